@@ -1,0 +1,50 @@
+// One error class with a closed list of codes. A code is added when something must react to it.
+
+/**
+ * - `config`: the command line or the configuration is wrong; nothing was called (exit status 2)
+ * - `unauthorized`: the service refused the key (401, 403): the key is not tried again in this run
+ * - `rejected`: the service refused the call for another reason (other 4xx, a redirect); trying again would not help
+ * - `rate_limited`: the service asked to wait for longer than this run may take
+ * - `unavailable`: no usable answer after all attempts (connection, time limit, 408, 5xx)
+ * - `bad_answer`: an answer came and is not what was asked for
+ * - `delivery`: a sink of a rotated key did not take it
+ * - `database`: Postgres could not be reached or its schema is not the expected one
+ * - `stopped`: a signal ended the work
+ */
+export type ErrorCode =
+  | "config"
+  | "unauthorized"
+  | "rejected"
+  | "rate_limited"
+  | "unavailable"
+  | "bad_answer"
+  | "delivery"
+  | "database"
+  | "stopped";
+
+type Details = Readonly<Record<string, string | number>>;
+
+export class AppError extends Error {
+  override readonly name = "AppError";
+  readonly code: ErrorCode;
+  /** Facts that identify the failed work, safe to log: never a key, never a header. */
+  readonly details: Details;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Details } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** Anything that is not an AppError is a bug, and is reported as one. */
+export function errorCode(error: unknown): ErrorCode | "internal" {
+  return error instanceof AppError ? error.code : "internal";
+}
+
+/** One line for a person: the message and what caused it. A cause's own fields (an input, a query's rows) are left out. */
+export function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? errorText(error.cause) : "";
+  return cause === "" || error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
+}

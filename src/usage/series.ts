@@ -1,0 +1,43 @@
+// What a stream of usage numbers is: a project, a grouping and a filter. Series are never added to one another.
+
+/** The dimensions of interface.md, by its names, whatever a dialect calls them. */
+export const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** "none" is the ungrouped total. */
+export const GROUPINGS = ["none", ...DIMENSIONS] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+/** The values the interface lists for a dimension; a value of another dimension is free text. */
+export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly string[]>>> = {
+  deployment: ["self-hosted", "hosted", "beta"],
+  endpoint: ["listen", "speak", "agent", "read"],
+  method: ["sync", "async", "streaming"],
+};
+
+export type Project = { readonly id: string; readonly name: string };
+
+/** A named set of conditions; without conditions it is all usage, whatever its name. */
+export type Filter = {
+  readonly name: string;
+  /** Feature name to the value sent, as text: "true". */
+  readonly features: Readonly<Record<string, string>>;
+  readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
+};
+
+export type Series = { readonly project: Project; readonly grouping: Grouping; readonly filter: Filter };
+
+/** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
+export function filterKey(filter: Filter): string {
+  const sorted = (record: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const { features, dimensions } = filter;
+  return JSON.stringify({
+    ...(Object.keys(features).length > 0 && { features: sorted(features) }),
+    ...(Object.keys(dimensions).length > 0 && { dimensions: sorted(dimensions) }),
+  });
+}
+
+export function seriesKey(series: Series): string {
+  return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
+}
