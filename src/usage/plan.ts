@@ -1,7 +1,7 @@
 // Decides which usage requests an export makes. Pure: the day comes in, nothing is read.
 
 import { addDays, type Day, dayCount, type Window } from "./day.ts";
-import { type Filter, type Grouping, type Project, type Series } from "./series.ts";
+import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
@@ -24,3 +24,100 @@ export type ExportJob = {
 
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
+
+/** Narrows a plan; a part that is left out narrows nothing. */
+export type Selection = {
+  readonly projects?: readonly string[];
+  readonly groupings?: readonly Grouping[];
+  readonly filters?: readonly string[];
+  /** Days to read in place of the job's window. */
+  readonly days?: readonly Day[];
+};
+
+/** Every grouping under every filter of every project. */
+export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
+  const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
+  const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
+  const groupings = job.groupings.filter((grouping) => selection.groupings?.includes(grouping) ?? true);
+  return projects.flatMap((project) =>
+    filters.flatMap((filter) => groupings.map((grouping) => ({ project, grouping, filter }))),
+  );
+}
+
+export type ConfiguredSeries = {
+  readonly series: Series;
+  /** How many complete days are read again at each run; undefined where no window is sent. */
+  readonly windowDays: number | undefined;
+};
+
+/** The series of all jobs, each once: where two jobs read one, the longer window says until when it is read again. */
+export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[] {
+  const configured = new Map<string, ConfiguredSeries>();
+  for (const job of jobs) {
+    for (const series of seriesOf(job)) {
+      const other = configured.get(seriesKey(series))?.windowDays ?? 0;
+      const windowDays = Math.max(other, job.window?.days ?? 0);
+      configured.set(seriesKey(series), { series, windowDays: windowDays > 0 ? windowDays : undefined });
+    }
+  }
+  return [...configured.values()];
+}
+
+/**
+ * One request a series and stretch of at most 31 days, the newest stretch first, so that what people look at is fresh
+ * even when the service stops answering half-way. Without a window it is one request a series.
+ */
+export function planExport(job: ExportJob, today: Day, selection: Selection = {}): UsageRequest[] {
+  const series = seriesOf(job, selection);
+  const windows = windowsOf(job, today, selection);
+  const stretches = windows ? windows.flatMap(stretchesOf) : [undefined];
+  return stretches.flatMap((stretch) => series.map((one) => ({ series: one, window: stretch })));
+}
+
+export type DueDays = {
+  /** The oldest stretch of days without a hole. */
+  readonly oldest: Window;
+  /** The newest day that is over. */
+  readonly through: Day;
+};
+
+/** The days a run makes due. Undefined where only the answer tells which they are. */
+export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
+  const windows = windowsOf(job, today, selection);
+  const oldest = windows?.at(-1);
+  const end = windows?.[0]?.end;
+  if (oldest === undefined || end === undefined) return undefined;
+  return { oldest, through: end < today ? end : addDays(today, -1) };
+}
+
+/** Newest first. A job reads its last complete days, and today where it asks for it. */
+function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
+  if (!job.window) return undefined;
+  if (selection.days) return runsOfDays(selection.days);
+  return [{ start: addDays(today, -job.window.days), end: job.window.today ? today : addDays(today, -1) }];
+}
+
+/** Days that follow one another are one window. */
+function runsOfDays(days: readonly Day[]): Window[] {
+  const windows: Window[] = [];
+  for (const day of [...new Set(days)].sort().reverse()) {
+    const last = windows.at(-1);
+    if (last && addDays(day, 1) === last.start) windows[windows.length - 1] = { start: day, end: last.end };
+    else windows.push({ start: day, end: day });
+  }
+  return windows;
+}
+
+function stretchesOf(window: Window): Window[] {
+  const stretches: Window[] = [];
+  for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
+    const start = addDays(end, 1 - REQUEST_DAYS_MAX);
+    stretches.push({ start: start < window.start ? window.start : start, end });
+  }
+  return stretches;
+}
+
+/** How many slices a request reads; 1 where only the answer tells. */
+export function sliceCount(request: UsageRequest): number {
+  return request.window ? dayCount(request.window) : 1;
+}

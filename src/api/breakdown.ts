@@ -1,0 +1,61 @@
+// Reads a usage breakdown: GET /v1/projects/{id}/usage/breakdown. What the answer must look like is for who stores it.
+
+import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import type { UsageRequest } from "../usage/plan.ts";
+import { DIMENSIONS, type Dimension } from "../usage/series.ts";
+import type { Dialect, Service } from "./http.ts";
+
+const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
+  model: { grouping: "models" },
+  tags: { filter: "tag" },
+};
+
+/** Parameters with a meaning of their own. Any other name is a feature to the service, and none of these may be one. */
+const RESERVED: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
+
+export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
+  const { grouping, filter } = series;
+  const names = dialect === "2026" ? NAMES_OF_2026 : {};
+  const query = new URLSearchParams();
+  if (window !== undefined) {
+    query.set("start", window.start);
+    query.set("end", window.end);
+  }
+  if (grouping !== "none") query.set("grouping", names[grouping]?.grouping ?? grouping);
+  for (const [feature, value] of Object.entries(filter.features)) {
+    if (RESERVED.has(feature)) {
+      throw new AppError(
+        "config",
+        `the filter "${filter.name}" has "${feature}" as a feature, which the service does not take for one`,
+      );
+    }
+    query.set(feature, value);
+  }
+  for (const dimension of DIMENSIONS) {
+    const value = filter.dimensions[dimension];
+    if (value !== undefined) query.set(names[dimension]?.filter ?? dimension, value);
+  }
+  return query;
+}
+
+/** The parsed answer, its shape unchecked. */
+export async function fetchBreakdown(
+  service: Service,
+  request: UsageRequest,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const answer = await service.call(
+    {
+      method: "GET",
+      path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
+      query: breakdownQuery(request, service.dialect),
+      retry: true,
+      scopes: ["project:read", "usage:read"],
+    },
+    key,
+    signal,
+  );
+  return answer.value;
+}

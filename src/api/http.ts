@@ -1,0 +1,143 @@
+// Opens the service: one connection pool, one pace and one memory of refused keys for all calls. The only file that
+// imports undici.
+
+import { Agent, type Dispatcher } from "undici";
+import { AppError } from "../errors.ts";
+import { isReadable, type Outcome, readAnswer } from "./answer.ts";
+import { type Attempt, openAttempts } from "./attempts.ts";
+import { connectionFailure } from "./connection.ts";
+import { type CallWords, type Reply, statusFailure } from "./failure.ts";
+import { openPace } from "./pace.ts";
+import { openRefusals } from "./refusals.ts";
+import { headersOf, pathOf } from "./request.ts";
+import type { Service, ServiceDeps, ServiceSettings } from "./service.ts";
+import { sleep as sleepFor } from "./wait.ts";
+import { type Hide, hider } from "./words.ts";
+
+export type { ServiceAnswer } from "./answer.ts";
+export type { Dialect, Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
+
+const WAIT_MS_MAX = 5 * 60_000;
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** Of an answer that is not a success only its first words are shown. */
+const WORDS_BYTES_MAX = 64 * 1024;
+
+const CONNECTION = {
+  // Over HTTP/2 undici sends some requests a second time by itself, and a create must go out once.
+  allowH2: false,
+  // Named, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn it off.
+  connect: { rejectUnauthorized: true },
+  // An attempt has one time limit for all of it; these would be between two bytes.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+} as const;
+
+export function openService(settings: ServiceSettings, deps: ServiceDeps): Service {
+  const { now = () => performance.now(), random = Math.random, sleep = sleepFor, waitMsMax = WAIT_MS_MAX } = deps;
+  const base = new URL(settings.baseUrl);
+  const shared = new Agent(CONNECTION);
+  // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
+  // knows then whether it arrived.
+  const unshared = new Agent({ ...CONNECTION, pipelining: 0 });
+  const pace = openPace({ ...settings, waitMsMax }, now, sleep);
+  const refusals = openRefusals();
+  const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });
+
+  return {
+    dialect: settings.dialect,
+    async call(call, key, signal) {
+      const path = pathOf(base, call);
+      const words = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
+      // The first three parts of the path name the project: v1, projects, its id.
+      const use = { key, project: call.path.slice(0, 3).join("/"), operation: words.what };
+      const options: Dispatcher.RequestOptions = {
+        origin: base.origin,
+        path,
+        method: call.method,
+        headers: headersOf(settings.authScheme, key, call.body !== undefined),
+        ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
+      };
+      const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
+      const hide = hider(key, deps.scrub);
+
+      const attempt: Attempt = async () => {
+        refusals.check(use);
+        signal.throwIfAborted();
+        return await attemptOnce(call.retry ? shared : unshared, options, limit, words, hide);
+      };
+      return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));
+    },
+    forgetRefusals: refusals.forget,
+    async close() {
+      await Promise.all([shared.close(), unshared.close()]);
+    },
+  };
+}
+
+type Limit = { readonly seconds: number; readonly signal: AbortSignal | undefined };
+
+async function attemptOnce(
+  agent: Agent,
+  options: Dispatcher.RequestOptions,
+  limit: Limit,
+  words: CallWords,
+  hide: Hide,
+): Promise<Outcome> {
+  let reply: Reply;
+  try {
+    reply = await exchange(agent, options, limit);
+  } catch (error) {
+    limit.signal?.throwIfAborted();
+    return { ok: false, failure: connectionFailure(words, error) };
+  }
+  limit.signal?.throwIfAborted();
+  if (reply.status >= 300) return { ok: false, failure: statusFailure(words, reply, hide, Date.now()) };
+  return readAnswer(words, reply, options.method === "DELETE", hide);
+}
+
+/** Sends once and reads the answer, all of it within the limit. */
+async function exchange(agent: Agent, options: Dispatcher.RequestOptions, limit: Limit): Promise<Reply> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const controller = new AbortController();
+  const end = (reason: unknown) => {
+    controller.abort(reason);
+    // While undici is connecting it does not look at its signal.
+    reject(reason);
+  };
+  const timer = setTimeout(
+    () => end(new AppError("unavailable", `no whole answer within ${limit.seconds} s`)),
+    limit.seconds * 1000,
+  );
+  const stop = () => end(limit.signal?.reason);
+  limit.signal?.addEventListener("abort", stop, { once: true });
+  try {
+    const { statusCode, headers, body } = await Promise.race([
+      agent.request({ ...options, signal: controller.signal }),
+      ended,
+    ]);
+    return { status: statusCode, headers, body: await readBody(body, isReadable(statusCode, headers)) };
+  } finally {
+    clearTimeout(timer);
+    limit.signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** The whole body, or undefined for one that is cut or too long where only words are read. */
+async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean): Promise<Uint8Array | undefined> {
+  const bytesMax = isWanted ? BODY_BYTES_MAX : WORDS_BYTES_MAX;
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) break;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (isWanted) throw error;
+    return undefined;
+  }
+  if (bytes <= bytesMax) return Buffer.concat(chunks);
+  if (isWanted) throw new AppError("bad_answer", `the answer is longer than ${BODY_BYTES_MAX} bytes`);
+  return undefined;
+}

@@ -1,0 +1,47 @@
+// Reads how long the service asks to be left alone. Pure.
+
+/** Header names in lower case; a header that came twice is a list. */
+export type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** An HTTP date as it is sent today; Date.parse alone takes "1" for a date. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+/** A reset that is larger than this is an instant in seconds since 1970, a smaller one a number of seconds. */
+const INSTANT_SECONDS_MIN = 1_000_000_000;
+
+/**
+ * Milliseconds from the Retry-After header, else from X-RateLimit-Reset; undefined when neither says anything that can be
+ * read. Dates are measured against the answer's own Date, so a clock that is wrong here does not shorten the wait;
+ * `nowMs` is for an answer without one.
+ */
+export function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
+  const serviceNowMs = headerValues(headers, "date").map(dateMs)[0] ?? nowMs;
+  const fromNow = (instantMs: number | undefined) =>
+    instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
+
+  const asked = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
+  const reset = headerValues(headers, "x-ratelimit-reset").map((value) => {
+    const ms = secondsMs(value);
+    return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
+  });
+  return longest(asked) ?? longest(reset);
+}
+
+function headerValues(headers: Headers, name: string): readonly string[] {
+  const value = headers[name];
+  if (value === undefined) return [];
+  return typeof value === "string" ? [value] : value;
+}
+
+function secondsMs(value: string): number | undefined {
+  return /^\s*\d{1,12}\s*$/.test(value) ? Number(value) * 1000 : undefined;
+}
+
+function dateMs(value: string): number | undefined {
+  const ms = HTTP_DATE.test(value.trim()) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+function longest(waits: readonly (number | undefined)[]): number | undefined {
+  const known = waits.filter((wait) => wait !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}

@@ -1,0 +1,59 @@
+// What calling the service looks like from outside.
+
+import type { Logger } from "pino";
+import type { Secret } from "../secret.ts";
+import type { ServiceAnswer } from "./answer.ts";
+import type { Sleep } from "./wait.ts";
+import type { Hide } from "./words.ts";
+
+export type Dialect = "interface" | "2026";
+
+export type ServiceSettings = {
+  readonly baseUrl: string;
+  readonly authScheme: "Token" | "Bearer" | "none";
+  /** Which names the service uses where two versions of its interface differ. */
+  readonly dialect: Dialect;
+  readonly requestsPerSecond: number;
+  readonly maxConcurrent: number;
+  /** For one attempt: connection, headers and the whole body. */
+  readonly timeoutSeconds: number;
+};
+
+export type ServiceDeps = {
+  readonly log: Logger;
+  /** Hides the secrets in use from the service's own words; the key of the call is hidden in any case. */
+  readonly scrub?: Hide;
+  /** The longest wait the service may ask for before calls are given up instead. */
+  readonly waitMsMax?: number;
+  /** Milliseconds that never go back. */
+  readonly now?: () => number;
+  readonly random?: () => number;
+  readonly sleep?: Sleep;
+};
+
+export type ServiceCall = {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
+  readonly path: readonly string[];
+  readonly query?: URLSearchParams;
+  readonly body?: unknown;
+  /**
+   * Whether it may be sent again. False is exactly one attempt, whatever happens, which an abort does not cut once it is
+   * under way: its effect could not be taken back, and its answer would be lost.
+   */
+  readonly retry: boolean;
+  /** The scopes of which the key needs one, for the message of a service that does not name what is missing. */
+  readonly scopes?: readonly string[];
+};
+
+export type Service = {
+  readonly dialect: Dialect;
+  /**
+   * The parsed answer of a 2xx; everything else is an AppError, with the status in its details where there was one and
+   * `sent: "no"` where the request surely never left. An aborted signal is thrown as it is.
+   */
+  readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
+  /** Lets refused keys be tried again, at the start of a run: somebody may have given them what they lacked. */
+  readonly forgetRefusals: () => void;
+  readonly close: () => Promise<void>;
+};

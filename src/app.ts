@@ -1,0 +1,80 @@
+// Opens what a command needs, once, and closes it: the only place that knows all the parts.
+
+import path from "node:path";
+import type { Logger } from "pino";
+import { openService, type Service } from "./api/http.ts";
+import type { Config } from "./config/config.ts";
+import { loadConfig } from "./config/load.ts";
+import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
+import { requireCurrentSchema } from "./db/migrate.ts";
+import { AppError } from "./errors.ts";
+import { openLog } from "./log.ts";
+import { Scrubber, Secret } from "./secret.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type App = {
+  readonly env: Environment;
+  readonly configPath: string;
+  readonly signal: AbortSignal;
+  readonly scrubber: Scrubber;
+  readonly log: Logger;
+  /** Standard output: the command's answer. */
+  readonly write: (text: string) => void;
+  /** Whether a person looks at standard error. */
+  readonly terminal: boolean;
+};
+
+const EMBEDDED_FOLDER = "data";
+
+export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
+  const scrubber = new Scrubber();
+  for (const name of ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY"]) if (env[name]) scrubber.add(new Secret(env[name]));
+  const password = passwordOf(env.DATABASE_URL);
+  if (password !== undefined) scrubber.add(new Secret(password));
+  const terminal = process.stderr.isTTY === true;
+  const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
+  const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
+  return { env, configPath, signal, scrubber, log, write, terminal };
+}
+
+function passwordOf(url: string | undefined): string | undefined {
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  return decodeURIComponent(new URL(url).password);
+}
+
+export async function readConfig(app: App): Promise<Config> {
+  return loadConfig(app.configPath);
+}
+
+/** Runs `work` on the database, which must have the schema of this version, and closes it. */
+export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
+  return withAnyDatabase(app, async (db) => {
+    await requireCurrentSchema(db);
+    return work(db);
+  });
+}
+
+/** The same whatever the schema is: for `migrate`. */
+export async function withAnyDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = await openDatabase(app);
+  try {
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function openDatabase(app: App): Promise<Database> {
+  const url = app.env.DATABASE_URL;
+  if (url === undefined || url === "") return openEmbedded(path.resolve(EMBEDDED_FOLDER));
+  // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
+  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new AppError("config", "DATABASE_URL: expected postgres://user:password@host:port/database");
+  }
+  return openPostgres(url, app.log);
+}
+
+export function openServiceOf(app: App, config: Config): Service {
+  return openService(config.service, { log: app.log, scrub: (text) => app.scrubber.scrub(text) });
+}

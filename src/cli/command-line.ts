@@ -1,0 +1,146 @@
+// The command line: which commands and options there are. What a command does is loaded when it runs, so that none pays
+// for another's start.
+
+import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from "commander";
+import { type App, type Environment, openApp } from "../app.ts";
+import { AppError, errorText } from "../errors.ts";
+import { isDay } from "../usage/day.ts";
+import { GROUPINGS } from "../usage/series.ts";
+
+type Run = (app: App) => Promise<number>;
+
+/** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
+export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
+  let chosen: { readonly configPath: string; readonly run: Run } | undefined;
+  const program = defineCommands((configPath, run) => {
+    chosen = { configPath, run };
+  });
+  try {
+    program.parse([...args], { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+  if (!chosen) return 2;
+  return runCommand(chosen.configPath, chosen.run, env, signal);
+}
+
+async function runCommand(configPath: string, run: Run, env: Environment, signal: AbortSignal): Promise<number> {
+  let app: App | undefined;
+  try {
+    app = await openApp(env, configPath, signal);
+    return await run(app);
+  } catch (error) {
+    const text = `usage-export: ${describe(error, signal)}\n`;
+    process.stderr.write(app ? app.scrubber.scrub(text) : text);
+    return error instanceof AppError && error.code === "config" ? 2 : 1;
+  }
+}
+
+/** A failure someone can act on is a line; a mistake of this program keeps its stack. */
+function describe(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return errorText(signal.reason);
+  if (error instanceof AppError || isSystemError(error)) return errorText(error);
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Of the operating system or the database server: its message says what is wrong. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && !(error instanceof TypeError);
+}
+
+function defineCommands(choose: (configPath: string, run: Run) => void): Command {
+  const program = new Command("usage-export")
+    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .exitOverride()
+    .showHelpAfterError("(--help shows what there is)")
+    .helpCommand(false);
+
+  const add = (name: string, summary: string, load: (options: OptionValues) => Promise<Run>) =>
+    program
+      .command(name)
+      .description(summary)
+      .exitOverride()
+      .allowExcessArguments(false)
+      .option("--config <file>", "the configuration", "jobs.config.json")
+      .action((options) => choose(options.config, async (app) => (await load(options))(app)));
+
+  add(
+    "demo",
+    "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
+    async () => {
+      const { runDemo } = await import("./demo.ts");
+      return (app) => runDemo(app);
+    },
+  );
+
+  add(
+    "check",
+    "checks the configuration, the database and, per project, the key and what the service honours",
+    async (options) => {
+      const { runCheck } = await import("./check.ts");
+      return (app) => runCheck(app, options);
+    },
+  )
+    .option("--offline", "stops after the configuration")
+    .option("--json", "answers in JSON");
+
+  add("migrate", "brings the database up to date; safe from several replicas at once", async (options) => {
+    const { runMigrate } = await import("./migrate.ts");
+    return (app) => runMigrate(app, options);
+  }).option("--json", "answers in JSON");
+
+  add("export", "runs export jobs now", async (options) => {
+    const { runExport } = await import("./export.ts");
+    return (app) => runExport(app, options);
+  })
+    .option("--job <name...>", "only these jobs")
+    .option("--project <name...>", "only these projects")
+    .addOption(new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS))
+    .option("--filter <name...>", "only these filters")
+    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDay)
+    .option("--json", "answers in JSON");
+
+  add("status", "jobs, last and next runs, and what is missing", async (options) => {
+    const { runStatus } = await import("./status.ts");
+    return (app) => runStatus(app, options);
+  }).option("--json", "answers in JSON");
+
+  add("schema", "prints the JSON Schema of the configuration", async () => {
+    const { runSchema } = await import("./schema.ts");
+    return (app) => runSchema(app);
+  });
+
+  add("emulator", "serves an emulator of the service on this machine, for trying things out", async (options) => {
+    const { runEmulator } = await import("./emulator.ts");
+    const { port, dialect, window, seed, project } = options;
+    return (app) => runEmulator({ port, dialect, window, seed, project }, app.env, app.write, app.signal);
+  })
+    .addOption(new Option("--port <number>", "the port; 0 takes a free one").default(0).argParser(parsePort))
+    .addOption(
+      new Option("--dialect <name>", "the names on the wire").choices(["interface", "2026"]).default("interface"),
+    )
+    .addOption(
+      new Option("--window <mode>", "what start and end do").choices(["on", "ignored", "undated"]).default("on"),
+    )
+    .option("--project <id>", "the project's id", "PROJECT_ID")
+    .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));
+
+  return program;
+}
+
+function parseDay(text: string, days: readonly string[] | undefined): readonly string[] {
+  if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
+  return [...(days ?? []), text];
+}
+
+function parsePort(text: string): number {
+  const port = parseWhole(text);
+  if (port > 65_535) throw new InvalidArgumentError("expected a port from 0 to 65535.");
+  return port;
+}
+
+function parseWhole(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number.");
+  return Number(text);
+}

@@ -1,0 +1,77 @@
+// The command `emulator`: the emulator of the service as a program, for trying the product against something harmless.
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Dialect } from "../emulator/breakdown-query.ts";
+import { type Emulator, startEmulator } from "../emulator/server.ts";
+import type { WindowMode } from "../emulator/usage-routes.ts";
+import { AppError } from "../errors.ts";
+
+export type EmulatorCommand = {
+  readonly port: number;
+  /** It listens on 127.0.0.1 and nowhere else: anyone who reaches it may use it. */
+  readonly host?: never;
+  readonly dialect: Dialect;
+  readonly window: WindowMode;
+  readonly seed: number;
+  readonly project: string;
+};
+
+const KEY_VARIABLE = "USAGE_EXPORT_KEY";
+
+/** The key that the emulator was started with, and the file it was written to when it was made here. */
+type FirstKey = AsyncDisposable & { readonly secret: string; readonly file: string | undefined };
+
+export async function runEmulator(
+  options: EmulatorCommand,
+  env: Readonly<Record<string, string | undefined>>,
+  write: (text: string) => void,
+  signal: AbortSignal,
+): Promise<number> {
+  await using key = await openFirstKey(env[KEY_VARIABLE]);
+  await using emulator = await listen(options, key.secret);
+  write(renderHint(options, emulator.url, key.file));
+  if (!signal.aborted) await once(signal, "abort");
+  return 0;
+}
+
+/** A key made here is good for one run of the emulator, so its file goes with it. */
+async function openFirstKey(given: string | undefined): Promise<FirstKey> {
+  if (given) return { secret: given, file: undefined, [Symbol.asyncDispose]: async () => {} };
+  const secret = randomBytes(20).toString("hex");
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-emulator-"));
+  const file = path.join(folder, "first.key");
+  await writeFile(file, `${secret}\n`, { mode: 0o600, flag: "wx" });
+  return { secret, file, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
+
+async function listen({ project, ...options }: EmulatorCommand, secret: string): Promise<Emulator> {
+  const consoleKeys = [{ secret, projectId: project, scopes: ["member"] }];
+  try {
+    return await startEmulator({ ...options, consoleKeys });
+  } catch (cause) {
+    const place = `127.0.0.1:${options.port}`;
+    throw new AppError("config", `cannot listen on ${place}: choose another --port, or 0 for any free one`, { cause });
+  }
+}
+
+function renderHint(
+  { dialect, window, seed, project }: EmulatorCommand,
+  url: string,
+  file: string | undefined,
+): string {
+  const config = {
+    service: { baseUrl: url, dialect },
+    projects: [{ id: project, name: project, key: { env: KEY_VARIABLE } }],
+  };
+  return `The service's emulator answers at ${url} (dialect ${dialect}, window ${window}, seed ${seed}) until it is stopped.
+
+Its first key is ${file === undefined ? `the one in ${KEY_VARIABLE}` : `in ${file}: export ${KEY_VARIABLE}="$(cat ${file})"`}
+
+In jobs.config.json:
+${JSON.stringify(config, undefined, 2).replace(/^\{\n|\n\}$/g, "")}
+`;
+}

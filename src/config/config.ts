@@ -1,0 +1,68 @@
+// The configuration as the program uses it: checked, references resolved, defaults filled in.
+
+import type { RotationJob } from "../keys/policy.ts";
+import type { ExportJob } from "../usage/plan.ts";
+import { type Fault, faultsError } from "./fault.ts";
+import { defaultExpectation, faultsOf } from "./issues.ts";
+import { type JsonDocument, parseJson } from "./json.ts";
+import { outlineOf } from "./outline.ts";
+import { referenceFaults } from "./references.ts";
+import { resolveConfig } from "./resolve.ts";
+import { Shape } from "./shape.ts";
+
+export type Config = {
+  readonly service: ServiceConfig;
+  readonly projects: readonly ProjectConfig[];
+  readonly exports: readonly ExportJob[];
+  readonly rotations: readonly RotationJob[];
+  readonly monitor: { readonly host: string; readonly port: number };
+};
+
+export type ServiceConfig = {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  readonly authScheme: "Token" | "Bearer" | "none";
+  readonly dialect: "interface" | "2026";
+  readonly requestsPerSecond: number;
+  readonly maxConcurrent: number;
+  readonly timeoutSeconds: number;
+};
+
+export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
+
+/** A key that is found without the database. File paths are absolute. */
+export type StaticKeyReference =
+  | { readonly kind: "env"; readonly name: string }
+  | { readonly kind: "file"; readonly path: string };
+
+export type KeyReference =
+  | StaticKeyReference
+  | {
+      readonly kind: "rotation";
+      readonly rotation: string;
+      /** The key to use until the rotation has made one. */
+      readonly first: StaticKeyReference;
+    };
+
+/**
+ * `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every fault, each
+ * with its place.
+ */
+export function parseConfig(text: string, options: { readonly source: string; readonly baseDir: string }): Config {
+  const document = parseJson(text, options.source);
+  const parsed = Shape.safeParse(document.value, { error: defaultExpectation, reportInput: true });
+  const faults = [
+    ...repeatFaults(document),
+    ...(parsed.success ? [] : faultsOf(parsed.error.issues)),
+    ...referenceFaults(outlineOf(document.value), options.baseDir),
+  ];
+  if (!parsed.success || faults.length > 0) throw faultsError(options.source, faults, document.positionOf);
+  return resolveConfig(parsed.data, options.baseDir);
+}
+
+function repeatFaults({ repeats }: JsonDocument): Fault[] {
+  return repeats.map(({ path, firstLine }) => ({
+    path,
+    message: `stands here again, first in line ${firstLine}, and only the last would count; remove one of them`,
+  }));
+}

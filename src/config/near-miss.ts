@@ -1,0 +1,43 @@
+// Guesses what a misspelt word was meant to be. Pure.
+
+import leven from "leven";
+
+/** A shorter word is part of too many others to be a guess. */
+const PART_LENGTH_MIN = 3;
+
+/** The candidate that the word was most likely meant to be, or undefined. */
+export function nearMiss(word: string, candidates: readonly string[]): string | undefined {
+  const wanted = plain(word);
+  const distanceMax = Math.max(1, Math.floor(wanted.length / 3));
+  const [nearest] = candidates
+    .map((candidate) => ({ candidate, distance: distance(wanted, plain(candidate)) }))
+    .filter((near) => near.distance <= distanceMax)
+    .sort((a, b) => a.distance - b.distance);
+  return nearest?.candidate ?? containing(wanted, candidates);
+}
+
+/** `; did you mean "model"?`, to be put behind a sentence, or nothing. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const guess = nearMiss(word, candidates);
+  return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replaceAll(/[\s_-]/g, "");
+}
+
+function distance(a: string, b: string): number {
+  if (a === b) return 0;
+  // Two letters changed over count as one mistake, though leven counts two.
+  return sorted(a) === sorted(b) ? 1 : leven(a, b);
+}
+
+function sorted(word: string): string {
+  return [...word].sort().join("");
+}
+
+function containing(wanted: string, candidates: readonly string[]): string | undefined {
+  if (wanted.length < PART_LENGTH_MIN) return undefined;
+  const found = candidates.filter((candidate) => plain(candidate).includes(wanted));
+  return found.length === 1 ? found[0] : undefined;
+}

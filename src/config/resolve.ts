@@ -1,0 +1,54 @@
+// From the shape of the file to the configuration: names become what they stand for, paths absolute. Pure, and only for
+// what has passed every check.
+
+import path from "node:path";
+import type { RotationJob, Sink } from "../keys/policy.ts";
+import type { ExportJob } from "../usage/plan.ts";
+import type { Project } from "../usage/series.ts";
+import { normaliseBaseUrl } from "./base-url.ts";
+import type { Config, KeyReference, StaticKeyReference } from "./config.ts";
+import { asSent } from "./filter-identity.ts";
+import type { Shape } from "./shape.ts";
+
+type RawProject = Shape["projects"][number];
+type RawExport = Shape["exports"][number];
+type RawRotation = Shape["rotations"][number];
+
+export function resolveConfig(shape: Shape, baseDir: string): Config {
+  const byName = new Map(shape.projects.map(({ id, name }) => [name, { id, name }]));
+  return {
+    service: { ...shape.service, baseUrl: normaliseBaseUrl(shape.service.baseUrl) },
+    projects: shape.projects.map(({ id, name, key }) => ({ id, name, key: resolveKey(key, baseDir) })),
+    exports: shape.exports.map((job) => resolveExport(job, byName)),
+    rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
+    monitor: shape.monitor,
+  };
+}
+
+function resolveKey(key: RawProject["key"], baseDir: string): KeyReference {
+  if (!("rotation" in key)) return resolveStaticKey(key, baseDir);
+  return { kind: "rotation", rotation: key.rotation, first: resolveStaticKey(key.first, baseDir) };
+}
+
+function resolveStaticKey(key: Exclude<RawProject["key"], { rotation: string }>, baseDir: string): StaticKeyReference {
+  return "env" in key ? { kind: "env", name: key.env } : { kind: "file", path: path.resolve(baseDir, key.file) };
+}
+
+function resolveExport(job: RawExport, byName: ReadonlyMap<string, Project>): ExportJob {
+  return {
+    ...job,
+    projects: job.projects.flatMap((name) => byName.get(name) ?? []),
+    filters: job.filters.map((filter) => ({ ...filter, features: asSent(filter.features) })),
+  };
+}
+
+function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>, baseDir: string): RotationJob[] {
+  const project = byName.get(job.project);
+  // References are checked before: there is always one.
+  if (project === undefined) return [];
+  return [{ ...job, project, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
+}
+
+function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {
+  return "file" in sink ? { kind: "file", path: path.resolve(baseDir, sink.file) } : { kind: "command", ...sink };
+}

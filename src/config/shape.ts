@@ -1,0 +1,68 @@
+// The shape of jobs.config.json: fields, kinds and ranges. What refers to something elsewhere in the file is checked in
+// references.ts.
+
+import { z } from "zod";
+import { baseUrlFault } from "./base-url.ts";
+import { Export } from "./export-shape.ts";
+import { Name, object, wholeNumber } from "./fields.ts";
+import { Key } from "./key-shape.ts";
+import { Rotation } from "./rotation-shape.ts";
+
+const BaseUrl = z.string().superRefine((text, context) => {
+  const message = baseUrlFault(text);
+  if (message !== undefined) context.addIssue({ code: "custom", message });
+});
+
+const REQUESTS_PER_SECOND = "a number greater than 0 and at most 100";
+
+const Service = object({
+  baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
+  authScheme: z
+    .enum(["Token", "Bearer", "none"])
+    .default("Token")
+    .describe('The word before the key in the Authorization header; "none" sends the bare key.'),
+  dialect: z
+    .enum(["interface", "2026"])
+    .default("interface")
+    .describe(
+      'The names the service uses on the wire. "2026" sends grouping=models and tag= instead of model and tags=.',
+    ),
+  requestsPerSecond: z
+    .number(REQUESTS_PER_SECOND)
+    .gt(0, REQUESTS_PER_SECOND)
+    .max(100, REQUESTS_PER_SECOND)
+    .default(5)
+    .describe("The most calls a second, over all replicas."),
+  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time."),
+  timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
+});
+
+const Project = object({
+  // A dot or a slash would leave the project's path, however it is escaped.
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
+    .describe("The project's id at the service."),
+  name: Name.describe("The project's name here, in exports, rotations and views."),
+  key: Key,
+});
+
+const Monitor = object({
+  host: z
+    .string()
+    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
+    .default("127.0.0.1")
+    .describe("The address the dashboard, the metrics and the health checks listen on."),
+  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+});
+
+export const Shape = object({
+  $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
+  service: Service.describe("The service whose usage is exported."),
+  projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
+  exports: z.array(Export).default([]).describe("The jobs that export usage."),
+  rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
+  monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
+});
+
+export type Shape = z.output<typeof Shape>;

@@ -1,0 +1,105 @@
+// Opens a database: Postgres through a pool, or the embedded one. The only file that imports pg and PGlite.
+
+import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect, type PostgresPool, sql } from "kysely";
+import type { Logger } from "pino";
+import { AppError } from "../errors.ts";
+import { lockFolder } from "./lock-file.ts";
+import type { Tables } from "./tables.ts";
+
+export type Database = Kysely<Tables>;
+
+/** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
+const CONNECTIONS_MAX = 4;
+const CONNECT_MS_MAX = 10_000;
+
+const OID_DATE = 1082;
+const OID_INT8 = 20;
+
+const asText = (value: string): string => value;
+
+/**
+ * Kysely's migrator takes a session lock, which stays behind on a pooler's connection. Migrations run inside one
+ * transaction with a lock of its own instead (migrate.ts), so the adapters take none.
+ */
+class UnlockedPostgresAdapter extends PostgresAdapter {
+  override async acquireMigrationLock(): Promise<void> {}
+  override async releaseMigrationLock(): Promise<void> {}
+}
+
+class UnlockedPostgresDialect extends PostgresDialect {
+  override createAdapter(): PostgresAdapter {
+    return new UnlockedPostgresAdapter();
+  }
+}
+
+class UnlockedPGliteDialect extends PGliteDialect {
+  override createAdapter(): PGliteAdapter {
+    return new (class extends PGliteAdapter {
+      override async acquireMigrationLock(): Promise<void> {}
+      override async releaseMigrationLock(): Promise<void> {}
+    })();
+  }
+}
+
+/** Connects when first used. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state. */
+export function openPostgres(url: string, log?: Logger): Database {
+  return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: () => openPool(url, log) }) });
+}
+
+async function openPool(url: string, log: Logger | undefined): Promise<PostgresPool> {
+  const { default: pg } = await import("pg");
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: CONNECTIONS_MAX,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
+    keepAlive: true,
+    application_name: "usage-export",
+    types: {
+      // pg would turn a date into local midnight, which is the day before in UTC east of Greenwich.
+      getTypeParser: ((oid: number, format?: "text" | "binary") =>
+        oid === OID_DATE || oid === OID_INT8
+          ? asText
+          : pg.types.getTypeParser(oid, format === "binary" ? "text" : format)) as typeof pg.types.getTypeParser,
+    },
+  });
+  // Without these a connection that breaks, idle or in use, would end the process.
+  const onError = (err: Error) => log?.warn({ err: { message: err.message } }, "database connection lost");
+  pool.on("error", onError);
+  pool.on("connect", (client) => client.on("error", onError));
+  return pool;
+}
+
+/**
+ * Opens the database kept in a folder, in this process. A second process on the same folder would lose rows without a
+ * word, so the folder is locked first.
+ */
+export async function openEmbedded(folder: string): Promise<Database> {
+  const unlock = await lockFolder(folder);
+  try {
+    const { PGlite } = await import("@electric-sql/pglite");
+    const pglite = await PGlite.create({
+      dataDir: `${folder}/pg`,
+      parsers: { [OID_DATE]: asText, [OID_INT8]: asText },
+    });
+    const close = pglite.close.bind(pglite);
+    pglite.close = async () => {
+      await close();
+      await unlock();
+    };
+    const db = new Kysely<Tables>({ dialect: new UnlockedPGliteDialect({ pglite }) });
+    // Kysely closes only what it has used, and the lock must go in any case.
+    await db.connection().execute(async () => {});
+    return db;
+  } catch (cause) {
+    await unlock();
+    throw new AppError("database", `the embedded database in ${folder} could not be opened`, { cause });
+  }
+}
+
+/** The clock that all replicas share. */
+export async function databaseNow(db: Database): Promise<Date> {
+  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
+  const now = rows[0]?.now;
+  if (!now) throw new AppError("database", "the database does not tell the time");
+  return now;
+}

@@ -1,0 +1,60 @@
+// Brings the schema up to date, and says whether it is.
+
+import fs from "node:fs/promises";
+import path from "node:path";
+import { sql } from "kysely";
+import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
+import { AppError } from "../errors.ts";
+import type { Database } from "./database.ts";
+
+const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
+const SCHEMA = "usage_export";
+/** Any fixed number does, as long as it stays the same from version to version. */
+const LOCK = 7_205_521_846_402;
+
+function provider(): MigrationProvider {
+  return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
+}
+
+/**
+ * Applies what is missing and returns the names of what was applied. All of it is one transaction under a lock that ends
+ * with it: replicas that migrate at once wait for the first and find nothing left to do, a crash leaves the schema as it
+ * was, and a pooler keeps no lock.
+ */
+export async function migrateToLatest(db: Database): Promise<readonly string[]> {
+  return db.transaction().execute(async (tx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
+    const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });
+    const { error, results } = await migrator.migrateToLatest();
+    if (error !== undefined) {
+      const failed = results?.find((result) => result.status === "Error")?.migrationName;
+      throw new AppError("database", `migration ${failed ?? ""} failed; nothing was changed`, { cause: error });
+    }
+    return (results ?? []).map((result) => result.migrationName);
+  });
+}
+
+/** Throws `database` with the mend where the schema is not the one this program was written for. */
+export async function requireCurrentSchema(db: Database): Promise<void> {
+  const known = Object.keys(await provider().getMigrations());
+  const applied = await appliedMigrations(db);
+  const unknown = applied.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    throw new AppError(
+      "database",
+      `the database was migrated by a newer version (it has ${unknown.join(", ")}); run that version of usage-export`,
+    );
+  }
+  if (applied.length < known.length) {
+    throw new AppError("database", "the database is not up to date; run: usage-export migrate");
+  }
+}
+
+async function appliedMigrations(db: Database): Promise<string[]> {
+  const { rows: tables } = await sql`select to_regclass(${`${SCHEMA}.kysely_migration`})::text as name`.execute(db);
+  if (!tables.some((table) => Object(table).name)) return [];
+  const { rows } = await sql<{ name: string }>`select name from usage_export.kysely_migration order by name`.execute(
+    db,
+  );
+  return rows.map((row) => row.name);
+}

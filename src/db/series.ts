@@ -1,0 +1,116 @@
+// The series the database knows: made from the configuration, never removed, so that their history stays.
+
+import { sql } from "kysely";
+import type { ConfiguredSeries, DueDays } from "../usage/plan.ts";
+import { filterKey, type Series, seriesKey } from "../usage/series.ts";
+import type { Database } from "./database.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
+
+/** seriesKey to the series' number. */
+export type SeriesIds = ReadonlyMap<string, number>;
+
+/**
+ * Makes the database's series those of the configuration. A series is its project, grouping and conditions: with other
+ * conditions it is a new one, and the one that had its name before is hidden from the views, so that no day is shown
+ * twice. One that is configured no more keeps what it has and is never missing again.
+ */
+export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
+  return inTransaction(db, async (tx) => {
+    await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
+    await supersede(tx, configured);
+    await upsert(tx, configured);
+    const rows = await tx
+      .selectFrom("usage_export.series")
+      .select(["series_id", "project_id", "grouping", "filter_key"])
+      .execute();
+    return new Map(rows.map((row) => [JSON.stringify([row.project_id, row.grouping, row.filter_key]), row.series_id]));
+  });
+}
+
+function wanted(configured: readonly ConfiguredSeries[]) {
+  return sql`
+    select * from unnest(
+      ${configured.map(({ series }) => series.project.id)}::text[], ${configured.map(({ series }) => series.project.name)}::text[],
+      ${configured.map(({ series }) => series.grouping)}::text[], ${configured.map(({ series }) => filterKey(series.filter))}::text[],
+      ${configured.map(({ series }) => series.filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[]
+    ) as wanted (project_id, project, "grouping", filter_key, filter, window_days)
+  `;
+}
+
+async function supersede(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  await sql`
+    with wanted as (${wanted(configured)})
+    update usage_export.series s set superseded_at = now()
+    from wanted w
+    where s.superseded_at is null and s.project_id = w.project_id and s."grouping" = w."grouping"
+      and s.filter = w.filter and s.filter_key <> w.filter_key
+  `.execute(tx);
+  await sql`
+    with wanted as (${wanted(configured)})
+    update usage_export.series s set retired_at = now()
+    where s.retired_at is null and not exists (
+      select from wanted w
+      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+    )
+  `.execute(tx);
+}
+
+async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  await sql`
+    with wanted as (${wanted(configured)})
+    update usage_export.series s
+    set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null
+    from wanted w
+    where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+      and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
+        or s.retired_at is not null or s.superseded_at is not null)
+  `.execute(tx);
+  await sql`
+    with wanted as (${wanted(configured)})
+    insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days)
+    select w.* from (select project_id, project, "grouping", filter_key, filter, window_days from wanted) w
+    where not exists (
+      select from usage_export.series s
+      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+    )
+  `.execute(tx);
+}
+
+/** Notes when the next alarm of these series' job rings: from then on the day before that moment is due. */
+export async function markNextAlarm(
+  db: Database,
+  seriesIds: readonly number[],
+  alarm: Date | undefined,
+): Promise<void> {
+  await db
+    .updateTable("usage_export.series")
+    .set({ next_due_at: alarm ?? null })
+    .where("series_id", "in", seriesIds)
+    .execute();
+}
+
+/**
+ * Notes which days of these series are due: a day between the first and the last that has no slice is missing. Older
+ * days move the first only where they reach up to it: one old day, read by hand, does not make a year of others due.
+ */
+export async function markDue(
+  db: Database | Tx,
+  seriesIds: readonly number[],
+  { oldest, through }: DueDays,
+): Promise<void> {
+  await sql`
+    update usage_export.series
+    set due_through = greatest(due_through, ${through}::date),
+      due_from = case
+        when due_from is null or ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
+        else due_from
+      end
+    where series_id = any(${seriesIds}::integer[])
+  `.execute(db);
+}
+
+export function idOf(ids: SeriesIds, series: Series): number {
+  const id = ids.get(seriesKey(series));
+  if (id === undefined) throw new Error(`series ${seriesKey(series)} is not registered`);
+  return id;
+}

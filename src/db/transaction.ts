@@ -1,0 +1,42 @@
+// A transaction that can be run again: the server may end it for reasons that have nothing to do with what it does.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql, type Transaction } from "kysely";
+import type { Database } from "./database.ts";
+import type { Tables } from "./tables.ts";
+
+export type Tx = Transaction<Tables>;
+
+const ATTEMPTS_MAX = 4;
+const DELAY_MS_FIRST = 100;
+
+/** Deadlock, serialisation, lock and statement time, too many connections, a server that starts or stops. */
+const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P02", "57P03", "25006"]);
+const CONNECTION_LOST = /^(08...|ECONNRESET|ECONNREFUSED|EPIPE|ETIMEDOUT)$/;
+
+/**
+ * Runs `work` in a transaction, whole and again where the server ended it. `work` must be safe to repeat even after a
+ * COMMIT whose answer was lost. The settings hold for the transaction only: a pooler would hand a session's to others.
+ */
+export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await db.transaction().execute(async (tx) => {
+        await sql`
+          select set_config('search_path', 'pg_catalog', true), set_config('lock_timeout', '20s', true),
+            set_config('statement_timeout', '120s', true), set_config('idle_in_transaction_session_timeout', '60s', true)
+        `.execute(tx);
+        return await work(tx);
+      });
+    } catch (error) {
+      if (attempt >= ATTEMPTS_MAX || !isTransient(error)) throw error;
+      await sleep(DELAY_MS_FIRST * 2 ** attempt * (0.5 + Math.random() / 2));
+    }
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error ? String(error.code) : "";
+  return AGAIN.has(code) || CONNECTION_LOST.test(code) || error.message.startsWith("Connection terminated");
+}

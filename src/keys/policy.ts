@@ -1,0 +1,33 @@
+// What a rotation is asked to do. The configuration checks it before it comes here.
+
+/** Where a new key is delivered, besides the sealed store. */
+export type Sink =
+  | { readonly kind: "file" /** Absolute. */; readonly path: string }
+  | {
+      readonly kind: "command";
+      /** The program and its arguments; there is no shell, and the key comes on standard input. */
+      readonly command: readonly string[];
+      readonly timeoutSeconds: number;
+    };
+
+export type RotationJob = {
+  readonly name: string;
+  /** A cron expression, in `timezone`. */
+  readonly schedule: string;
+  readonly timezone: string;
+  readonly project: { readonly id: string; readonly name: string };
+  readonly comment: string;
+  /** How the comment of a key is written: "{comment}" and "{id}" are replaced. */
+  readonly commentTemplate: string;
+  /** At least one. */
+  readonly scopes: readonly string[];
+  readonly tags: readonly string[];
+  readonly maxAgeDays: number;
+  /** How long the previous key must not have been seen in use before it is due for removal. */
+  readonly graceDays: number;
+  /** More than maxAgeDays and graceDays together. Left out, a key does not expire by itself. */
+  readonly expiresInDays?: number;
+  readonly deliver: readonly Sink[];
+  /** What becomes of a key that is due for removal. */
+  readonly retire: "keep" | "delete";
+};

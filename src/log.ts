@@ -1,0 +1,33 @@
+// The log: JSON lines on standard error, or lines for a person where that is a terminal.
+
+import { type Logger, pino } from "pino";
+import { AppError } from "./errors.ts";
+import type { Scrubber } from "./secret.ts";
+
+const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+
+/** Every line passes the scrubber last, whatever was put into it. */
+export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
+  if (level !== undefined && !LEVELS.includes(level)) {
+    throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
+  }
+  const out = { write: (line: string) => void process.stderr.write(scrubber.scrub(line)) };
+  const options = {
+    level: level ?? (terminal ? "warn" : "info"),
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+  };
+  if (!terminal) return pino(options, out);
+  const { default: pretty } = await import("pino-pretty");
+  const { Writable } = await import("node:stream");
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      out.write(String(chunk));
+      done();
+    },
+  });
+  return pino(
+    options,
+    pretty({ destination, sync: true, colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true }),
+  );
+}

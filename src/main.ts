@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// The program's one entry, and the one place that sets an exit status.
+
+import { runCommandLine } from "./cli/command-line.ts";
+import { AppError } from "./errors.ts";
+
+// A reader that has seen enough closes the pipe; that is not a failure.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
+
+// 0 all done, 1 something failed and what succeeded is stored, 2 the command line or the configuration is wrong.
+process.exitCode = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
+
+/** The first signal ends the work in order; a second one ends the process. */
+function abortOnSignals(...names: readonly NodeJS.Signals[]): AbortSignal {
+  const controller = new AbortController();
+  for (const name of names) {
+    process.once(name, () => controller.abort(new AppError("stopped", `stopped by ${name}`)));
+  }
+  return controller.signal;
+}

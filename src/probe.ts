@@ -1,0 +1,174 @@
+// Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
+
+import { randomBytes } from "node:crypto";
+import { fetchBreakdown } from "./api/breakdown.ts";
+import { fetchFields } from "./api/fields.ts";
+import type { Service } from "./api/http.ts";
+import { fetchToken } from "./api/keys.ts";
+import { didYouMean } from "./config/near-miss.ts";
+import { AppError, errorText } from "./errors.ts";
+import type { Secret } from "./secret.ts";
+import { addDays, type Day, type Window } from "./usage/day.ts";
+import { unknownFeatures } from "./usage/features.ts";
+import { type NormalisedSlice, normalise } from "./usage/normalise.ts";
+import { type ExportJob, seriesOf } from "./usage/plan.ts";
+import type { Filter, Project, Series } from "./usage/series.ts";
+
+export type Finding = {
+  readonly what: string;
+  /** "warn": not wrong, but worth a look. */
+  readonly state: "ok" | "warn" | "fail";
+  readonly text: string;
+};
+
+export type Probe = {
+  readonly service: Service;
+  readonly project: Project;
+  readonly key: Secret;
+  readonly jobs: readonly ExportJob[];
+  readonly today: Day;
+  readonly signal: AbortSignal;
+};
+
+/** Any of these lets a key read the breakdown: the scopes, and the roles that hold them. */
+const READING_SCOPES = ["project:read", "usage:read", "member", "admin", "owner"];
+
+export async function probeProject(probe: Probe): Promise<Finding[]> {
+  const key = await finding("key", () => probeKey(probe));
+  // Without a key that works every other answer would be the same refusal.
+  if (key.state === "fail") return [key];
+  const findings = [key];
+  const series = probe.jobs.flatMap((job) =>
+    seriesOf(job, { projects: [probe.project.name] }).map((one) => ({
+      series: one,
+      windowed: job.window !== undefined,
+    })),
+  );
+  const filters = new Map(series.map((one) => [one.series.filter.name, one]));
+  const groupings = new Map(series.map((one) => [one.series.grouping, one]));
+  const featured = [...filters.values()].filter(({ series: { filter } }) => Object.keys(filter.features).length > 0);
+  if (featured.length > 0)
+    findings.push(
+      await finding("features", () =>
+        probeFeatures(
+          probe,
+          featured.map((one) => one.series.filter),
+        ),
+      ),
+    );
+  for (const { series: one, windowed } of groupings.values()) {
+    const unfiltered = { ...one, filter: UNFILTERED };
+    findings.push(await finding(`grouping ${one.grouping}`, () => probeGrouping(probe, unfiltered, windowed)));
+  }
+  if (series.some(({ windowed }) => windowed)) findings.push(await finding("window", () => probeWindow(probe)));
+  for (const { series: one, windowed } of filters.values()) {
+    if (isEmpty(one.filter)) continue;
+    findings.push(await finding(`filter ${one.filter.name}`, () => probeFilter(probe, one.filter, windowed)));
+  }
+  return findings;
+}
+
+type Told = Omit<Finding, "what">;
+
+async function finding(what: string, ask: () => Promise<Told>): Promise<Finding> {
+  try {
+    return { what, ...(await ask()) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { what, state: "fail", text: errorText(error) };
+  }
+}
+
+const UNFILTERED: Filter = { name: "all", features: {}, dimensions: {} };
+
+function isEmpty({ features, dimensions }: Filter): boolean {
+  return Object.keys(features).length + Object.keys(dimensions).length === 0;
+}
+
+async function probeKey({ service, key, project, signal }: Probe): Promise<Told> {
+  const token = await fetchToken(service, key, signal);
+  if (!token) return { state: "warn", text: "the service does not say which scopes a key has" };
+  const scopes = token.scopes.join(", ");
+  if (token.scopes.some((scope) => READING_SCOPES.includes(scope))) return { state: "ok", text: `scopes ${scopes}` };
+  return {
+    state: "fail",
+    text: `the key of "${project.name}" has the scopes ${scopes || "(none)"}; reading usage needs project:read`,
+  };
+}
+
+async function probeFeatures({ service, project, key, signal }: Probe, filters: readonly Filter[]): Promise<Told> {
+  const features = (await fetchFields(service, project.id, key, signal))?.features;
+  if (!features) return { state: "warn", text: "the service does not list its features: the filters can't be checked" };
+  for (const filter of filters) {
+    const [unknown] = unknownFeatures(filter, features);
+    if (unknown === undefined) continue;
+    const guess = didYouMean(unknown, features);
+    return { state: "fail", text: `filter "${filter.name}": the service knows no feature "${unknown}"${guess}` };
+  }
+  return {
+    state: "ok",
+    text: `known: ${[...new Set(filters.flatMap(({ features: own }) => Object.keys(own)))].join(", ")}`,
+  };
+}
+
+async function probeGrouping(probe: Probe, series: Series, windowed: boolean): Promise<Told> {
+  const rows = rowCount(await read(probe, series, windowed ? yesterdayOf(probe) : undefined));
+  return { state: "ok", text: `${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}` };
+}
+
+/** A window of two days and one of the last of them must tell the same of that day, or `end` is not the last day. */
+async function probeWindow(probe: Probe): Promise<Told> {
+  const yesterday = yesterdayOf(probe);
+  const series: Series = { project: probe.project, grouping: "none", filter: UNFILTERED };
+  const [one, two] = await Promise.all([
+    read(probe, series, yesterday),
+    read(probe, series, { start: addDays(yesterday.end, -1), end: yesterday.end }),
+  ]);
+  const before = two.find(({ day }) => day < yesterday.end)?.rows.length ?? 0;
+  if (rowCount(one) > 0) return { state: "ok", text: "start and end are honoured, and end is the last day" };
+  return before > 0
+    ? {
+        state: "warn",
+        text: `no usage on ${yesterday.end}, some the day before: the service may leave out the last day of a window`,
+      }
+    : {
+        state: "ok",
+        text: "start and end are honoured; without usage yesterday it can't be told whether end is the last day",
+      };
+}
+
+/**
+ * The service takes every name it does not know for a feature. A name that certainly is none shows what that does: a
+ * filter that answers the same may be unknown too.
+ */
+async function probeFilter(probe: Probe, filter: Filter, windowed: boolean): Promise<Told> {
+  const nonsense = `usage_export_probe_${randomBytes(4).toString("hex")}`;
+  const filters = [filter, { ...UNFILTERED, features: { [nonsense]: "true" } }, UNFILTERED];
+  const window = windowed ? yesterdayOf(probe) : undefined;
+  const [own, unknown, all] = await Promise.all(
+    filters.map(async (one) =>
+      fingerprint(await read(probe, { project: probe.project, grouping: "none", filter: one }, window)),
+    ),
+  );
+  if (own === all) return { state: "warn", text: "the same numbers as without the filter: it may have no effect" };
+  if (own === unknown) return { state: "warn", text: "the same numbers as for a feature that does not exist" };
+  return { state: "ok", text: "narrows the numbers" };
+}
+
+async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
+  const request = { series, window };
+  return normalise(request, await fetchBreakdown(probe.service, request, probe.key, probe.signal), probe.today);
+}
+
+function yesterdayOf({ today }: Probe): Window {
+  const yesterday = addDays(today, -1);
+  return { start: yesterday, end: yesterday };
+}
+
+function rowCount(slices: readonly NormalisedSlice[]): number {
+  return slices.reduce((sum, { rows }) => sum + rows.length, 0);
+}
+
+function fingerprint(slices: readonly NormalisedSlice[]): string {
+  return JSON.stringify(slices.map(({ day, rows }) => [day, rows.map(({ metrics }) => metrics)]));
+}

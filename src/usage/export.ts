@@ -1,0 +1,120 @@
+// Runs the usage requests of one job: fetch, normalise, store, and count what failed.
+
+import type { Logger } from "pino";
+import { AppError, errorCode, errorText } from "../errors.ts";
+import { type Day, daysOf } from "./day.ts";
+import { type NormalisedSlice, normalise } from "./normalise.ts";
+import { sliceCount, type UsageRequest } from "./plan.ts";
+import type { SliceDecision } from "./slice.ts";
+
+export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
+
+export type RunCounts = {
+  /** Usage requests made. */
+  readonly requests: number;
+  /** Slices: planned, and what became of them. */
+  readonly planned: number;
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  /** Rows that appeared, changed or went. */
+  readonly rowsChanged: number;
+};
+
+/** What was stored of one answer. */
+export type Stored = {
+  readonly slices: readonly { readonly day: Day; readonly decision: SliceDecision }[];
+  readonly rowsChanged: number;
+};
+
+/** What a run needs from the world. */
+export type ExportDeps = {
+  readonly nextFetchNo: () => Promise<number>;
+  readonly fetch: (request: UsageRequest, signal: AbortSignal) => Promise<unknown>;
+  readonly store: (request: UsageRequest, fetchNo: number, slices: readonly NormalisedSlice[]) => Promise<Stored>;
+  readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], reason: string) => Promise<void>;
+  /** Why this request must not be made, as far as is known before it: an unknown feature. */
+  readonly refuse: (request: UsageRequest, signal: AbortSignal) => Promise<string | undefined>;
+  readonly log: Logger;
+  readonly onProgress?: (counts: RunCounts) => void;
+};
+
+export type ExportRun = {
+  readonly requests: readonly UsageRequest[];
+  /** The day an answer without any date is stored under. */
+  readonly runDay: Day;
+  readonly concurrency: number;
+};
+
+export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
+export type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
+
+/**
+ * Every request is tried, whatever became of the others, so that one broken project does not cost the rest their
+ * snapshots. What failed is recorded on its slices and counted: a run with failures is a failed run that stored the
+ * rest. Ends early only when the signal says so or the database is lost.
+ */
+export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
+  const failures: RequestFailure[] = [];
+  const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
+  counts.planned = run.requests.reduce((sum, request) => sum + sliceCount(request), 0);
+  const queue = run.requests.values();
+
+  const work = async () => {
+    for (const request of queue) {
+      signal.throwIfAborted();
+      const outcome = await exportOne(request, run.runDay, deps, signal);
+      counts.requests++;
+      if ("reason" in outcome) {
+        failures.push({ request, reason: outcome.reason });
+        counts.failed += sliceCount(request);
+      } else {
+        const suspect = outcome.slices.filter(({ decision }) => decision === "suspect").length;
+        counts.suspect += suspect;
+        counts.complete += outcome.slices.length - suspect;
+        counts.rowsChanged += outcome.rowsChanged;
+      }
+      deps.onProgress?.(counts);
+    }
+  };
+  // All workers end before this returns, also when one of them throws: nothing goes on behind the caller's back.
+  const workers = Array.from({ length: run.concurrency }, work);
+  await Promise.allSettled(workers);
+  await Promise.all(workers);
+  return { ...counts, failures };
+}
+
+async function exportOne(
+  request: UsageRequest,
+  runDay: Day,
+  deps: ExportDeps,
+  signal: AbortSignal,
+): Promise<Stored | { readonly reason: string }> {
+  // Before the call: an answer that is on its way while a later one is stored must not undo it.
+  const fetchNo = await deps.nextFetchNo();
+  try {
+    const refusal = await deps.refuse(request, signal);
+    if (refusal !== undefined) throw new AppError("rejected", refusal);
+    const answer = await deps.fetch(request, signal);
+    return await deps.store(request, fetchNo, normalise(request, answer, runDay));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!concernsRequest(error)) throw error;
+    const reason = errorText(error);
+    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], reason);
+    deps.log.error({ code: errorCode(error), reason, ...describe(request) }, "usage request failed");
+    return { reason };
+  }
+}
+
+/** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */
+function concernsRequest(error: unknown): boolean {
+  if (error instanceof AppError) return error.code !== "database" && error.code !== "stopped";
+  // SQLSTATE classes 21, 22 and 23: Postgres refused this answer's data.
+  return error instanceof Error && "code" in error && /^2[123]\w{3}$/.test(String(error.code));
+}
+
+export function describe({ series, window }: UsageRequest): Readonly<Record<string, string>> {
+  const { project, grouping, filter } = series;
+  return { project: project.name, grouping, filter: filter.name, ...window };
+}

@@ -1,0 +1,25 @@
+// What a value that came as JSON is, for a check and for the sentence that refuses it. Pure.
+
+import { ExactNumber } from "./exact-number.ts";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
+}
+
+export function isNumber(value: unknown): value is number | ExactNumber {
+  return typeof value === "number" || value instanceof ExactNumber;
+}
+
+export function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return "an array";
+  if (isNumber(value)) return `the number ${numberSource(value).slice(0, 40)}`;
+  return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value)?.slice(0, 40)}`;
+}
+
+export function numberSource(value: number | ExactNumber): string {
+  return value instanceof ExactNumber ? value.source : String(value);
+}

@@ -1,0 +1,132 @@
+// Turns an answer of the service into rows by slice, or says why it is not one. Pure. What is doubtful is refused whole:
+// a number that looks right and is not would cost more than a day that is late.
+
+import { AppError } from "../errors.ts";
+import { answerDates, type Dated, dayOfRow } from "./answer-dates.ts";
+import { type Day, daysOf, type Window } from "./day.ts";
+import { type Group, groupOf, UNGROUPED } from "./group.ts";
+import { isObject, type JsonObject, kindOf } from "./json-value.ts";
+import { type RowMetrics, readMetrics } from "./metrics.ts";
+import type { UsageRequest } from "./plan.ts";
+import type { Dimension } from "./series.ts";
+
+export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
+
+export type NormalisedSlice = {
+  readonly day: Day;
+  /** The rows named no day and the answer no period: the day is that of the run, and the numbers are the service's at that moment. */
+  readonly undated: boolean;
+  readonly rows: readonly SnapshotRow[];
+};
+
+/**
+ * The slices an answer covers, each with all its rows: every day of the window, or without one the days the answer names,
+ * or `runDay` where it names none. Throws `bad_answer` with the reason.
+ */
+export function normalise(request: UsageRequest, answer: unknown, runDay: Day): NormalisedSlice[] {
+  if (!isObject(answer)) throw refused(`expected an object, got ${kindOf(answer)}`);
+  if (!Array.isArray(answer.results)) {
+    throw refused(`expected an array at "results", got ${kindOf(answer.results)}`);
+  }
+  const period = answerDates(answer, request.window);
+  const results = answer.results.map((row: unknown, i) => {
+    if (!isObject(row)) throw refused(`results[${i}]: expected an object, got ${kindOf(row)}`);
+    return row;
+  });
+  const { grouping } = request.series;
+  if (grouping !== "none") requireDimension(grouping, results);
+
+  const slices = new Map<Day, Map<string, SnapshotRow>>();
+  const undatedDays = new Set<Day>();
+  for (const [i, row] of results.entries()) {
+    const dated = dayOfRow(row, period, `results[${i}]`, runDay);
+    addRow(slices, dated.day, readRow(row, grouping, `results[${i}]`), grouping);
+    if (dated.undated) undatedDays.add(dated.day);
+  }
+  return coveredDays(request.window, period, slices, runDay).map(({ day, undated }) => ({
+    day,
+    undated: undated || undatedDays.has(day),
+    rows: [...(slices.get(day)?.values() ?? [])],
+  }));
+}
+
+/** A day of the window without rows is a day without usage, and as much an answer as one with rows. */
+function coveredDays(
+  window: Window | undefined,
+  period: Window | undefined,
+  slices: ReadonlyMap<Day, unknown>,
+  runDay: Day,
+): Dated[] {
+  const dated = (days: readonly Day[]) => days.map((day) => ({ day, undated: false }));
+  if (window) return dated(daysOf(window));
+  const [first, ...others] = [...slices.keys()].sort();
+  if (first !== undefined) {
+    // Up to the end the answer names, but for days that have not begun.
+    const end = [others.at(-1) ?? first, period && period.end <= runDay ? period.end : first].sort().at(-1) ?? first;
+    return dated(daysOf({ start: first, end }));
+  }
+  return period && period.start === period.end ? dated([period.start]) : [{ day: runDay, undated: true }];
+}
+
+function readRow(row: JsonObject, grouping: "none" | Dimension, place: string): SnapshotRow {
+  const metrics = readMetrics(row, place);
+  if (grouping === "none") return { group: UNGROUPED, metrics };
+  return { group: groupOf(grouping, dimensionValue(row, grouping).value, `${place}.${grouping}`), metrics };
+}
+
+/** The same group twice with the same numbers is one row said twice; with others, nobody knows which is right. */
+function addRow(
+  slices: Map<Day, Map<string, SnapshotRow>>,
+  day: Day,
+  row: SnapshotRow,
+  grouping: "none" | Dimension,
+): void {
+  const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
+  const twin = rows.get(row.group.key);
+  if (twin && !sameMetrics(twin.metrics, row.metrics)) {
+    throw refused(
+      grouping === "none"
+        ? `more than one row for ${day}, though no grouping was asked for`
+        : `two rows with different numbers for ${grouping} ${row.group.sent.slice(0, 80)} on ${day}`,
+    );
+  }
+  rows.set(row.group.key, twin ?? row);
+  slices.set(day, rows);
+}
+
+function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
+  return a.extra === b.extra && a.values.every((value, i) => value === b.values[i]);
+}
+
+/**
+ * A service takes a grouping it does not know for something else and answers the ungrouped total, so the asked dimension
+ * must be in the rows. The other dialect's name counts only where it holds a value: that service names all its
+ * dimensions in every row, and null in each of them says that it did not group.
+ */
+function requireDimension(dimension: Dimension, results: readonly JsonObject[]): void {
+  if (results.length === 0) return;
+  const present = results.some((row) => {
+    const { value, name } = dimensionValue(row, dimension);
+    return value !== undefined && (name === dimension || value !== null);
+  });
+  if (present) return;
+  throw refused(
+    `no row has the dimension "${dimension}" that was asked for; the likely cause is service.dialect: this service may know the dimension by another name`,
+  );
+}
+
+/** Its value and the name it stands under, in the row's `grouping` or flat on the row; undefined where it is absent. */
+function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
+  const names = dimension === "model" ? ["model", "models"] : [dimension];
+  const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
+  for (const name of names) {
+    for (const holder of holders) {
+      if (Object.hasOwn(holder, name)) return { value: holder[name], name };
+    }
+  }
+  return { value: undefined, name: dimension };
+}
+
+function refused(reason: string): AppError {
+  return new AppError("bad_answer", reason);
+}

@@ -1,0 +1,216 @@
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { faultsFor, messageFor, SAMPLE, sampleWith } from "./sample-config.ts";
+
+const OPTIONS = { source: "jobs.config.json", baseDir: "/srv/usage" };
+
+const MINIMAL = {
+  service: { baseUrl: "https://api.example.com" },
+  projects: [{ id: "p1", name: "one", key: { env: "KEY" } }],
+};
+
+function parse(value: unknown) {
+  return parseConfig(JSON.stringify(value), OPTIONS);
+}
+
+test("a configuration with every field becomes what the program uses", () => {
+  const production = { id: "11111111-2222-3333-4444-555555555555", name: "production" };
+  const staging = { id: "project_b", name: "staging" };
+  const lab = { id: "project_c", name: "lab" };
+
+  expect(parse(SAMPLE)).toEqual({
+    service: {
+      baseUrl: "https://api.example.com",
+      authScheme: "Token",
+      dialect: "interface",
+      requestsPerSecond: 5,
+      maxConcurrent: 4,
+      timeoutSeconds: 30,
+    },
+    projects: [
+      { ...production, key: { kind: "env", name: "PRODUCTION_KEY" } },
+      { ...staging, key: { kind: "file", path: "/srv/usage/secrets/staging.key" } },
+      { ...lab, key: { kind: "rotation", rotation: "lab-key", first: { kind: "env", name: "LAB_KEY" } } },
+    ],
+    exports: [
+      {
+        name: "nightly",
+        schedule: "15 2 * * *",
+        timezone: "Europe/Vienna",
+        projects: [production, staging],
+        window: { days: 7, today: true },
+        groupings: ["none", "accessor", "model"],
+        filters: [
+          { name: "all", features: {}, dimensions: {} },
+          { name: "diarized", features: { diarize: "true" }, dimensions: { endpoint: "listen", feature_set: "a" } },
+        ],
+        checkFeatures: "warn",
+        emptyGuard: "off",
+      },
+      {
+        name: "weekly",
+        schedule: "0 5 * * mon",
+        timezone: "UTC",
+        projects: [lab],
+        groupings: ["tags"],
+        filters: [{ name: "all", features: {}, dimensions: {} }],
+        checkFeatures: "error",
+        emptyGuard: "confirm",
+      },
+    ],
+    rotations: [
+      {
+        name: "lab-key",
+        schedule: "0 4 * * *",
+        timezone: "Asia/Tokyo",
+        project: lab,
+        comment: "lab exporter",
+        commentTemplate: "{comment} ({id})",
+        scopes: ["member", "usage:read"],
+        tags: ["exporter"],
+        maxAgeDays: 20,
+        graceDays: 5,
+        expiresInDays: 26,
+        deliver: [
+          { kind: "file", path: "/srv/usage/secrets/lab.key" },
+          { kind: "command", command: ["vault-put", "lab"], timeoutSeconds: 10 },
+        ],
+        retire: "delete",
+      },
+      {
+        name: "production-key",
+        schedule: "@daily",
+        timezone: "UTC",
+        project: production,
+        comment: "exporter",
+        commentTemplate: "{comment} [{id}]",
+        scopes: ["member"],
+        tags: [],
+        maxAgeDays: 30,
+        graceDays: 7,
+        deliver: [],
+        retire: "keep",
+      },
+    ],
+    monitor: { host: "0.0.0.0", port: 0 },
+  });
+});
+
+test("a service and a project are enough, and the rest has defaults", () => {
+  expect(parse(MINIMAL)).toEqual({
+    service: {
+      baseUrl: "https://api.example.com",
+      authScheme: "Token",
+      dialect: "interface",
+      requestsPerSecond: 5,
+      maxConcurrent: 4,
+      timeoutSeconds: 30,
+    },
+    projects: [{ id: "p1", name: "one", key: { kind: "env", name: "KEY" } }],
+    exports: [],
+    rotations: [],
+    monitor: { host: "127.0.0.1", port: 9464 },
+  });
+});
+
+test("an export without a window has none, and one with days leaves today out", () => {
+  expect(parse(SAMPLE).exports[1]).not.toHaveProperty("window");
+
+  const [nightly] = parseConfig(sampleWith("exports[0].window", { days: 366 }), OPTIONS).exports;
+  expect(nightly?.window).toEqual({ days: 366, today: false });
+});
+
+test.each([
+  ["https://api.example.com/", "https://api.example.com"],
+  ["https://gateway.example.com/speech//", "https://gateway.example.com/speech"],
+  ["HTTPS://API.Example.com:8443", "https://api.example.com:8443"],
+  ["http://localhost:8080", "http://localhost:8080"],
+  ["http://127.8.9.10/x", "http://127.8.9.10/x"],
+  ["http://[::1]:9000", "http://[::1]:9000"],
+])("the address %s is used as %s", (baseUrl, used) => {
+  expect(parseConfig(sampleWith("service.baseUrl", baseUrl), OPTIONS).service.baseUrl).toBe(used);
+});
+
+test.each([
+  ["projects[0].id", "a"],
+  ["projects[0].id", "A-z_9".padEnd(128, "x")],
+  ["projects[0].key", { env: "MYPROVIDERPRODUCTIONKEY2" }],
+  ["projects[0].key", { file: "/run/secrets/9f8e7d6c5b4a39281706f5e4d3c2b1a0/key" }],
+  ["projects[2].key.first", { file: "first.key" }],
+  ["service.requestsPerSecond", 0.1],
+  ["service.requestsPerSecond", 100],
+  ["service.dialect", "2026"],
+  ["exports[1].schedule", "*/30 * * * * *"],
+  ["exports[1].filters", [{ name: "german", features: { language: "de" } }]],
+  [
+    "exports[1].filters",
+    [{ name: "diarized", features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } }],
+  ],
+  ["exports[1].filters", [{ name: "Ünïcode 日本 name", dimensions: { tags: "a b" } }]],
+  ["rotations[0].graceDays", 0],
+  ["rotations[0].expiresInDays", undefined],
+  ["rotations[1].commentTemplate", "{comment}"],
+])("%s may be %j", (place, value) => {
+  const text =
+    place === "service.dialect"
+      ? sampleWith(place, value).replace('"feature_set": "a"', '"model": "a"')
+      : sampleWith(place, value);
+
+  expect(messageFor(text)).toBe("");
+});
+
+test("an absolute path stays as it is", () => {
+  const { projects } = parseConfig(sampleWith("projects[1].key.file", "/run/secrets/key"), OPTIONS);
+
+  expect(projects[1]?.key).toEqual({ kind: "file", path: "/run/secrets/key" });
+});
+
+test("every fault is named at once, in the order of the file", () => {
+  const spoiled = {
+    monitor: { prot: 1 },
+    service: { baseUrl: "ftp://x", maxConcurrent: 0 },
+    projects: [
+      { id: "a/b", name: "one", key: "literal" },
+      { id: "p2", name: "one", key: { rotation: "nobody", first: { env: "KEY" } } },
+    ],
+    exports: [{ name: "x", schedule: "never", projects: ["tow"], groupings: ["models", "none", "none"], filters: [] }],
+    rotations: [{ name: "r", schedule: "0 4 * * *", project: "two", comment: "c", scopes: [], expiresInDays: 3 }],
+  };
+
+  expect(faultsFor(JSON.stringify(spoiled)).map((line) => line.split(" ")[1])).toEqual([
+    "monitor.prot",
+    "service.baseUrl",
+    "service.maxConcurrent",
+    "projects[0].id",
+    "projects[0].key",
+    "projects[1].name",
+    "projects[1].key.rotation",
+    "exports[0].schedule",
+    "exports[0].projects[0]",
+    "exports[0].groupings[0]",
+    "exports[0].groupings[2]",
+    "exports[0].filters",
+    "rotations[0].project",
+    "rotations[0].scopes",
+    "rotations[0].expiresInDays",
+  ]);
+});
+
+test("the message opens with the file and the number of faults, and each fault has its line", () => {
+  expect(messageFor(sampleWith("monitor.port", -1))).toBe(
+    [
+      "jobs.config.json has 1 fault:",
+      "- monitor.port (line 110): expected a whole number from 0 to 65535; got -1",
+    ].join("\n"),
+  );
+});
+
+test("a missing field has the line of the object that lacks it", () => {
+  expect(faultsFor('{\n "projects": [{ "id": "p", "name": "p", "key": { "env": "K" } }],\n "service": {}\n}')).toEqual([
+    "- service.baseUrl (line 3): missing; expected a string",
+  ]);
+});
+
+test("without any project, the exports that name one are not faults of their own", () => {
+  expect(faultsFor(sampleWith("projects", [])).filter((line) => line.includes("exports"))).toEqual([]);
+});

@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { keyProblems, readKey } from "../../src/config/credentials.ts";
+import { SAMPLE } from "./sample-config.ts";
+
+const KEY = "open-sesame-41";
+const VARIABLE = { kind: "env", name: "USAGE_KEY" } as const;
+
+const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-keys-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function keyFile(name: string, content: string): Promise<{ kind: "file"; path: string }> {
+  const file = path.join(folder, name);
+  await writeFile(file, content);
+  return { kind: "file", path: file };
+}
+
+test.each([KEY, `${KEY}\n`, `${KEY}\r\n`])(
+  "the key is read from %j without the line break at its end",
+  async (content) => {
+    expect((await readKey(VARIABLE, { USAGE_KEY: content })).reveal()).toBe(KEY);
+    expect((await readKey(await keyFile("good", content), {})).reveal()).toBe(KEY);
+  },
+);
+
+test.each([
+  ["", "is empty"],
+  ["\n", "is empty"],
+  ["  ", "is empty"],
+  [`"${KEY}"`, "remove the quotes"],
+  [`'${KEY}'\n`, "remove the quotes"],
+  [`${KEY}"`, "remove the quotes"],
+  [`Token ${KEY}`, 'begins with the word "Token": remove it'],
+  [`bearer ${KEY}`, 'begins with the word "bearer": remove it'],
+  [`${KEY} ${KEY}`, "holds a space or line break"],
+  [` ${KEY}`, "holds a space or line break"],
+  [`${KEY}\n\n`, "holds a space or line break"],
+  [`${KEY}\n${KEY}\n`, "holds a space or line break"],
+  [`${KEY}\u0000`, "holds a control character"],
+  [`${KEY}é`, "outside ASCII"],
+  [`\u200b${KEY}`, "outside ASCII"],
+  ["x".repeat(4097), "holds 4097 characters"],
+])("the content %j is refused and not repeated", async (content, says) => {
+  const fromEnv = await message(readKey(VARIABLE, { USAGE_KEY: content }));
+  const fromFile = await message(readKey(await keyFile("bad", content), {}));
+
+  expect(fromEnv).toContain(`environment variable USAGE_KEY ${says.split(" ")[0]}`);
+  for (const text of [fromEnv, fromFile]) {
+    expect(text).toContain(says);
+    expect(text).not.toContain(KEY);
+  }
+});
+
+test("a variable that is not set is named, with the mend", async () => {
+  await expect(readKey(VARIABLE, {})).rejects.toMatchObject({
+    code: "config",
+    message: "environment variable USAGE_KEY is not set: set it to the API key",
+  });
+});
+
+test("a key file that is missing, or a folder, is named", async () => {
+  const missing = { kind: "file", path: path.join(folder, "none") } as const;
+
+  expect(await message(readKey(missing, {}))).toContain(`key file ${missing.path} does not exist`);
+  expect(await message(readKey({ kind: "file", path: folder }, {}))).toContain(`key file ${folder} is a folder`);
+});
+
+test("every key that can't be read is named with its place, before any call", async () => {
+  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+
+  expect(await keyProblems(config, { LAB_KEY: "" })).toEqual([
+    "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
+    expect.stringMatching(/^projects\[1\]\.key: key file .* does not exist/),
+    "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
+  ]);
+});
+
+test("a project whose rotation has made a key needs its first one no more", async () => {
+  const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
+
+  const problems = await keyProblems(config, { PRODUCTION_KEY: KEY }, new Set(["lab-key"]));
+
+  expect(problems).toEqual([expect.stringMatching(/^projects\[1\]\.key: /)]);
+});
+
+async function message(reading: Promise<unknown>): Promise<string> {
+  return reading.then(
+    () => "no error",
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+}

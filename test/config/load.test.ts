@@ -1,0 +1,59 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { loadConfig } from "../../src/config/load.ts";
+import { SAMPLE } from "./sample-config.ts";
+
+const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-config-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function written(name: string, content: string | Uint8Array): Promise<string> {
+  const file = path.join(folder, name);
+  await writeFile(file, content);
+  return file;
+}
+
+test("relative paths in the file start at its folder, wherever the program runs", async () => {
+  const config = await loadConfig(await written("good.json", JSON.stringify(SAMPLE)));
+
+  expect(config.projects[1]?.key).toEqual({ kind: "file", path: path.join(folder, "secrets/staging.key") });
+});
+
+test("the example that comes with the program is without a fault", async () => {
+  const config = await loadConfig(path.join(import.meta.dirname, "../../jobs.config.json"));
+
+  expect(config.exports.map(({ name }) => name)).toEqual(["nightly"]);
+});
+
+test("a fault names the file it is in", async () => {
+  const file = await written("bad.json", '{ "service": 5 }');
+
+  await expect(loadConfig(file)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringContaining(`${file} has 2 faults:`),
+  });
+});
+
+test("a missing file is told how to name another", async () => {
+  await expect(loadConfig(path.join(folder, "none.json"))).rejects.toMatchObject({
+    code: "config",
+    message: `reading the configuration: ${path.join(folder, "none.json")} does not exist; give another with --config FILE`,
+  });
+});
+
+test("a folder in its place is named as one", async () => {
+  await expect(loadConfig(folder)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringContaining("is a folder"),
+  });
+});
+
+test("a file in another encoding is told to be saved as UTF-8", async () => {
+  const file = await written("utf16.json", Buffer.from(`\uFEFF${JSON.stringify(SAMPLE)}`, "utf16le"));
+
+  await expect(loadConfig(file)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringContaining("save it as UTF-8"),
+  });
+});

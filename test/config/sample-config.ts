@@ -1,0 +1,91 @@
+// A configuration without a fault that uses every field, and ways to spoil it at one place.
+
+import { parseConfig } from "../../src/config/config.ts";
+import { errorCode } from "../../src/errors.ts";
+
+export const SAMPLE = {
+  $schema: "./jobs.config.schema.json",
+  service: {
+    baseUrl: "https://api.example.com",
+    authScheme: "Token",
+    dialect: "interface",
+    requestsPerSecond: 5,
+    maxConcurrent: 4,
+    timeoutSeconds: 30,
+  },
+  projects: [
+    { id: "11111111-2222-3333-4444-555555555555", name: "production", key: { env: "PRODUCTION_KEY" } },
+    { id: "project_b", name: "staging", key: { file: "secrets/staging.key" } },
+    { id: "project_c", name: "lab", key: { rotation: "lab-key", first: { env: "LAB_KEY" } } },
+  ],
+  exports: [
+    {
+      name: "nightly",
+      schedule: "15 2 * * *",
+      timezone: "Europe/Vienna",
+      projects: ["production", "staging"],
+      window: { days: 7, today: true },
+      groupings: ["none", "accessor", "model"],
+      filters: [
+        { name: "all" },
+        { name: "diarized", features: { diarize: true }, dimensions: { endpoint: "listen", feature_set: "a" } },
+      ],
+      checkFeatures: "warn",
+      emptyGuard: "off",
+    },
+    { name: "weekly", schedule: "0 5 * * mon", projects: ["lab"], groupings: ["tags"] },
+  ],
+  rotations: [
+    {
+      name: "lab-key",
+      schedule: "0 4 * * *",
+      timezone: "Asia/Tokyo",
+      project: "lab",
+      comment: "lab exporter",
+      commentTemplate: "{comment} ({id})",
+      scopes: ["member", "usage:read"],
+      tags: ["exporter"],
+      maxAgeDays: 20,
+      graceDays: 5,
+      expiresInDays: 26,
+      deliver: [{ file: "secrets/lab.key" }, { command: ["vault-put", "lab"], timeoutSeconds: 10 }],
+      retire: "delete",
+    },
+    { name: "production-key", schedule: "@daily", project: "production", comment: "exporter", scopes: ["member"] },
+  ],
+  monitor: { host: "0.0.0.0", port: 0 },
+};
+
+/** The sample with another value at the place; undefined leaves the field out. */
+export function sampleWith(place: string, value: unknown): string {
+  const path = place.match(/[^.[\]]+/g) ?? [];
+  return JSON.stringify(changed(SAMPLE, path, value), null, 2);
+}
+
+function changed(whole: unknown, [segment, ...rest]: readonly string[], value: unknown): unknown {
+  if (segment === undefined) return value;
+  if (Array.isArray(whole)) {
+    const list: unknown[] = [...whole];
+    list[Number(segment)] = changed(list[Number(segment)], rest, value);
+    return list;
+  }
+  const fields = new Map(Object.entries(whole ?? {}));
+  fields.set(segment, changed(fields.get(segment), rest, value));
+  return Object.fromEntries(fields);
+}
+
+/** What parseConfig throws for the text; empty where it throws nothing. */
+export function messageFor(text: string): string {
+  try {
+    parseConfig(text, { source: "jobs.config.json", baseDir: "/srv/usage" });
+    return "";
+  } catch (error) {
+    if (errorCode(error) !== "config" || !(error instanceof Error)) throw error;
+    return error.message;
+  }
+}
+
+/** The faults of the message, a line each. */
+export function faultsFor(text: string): string[] {
+  return messageFor(text).split("\n").slice(1);
+}

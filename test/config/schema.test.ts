@@ -1,0 +1,38 @@
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { configJsonSchema } from "../../src/config/schema.ts";
+import { SAMPLE } from "./sample-config.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+
+test("jobs.config.schema.json is what the schema command prints", async () => {
+  const file = await readFile(path.join(ROOT, "jobs.config.schema.json"), "utf8");
+
+  expect(file).toBe(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+});
+
+test("an editor is told the version of the schema, a title and a description of every field", () => {
+  expect(configJsonSchema()).toMatchObject({
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: expect.any(String),
+  });
+  expect(fieldsWithoutDescription(configJsonSchema(), "")).toEqual([]);
+});
+
+test("the schema takes what the program takes, and refuses an unknown field", () => {
+  const schema = z.fromJSONSchema(configJsonSchema());
+
+  expect(schema.safeParse(SAMPLE).error).toBeUndefined();
+  expect(schema.safeParse({ ...SAMPLE, export: [] }).success).toBe(false);
+});
+
+function fieldsWithoutDescription(schema: unknown, place: string): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  return Object.entries(schema).flatMap(([name, value]) => {
+    const inner = fieldsWithoutDescription(value, `${place}.${name}`);
+    const isField = place.endsWith(".properties");
+    return isField && !("description" in Object(value)) ? [`${place}.${name}`, ...inner] : inner;
+  });
+}

@@ -1,0 +1,107 @@
+// Slips of the hand that would otherwise do something else than meant, without a word. The right word is offered.
+
+import { expect, test } from "vitest";
+import { faultsFor, sampleWith } from "./sample-config.ts";
+
+const UNKNOWN_FIELDS = [
+  ["export", "exports"],
+  ["rotation", "rotations"],
+  ["monitoring", "monitor"],
+  ["service.baseURL", "baseUrl"],
+  ["service.url", "baseUrl"],
+  ["service.auth", "authScheme"],
+  ["service.timeout", "timeoutSeconds"],
+  ["service.maxConcurrency", "maxConcurrent"],
+  ["service.requestPerSecond", "requestsPerSecond"],
+  ["exports[0].grouping", "groupings"],
+  ["exports[0].groupigns", "groupings"],
+  ["exports[0].filter", "filters"],
+  ["exports[0].timeZone", "timezone"],
+  ["exports[0].check_features", "checkFeatures"],
+  ["exports[0].emptyGard", "emptyGuard"],
+  ["exports[0].windows", "window"],
+  ["exports[0].window.day", "days"],
+  ["exports[0].window.toady", "today"],
+  ["exports[0].filters[1].feature", "features"],
+  ["exports[0].filters[1].dimension", "dimensions"],
+  ["exports[0].filters[1].dimensions.models", "model"],
+  ["exports[0].filters[1].dimensions.tag", "tags"],
+  ["exports[0].filters[1].dimensions.featureSet", "feature_set"],
+  ["rotations[0].maxAge", "maxAgeDays"],
+  ["rotations[0].grace_days", "graceDays"],
+  ["rotations[0].expireInDays", "expiresInDays"],
+  ["rotations[0].delivery", "deliver"],
+  ["rotations[0].deliver[1].timeout", "timeoutSeconds"],
+  ["monitor.prot", "port"],
+] as const;
+
+test.each(UNKNOWN_FIELDS)("the unknown field %s is refused, and %s offered", (place, meant) => {
+  expect(faultsFor(sampleWith(place, 1))).toEqual([
+    expect.stringMatching(
+      new RegExp(`^- ${escaped(place)} \\(line \\d+\\): unknown field; did you mean "${meant}"\\?$`),
+    ),
+  ]);
+});
+
+test.each([
+  ["service.authScheme", "token", "Token"],
+  ["service.dialect", "interfaces", "interface"],
+  ["exports[0].projects[0]", "Production", "production"],
+  ["exports[0].projects[0]", "prodcution", "production"],
+  ["exports[0].groupings[2]", "models", "model"],
+  ["exports[0].groupings[2]", "modle", "model"],
+  ["exports[0].groupings[2]", "tag", "tags"],
+  ["exports[0].groupings[2]", "featureset", "feature_set"],
+  ["exports[0].groupings[2]", "Accessor", "accessor"],
+  ["exports[0].groupings[2]", "non", "none"],
+  ["exports[0].checkFeatures", "warning", "warn"],
+  ["exports[0].emptyGuard", "confrim", "confirm"],
+  ["exports[0].filters[1].dimensions.endpoint", "lisen", "listen"],
+  ["exports[0].filters[1].dimensions.deployment", "selfhosted", "self-hosted"],
+  ["exports[0].filters[1].dimensions.method", "stream", "streaming"],
+  ["exports[0].timezone", "Europe/Viena", "Europe/Vienna"],
+  ["exports[0].timezone", "Vienna", "Europe/Vienna"],
+  ["rotations[0].project", "Lab", "lab"],
+  ["rotations[0].retire", "deleted", "delete"],
+  ["rotations[0].commentTemplate", "{comment} {ID}", "{id}"],
+] as const)("%s is not %s: %s is offered", (place, typed, meant) => {
+  const faults = faultsFor(sampleWith(place, typed));
+
+  expect(faults).toContainEqual(
+    expect.stringMatching(new RegExp(`^- ${escaped(place)} .*did you mean "${escaped(meant)}"\\?$`)),
+  );
+});
+
+test.each(["True", "TRUE", "ture", "treu", "tru", "False", "flase"])(
+  "the feature value %j, which the service would take as it is, is refused",
+  (typed) => {
+    const faults = faultsFor(sampleWith("exports[0].filters[1].features.diarize", typed));
+
+    expect(faults).toEqual([expect.stringMatching(/did you mean (true|false)\?$/)]);
+  },
+);
+
+test("a misspelt rotation is offered the right one without its own name being shown", () => {
+  expect(faultsFor(sampleWith("projects[2].key.rotation", "lab-kye"))).toEqual([
+    expect.stringMatching(/got a string, not shown here; did you mean "lab-key"\?$/),
+  ]);
+});
+
+test("a misspelt kind of key or delivery is offered the right one", () => {
+  expect(faultsFor(sampleWith("projects[0].key", { fil: "x" }))).toEqual([
+    expect.stringMatching(/did you mean "file"\?$/),
+  ]);
+  expect(faultsFor(sampleWith("rotations[0].deliver[1]", { comand: ["x"] }))).toEqual([
+    expect.stringMatching(/got an object with "comand"; did you mean "command"\?$/),
+  ]);
+});
+
+test("a field with nothing near it is told which fields there are", () => {
+  expect(faultsFor(sampleWith("monitor.zzz", 1))).toEqual([
+    expect.stringMatching(/unknown field; expected one of "host", "port"$/),
+  ]);
+});
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}

@@ -1,0 +1,68 @@
+// Asks an emulator over HTTP, and reads what it answers.
+
+import { z } from "zod";
+import type { Emulator } from "../../src/emulator/server.ts";
+
+export const SECRET = "a-secret-of-the-console";
+export const PROJECT = "p1";
+export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["member"] };
+
+/** A Wednesday at noon. */
+export const NOON = new Date("2026-03-18T12:00:00Z");
+
+type Asking = {
+  readonly method?: string;
+  readonly secret?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+};
+
+/** `path` goes on from the project's; one that starts with a slash stands for itself. */
+export function ask(emulator: Emulator, path: string, asking: Asking = {}): Promise<Response> {
+  const url = path.startsWith("/") ? path : `/v1/projects/${PROJECT}/${path}`;
+  const { method = "GET", secret = SECRET, headers, body, signal } = asking;
+  return fetch(emulator.url + url, {
+    method,
+    headers: { authorization: `Token ${secret}`, "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    ...(signal && { signal }),
+  });
+}
+
+const Day = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
+const GroupValue = z.union([z.string(), z.array(z.string()), z.null()]);
+
+const Row = z.strictObject({
+  hours: z.number(),
+  total_hours: z.number(),
+  agent_hours: z.number(),
+  tokens_in: z.int(),
+  tokens_out: z.int(),
+  tts_characters: z.int(),
+  requests: z.int(),
+  start: Day.optional(),
+  end: Day.optional(),
+  grouping: z.record(z.string(), GroupValue),
+});
+export type Row = z.infer<typeof Row>;
+
+const Breakdown = z.strictObject({
+  start: Day.optional(),
+  end: Day.optional(),
+  resolution: z.strictObject({ units: z.literal("day"), amount: z.literal(1) }).optional(),
+  results: z.array(Row),
+});
+type Breakdown = z.infer<typeof Breakdown>;
+
+export async function breakdown(emulator: Emulator, query = ""): Promise<Breakdown> {
+  const response = await ask(emulator, `usage/breakdown?${query}`);
+  if (response.status !== 200) throw new Error(`breakdown ${query}: ${response.status} ${await response.text()}`);
+  return Breakdown.parse(await response.json());
+}
+
+/** Each row's value of the dimension, and its requests. */
+export async function requestsBy(emulator: Emulator, dimension: string, query: string): Promise<[unknown, number][]> {
+  const { results } = await breakdown(emulator, query);
+  return results.map(({ grouping, requests }) => [grouping[dimension], requests]);
+}

@@ -1,0 +1,192 @@
+import { expect, test } from "vitest";
+import type { Dialect } from "../../src/emulator/breakdown-query.ts";
+import { type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import type { UsageRecord } from "../../src/emulator/usage-record.ts";
+import { breakdown, CONSOLE_KEY, NOON, type Row, requestsBy } from "./ask.ts";
+
+const METRICS = [
+  "hours",
+  "total_hours",
+  "agent_hours",
+  "tokens_in",
+  "tokens_out",
+  "tts_characters",
+  "requests",
+] as const;
+const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
+  interface: ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"],
+  "2026": ["accessor", "deployment", "endpoint", "feature_set", "method", "models", "tags"],
+};
+const WEEK = "start=2026-03-09&end=2026-03-15";
+
+const start = (options: Partial<EmulatorOptions> = {}) =>
+  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
+
+/** Days to metrics, in millionths: sums of doubles would not be equal. */
+function sumByDay(rows: readonly Row[]): Record<string, number[]> {
+  const sums: Record<string, number[]> = {};
+  for (const row of rows) {
+    const sum = sums[String(row.grouping.start)] ?? METRICS.map(() => 0);
+    sums[String(row.grouping.start)] = METRICS.map((metric, i) => (sum[i] ?? 0) + Math.round(row[metric] * 1e6));
+  }
+  return sums;
+}
+
+const addingUp = (["interface", "2026"] as const).flatMap((dialect) =>
+  [
+    "",
+    "diarize=true",
+    "diarize=true&punctuate=true",
+    "smart_format=false&diarize=false",
+    "endpoint=listen&method=sync",
+  ].flatMap((filter) => GROUPINGS[dialect].map((grouping) => ({ dialect, filter, grouping }))),
+);
+
+test.each(addingUp)("in $dialect, grouped by $grouping, filter '$filter' adds up to its total", async (c) => {
+  await using emulator = await start({ dialect: c.dialect });
+  const total = await breakdown(emulator, `${WEEK}&${c.filter}`);
+  const grouped = await breakdown(emulator, `${WEEK}&${c.filter}&grouping=${c.grouping}`);
+  expect(total.results).toHaveLength(7);
+  expect(grouped.results.length).toBeGreaterThan(7 - 1);
+  expect(sumByDay(grouped.results)).toEqual(sumByDay(total.results));
+});
+
+test("a day has several groups in each dimension, and fewer requests at the weekend", async () => {
+  await using emulator = await start();
+  for (const dimension of ["accessor", "feature_set", "model", "tags"]) {
+    const { results } = await breakdown(emulator, `start=2026-03-10&end=2026-03-10&grouping=${dimension}`);
+    expect(results.length, dimension).toBeGreaterThanOrEqual(6);
+    expect(results.length, dimension).toBeLessThanOrEqual(12);
+  }
+  const { results: week } = await breakdown(emulator, WEEK);
+  expect(week[6]?.requests).toBeLessThan((week[0]?.requests ?? 0) / 2);
+});
+
+test("the same seed, project and day are the same usage, and another seed is other usage", async () => {
+  await using one = await start({ seed: 7 });
+  await using same = await start({ seed: 7 });
+  await using other = await start({ seed: 8 });
+  const query = `${WEEK}&grouping=tags`;
+  expect(await breakdown(same, query)).toEqual(await breakdown(one, query));
+  expect(await breakdown(other, query)).not.toEqual(await breakdown(one, query));
+});
+
+test("only the dimension asked for is filled", async () => {
+  await using emulator = await start();
+  const { results } = await breakdown(emulator, `${WEEK}&grouping=endpoint`);
+  expect(results[0]?.grouping).toEqual({
+    start: "2026-03-09",
+    end: "2026-03-09",
+    accessor: null,
+    deployment: null,
+    endpoint: "listen",
+    feature_set: null,
+    method: null,
+    model: null,
+    tags: null,
+  });
+});
+
+test("flat rows have their days beside the metrics", async () => {
+  await using emulator = await start({ shape: "flat" });
+  const { results } = await breakdown(emulator, "start=2026-03-09&end=2026-03-09");
+  expect(results).toMatchObject([{ start: "2026-03-09", end: "2026-03-09" }]);
+  expect(results[0]?.grouping).not.toHaveProperty("start");
+});
+
+const RECORDS: readonly UsageRecord[] = [
+  { model: ["nova-3"], feature_set: ["diarize"], tags: ["b", "a"], requests: 1 },
+  { model: ["nova-3"], feature_set: ["diarize", "utterances"], tags: ["a", "b"], requests: 2 },
+  { model: ["nova-3", "aura"], feature_set: ["utterances"], tags: ["a"], requests: 4 },
+  { model: null, feature_set: [], tags: null, requests: 8 },
+];
+const DAY = "start=2026-03-10&end=2026-03-10";
+const usage = () => RECORDS;
+
+test.each([
+  ["diarize=true", 3],
+  ["diarize=true&utterances=true", 7],
+  ["diarize=false", 12],
+  ["diarize=false&utterances=false", 8],
+  ["diarize=true&utterances=false", 1],
+  ["summarize=true", 0],
+  ["a_feature_nobody_knows=true", 15],
+  ["diarize=true&a_feature_nobody_knows=true", 3],
+  ["diarize=yes", 15],
+  ["model=nova-3", 7],
+  ["tags=a", 7],
+  ["tags=a&diarize=true", 3],
+  ["feature_set=utterances", 6],
+  ["endpoint=listen", 0],
+  ["tag=a", 15],
+])("of 15 requests, %s finds %i", async (filter, requests) => {
+  await using emulator = await start({ usage });
+  expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
+});
+
+test.each([
+  ["tag=a", 7],
+  ["tags=a", 15],
+  ["feature_set=utterances", 15],
+  ["model=nova-3", 0],
+])("of 15 requests, in 2026 %s finds %i", async (filter, requests) => {
+  await using emulator = await start({ usage, dialect: "2026" });
+  expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
+});
+
+test.each([
+  ["interface", "models"],
+  ["2026", "model"],
+  ["interface", "constructor"],
+  ["interface", ""],
+] as const)("%s has no grouping '%s': the answer is the ungrouped one", async (dialect, grouping) => {
+  await using emulator = await start({ dialect });
+  expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
+});
+
+test("the interface's model is a text, and a list where a request used several", async () => {
+  await using emulator = await start({ usage });
+  expect(await requestsBy(emulator, "model", `${DAY}&grouping=model`)).toEqual([
+    ["nova-3", 3],
+    [["nova-3", "aura"], 4],
+    [null, 8],
+  ]);
+});
+
+test("the models of 2026 are always a list", async () => {
+  await using emulator = await start({ usage, dialect: "2026" });
+  expect(await requestsBy(emulator, "models", `${DAY}&grouping=models`)).toEqual([
+    [["nova-3"], 3],
+    [["nova-3", "aura"], 4],
+    [null, 8],
+  ]);
+});
+
+test("a set of tags is one group in whatever order its tags come, and untagged usage is a group", async () => {
+  await using emulator = await start({ usage });
+  expect(await requestsBy(emulator, "tags", `${DAY}&grouping=tags`)).toEqual([
+    [["b", "a"], 3],
+    [["a"], 4],
+    [null, 8],
+  ]);
+});
+
+test("hours add up without an error of floating point", async () => {
+  await using emulator = await start({ usage: () => Array.from({ length: 10 }, () => ({ hours: 0.1 })) });
+  expect((await breakdown(emulator, DAY)).results[0]?.hours).toBe(1);
+});
+
+test("usage knows its project and day", async () => {
+  const asked: [string, string, number][] = [];
+  await using emulator = await start({
+    usage: (...about) => {
+      asked.push(about);
+      return [];
+    },
+  });
+  expect((await breakdown(emulator, "start=2026-03-17&end=2026-03-18")).results).toEqual([]);
+  expect(asked).toEqual([
+    ["p1", "2026-03-17", 1.5],
+    ["p1", "2026-03-18", 0.5],
+  ]);
+});

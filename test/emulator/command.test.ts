@@ -1,0 +1,59 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { expect, test } from "vitest";
+import { runEmulator } from "../../src/cli/emulator.ts";
+import { startEmulator } from "../../src/emulator/server.ts";
+
+const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: "demo" } as const;
+
+/** Runs the command until its first words are out, and gives a way to end it. */
+async function started(env: Readonly<Record<string, string>>, options = OPTIONS) {
+  const stop = new AbortController();
+  const said = Promise.withResolvers<string>();
+  const ended = runEmulator(options, env, said.resolve, stop.signal);
+  const text = await Promise.race([said.promise, ended.then((status) => `ended with ${status}`)]);
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0] ?? "";
+  return { text, url, stop: () => stop.abort(), ended };
+}
+
+const breakdown = (url: string, secret: string) =>
+  fetch(`${url}/v1/projects/demo/usage/breakdown`, { headers: { authorization: `Token ${secret}` } });
+
+test("the command takes its first key from the environment, and does not print it", async () => {
+  const command = await started({ USAGE_EXPORT_KEY: "key-of-the-environment" });
+  expect((await breakdown(command.url, "key-of-the-environment")).status).toBe(200);
+  expect(command.text).not.toContain("key-of-the-environment");
+  command.stop();
+  expect(await command.ended).toBe(0);
+});
+
+test("without one it makes a key in a file that only its user can read, and takes the file away again", async () => {
+  const command = await started({});
+  const file = /\/\S+first\.key/.exec(command.text)?.[0] ?? "";
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const secret = readFileSync(file, "utf8").trim();
+  expect(secret).toMatch(/^[0-9a-f]{40}$/);
+  expect(command.text).not.toContain(secret);
+  expect((await breakdown(command.url, secret)).status).toBe(200);
+  command.stop();
+  expect(await command.ended).toBe(0);
+  expect(existsSync(file)).toBe(false);
+});
+
+test("what it prints holds the parts of a configuration that reaches it", async () => {
+  const command = await started({ USAGE_EXPORT_KEY: "key-of-the-environment" });
+  expect(command.text).toContain(`"baseUrl": "${command.url}"`);
+  expect(command.text).toContain('"key": {\n        "env": "USAGE_EXPORT_KEY"');
+  command.stop();
+  await command.ended;
+});
+
+test("a port that is taken is a mistake of the command line", async () => {
+  await using other = await startEmulator({ consoleKeys: [] });
+  const options = { ...OPTIONS, port: Number(new URL(other.url).port) };
+  const stopped = AbortSignal.timeout(5_000);
+  await expect(runEmulator(options, {}, () => {}, stopped)).rejects.toMatchObject({ code: "config" });
+});
+
+test("a signal that came before the start ends the command at once", async () => {
+  expect(await runEmulator(OPTIONS, {}, () => {}, AbortSignal.abort())).toBe(0);
+});

@@ -1,0 +1,161 @@
+import { expect, test } from "vitest";
+import type { BreakdownRow } from "../../src/emulator/breakdown.ts";
+import { changeRows, type Fault } from "../../src/emulator/faults.ts";
+import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
+
+const start = (fault: Fault): Promise<Emulator> =>
+  startEmulator({
+    consoleKeys: [CONSOLE_KEY],
+    now: () => NOON,
+    usage: () => [{ endpoint: "listen", requests: 2 }],
+    fault: () => fault,
+  });
+
+const DAYS = "start=2026-03-10&end=2026-03-11";
+const QUERY = `usage/breakdown?${DAYS}`;
+const NEW_KEY = { method: "POST", body: { comment: "exporter", scopes: ["member"] } };
+
+test("another answer is sent with its status, headers and content, and without effect", async () => {
+  await using emulator = await start({ kind: "answer", status: 429, headers: { "retry-after": "7" }, body: "wait" });
+  const response = await ask(emulator, "keys", NEW_KEY);
+  expect(response.status).toBe(429);
+  expect(response.headers.get("retry-after")).toBe("7");
+  expect(response.headers.has("dg-request-id")).toBe(false);
+  expect(await response.text()).toBe("wait");
+  expect(emulator.keys()).toHaveLength(1);
+});
+
+test.each(["<html>sign in</html>", "{}", "null", "", new Uint8Array([0x22, 0xff, 0x22])])(
+  "the content %s is sent as it stands with 200",
+  async (body) => {
+    await using emulator = await start({ kind: "answer", status: 200, body });
+    const response = await ask(emulator, QUERY);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.from(body));
+  },
+);
+
+test("a redirect is sent with its place", async () => {
+  await using emulator = await start({ kind: "answer", status: 302, headers: { location: "http://127.0.0.1:9/" } });
+  const response = await fetch(emulator.url, { redirect: "manual" });
+  expect([response.status, response.headers.get("location")]).toEqual([302, "http://127.0.0.1:9/"]);
+});
+
+test.each([
+  ["negative", (row: BreakdownRow) => [{ ...row, requests: -row.requests }], [-2]],
+  ["doubled", (row: BreakdownRow) => [row, row], [2, 2]],
+  ["none", () => [], []],
+])("rows can be %s", async (_, change, expected) => {
+  await using emulator = await start(changeRows((rows) => rows.slice(0, 1).flatMap(change)));
+  const answer = await breakdown(emulator, DAYS);
+  expect(answer).toMatchObject({ start: "2026-03-10", end: "2026-03-11" });
+  expect(answer.results.map(({ requests }) => requests)).toEqual(expected);
+});
+
+test("a changed answer keeps what it does not change, in an answer of any kind", async () => {
+  await using emulator = await start({ kind: "body", change: ({ key: _, ...rest }) => rest });
+  const response = await ask(emulator, "keys", NEW_KEY);
+  expect(await response.json()).toMatchObject({ comment: "exporter" });
+  expect(emulator.keys()).toHaveLength(2);
+});
+
+test("a content that is a text is sent as it stands", async () => {
+  await using emulator = await start({ kind: "body", change: (json) => `${JSON.stringify(json)} and more` });
+  expect(await (await ask(emulator, QUERY)).text()).toMatch(/^\{"start":.*\} and more$/);
+});
+
+test("a dropped connection has no answer and no effect", async () => {
+  await using emulator = await start({ kind: "drop" });
+  await expect(ask(emulator, "keys", NEW_KEY)).rejects.toThrow("fetch failed");
+  expect(emulator.keys()).toHaveLength(1);
+  expect(emulator.requests).toMatchObject([{ method: "POST", status: undefined }]);
+});
+
+test("a lost answer has its effect: the key is created, and nobody has its secret", async () => {
+  await using emulator = await start({ kind: "lose" });
+  await expect(ask(emulator, "keys", NEW_KEY)).rejects.toThrow("fetch failed");
+  expect(emulator.keys()).toMatchObject([{ origin: "console" }, { origin: "created", comment: "exporter" }]);
+  expect(emulator.requests).toMatchObject([{ status: undefined }]);
+});
+
+test("a cut answer ends in its middle", async () => {
+  await using emulator = await start({ kind: "cut" });
+  const response = await ask(emulator, QUERY);
+  const received: Uint8Array[] = [];
+  const reading = async () => {
+    for await (const chunk of response.body ?? []) received.push(chunk);
+  };
+  await expect(reading()).rejects.toThrow("terminated");
+  const length = Number(response.headers.get("content-length"));
+  expect(Buffer.concat(received).length).toBe(Math.floor(length / 2));
+  expect(response.status).toBe(200);
+});
+
+test("a stalled answer has its headers and is silent until the client goes", async () => {
+  await using emulator = await start({ kind: "stall" });
+  const client = new AbortController();
+  const response = await ask(emulator, QUERY, { signal: client.signal });
+  expect(response.status).toBe(200);
+  const reading = response.text();
+  client.abort();
+  await expect(reading).rejects.toThrow("aborted");
+});
+
+test("closing ends a stalled answer", async () => {
+  const emulator = await start({ kind: "stall" });
+  const response = await ask(emulator, QUERY);
+  await emulator.close();
+  await expect(response.text()).rejects.toThrow("terminated");
+});
+
+test("a trickling answer comes byte by byte, and whole", async () => {
+  await using emulator = await start({ kind: "trickle", everyMs: 1 });
+  const response = await ask(emulator, "/v1/projects");
+  const chunks = await Array.fromAsync(response.body ?? []);
+  expect(chunks.length).toBeGreaterThan(10);
+  expect(JSON.parse(Buffer.concat(chunks).toString())).toEqual({ projects: [{ project_id: "p1", name: "p1" }] });
+});
+
+test("a trickling answer stops with its client", async () => {
+  const emulator = await start({ kind: "trickle", everyMs: 60_000 });
+  const response = await ask(emulator, QUERY);
+  await response.body?.cancel();
+  await emulator.close();
+});
+
+test("a delayed answer comes after its time", async () => {
+  await using emulator = await start({ kind: "delay", delayMs: 30 });
+  const startedMs = performance.now();
+  expect((await ask(emulator, QUERY)).status).toBe(200);
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(29);
+});
+
+test("a held answer is that of the moment it was asked for, and comes after a later one", async () => {
+  const release = Promise.withResolvers<void>();
+  let requests = 1;
+  await using emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY], usage: () => [{ requests }] });
+  const held = new Promise<void>((resolve) => {
+    emulator.fault = () => {
+      resolve();
+      return { kind: "hold", until: release.promise };
+    };
+  });
+  const first = breakdown(emulator, DAYS);
+  await held;
+  emulator.fault = undefined;
+  requests = 2;
+  const second = await breakdown(emulator, DAYS);
+  release.resolve();
+  const late = await first;
+  expect([second.results[0]?.requests, late.results[0]?.requests]).toEqual([2, 1]);
+});
+
+test("a plan picks the requests it is for, by what the log knows of them", async () => {
+  await using emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY] });
+  emulator.fault = ({ method, path }) =>
+    method === "GET" && path.includes("grouping=tags") ? { kind: "answer", status: 503 } : undefined;
+  expect((await ask(emulator, "usage/breakdown?grouping=tags")).status).toBe(503);
+  expect((await ask(emulator, "usage/breakdown?grouping=model")).status).toBe(200);
+  expect(emulator.requests.map(({ status }) => status)).toEqual([503, 200]);
+});

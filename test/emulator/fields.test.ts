@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
+
+const start = (options: Partial<EmulatorOptions> = {}) =>
+  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
+
+test("Get Fields lists what the usage of the days asked for can be filtered by", async () => {
+  await using emulator = await start({
+    usage: (_, day) => [
+      { model: ["nova-3"], method: "sync", tags: ["b", "a"] },
+      { model: null, method: null, tags: null },
+      { model: ["nova-3", "aura"], method: "streaming", tags: [day] },
+    ],
+  });
+  const response = await ask(emulator, "usage/fields?start=2026-03-09&end=2026-03-09");
+  expect(await response.json()).toEqual({
+    tags: ["2026-03-09", "a", "b"],
+    models: [expect.objectContaining({ name: "aura" }), expect.objectContaining({ name: "nova-3" })],
+    processing_methods: ["streaming", "sync"],
+    features: expect.arrayContaining(["diarize", "utterances", "smart_format"]),
+  });
+});
+
+test("in 2026 a model is found by the id that Get Fields gives it", async () => {
+  await using emulator = await start({ dialect: "2026", usage: () => [{ model: ["nova-3"], requests: 5 }] });
+  const fields = await ask(emulator, "usage/fields");
+  const text = await fields.text();
+  const id = /"model_id":"([^"]+)"/.exec(text)?.[1];
+  const { results } = await breakdown(emulator, `start=2026-03-09&end=2026-03-09&model=${id}`);
+  expect(results.map(({ requests }) => requests)).toEqual([5]);
+});
+
+test("a service without Get Fields answers 404", async () => {
+  await using emulator = await start({ fields: "missing" });
+  expect((await ask(emulator, "usage/fields")).status).toBe(404);
+});

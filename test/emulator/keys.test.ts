@@ -1,0 +1,210 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import { ask, breakdown, CONSOLE_KEY, NOON, SECRET } from "./ask.ts";
+
+const start = (options: Partial<EmulatorOptions> = {}) =>
+  startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
+
+const Created = z.strictObject({
+  api_key_id: z.uuid(),
+  key: z.string(),
+  comment: z.string(),
+  scopes: z.array(z.string()),
+  tags: z.array(z.string()).optional(),
+  created: z.string(),
+  expiration_date: z.string().optional(),
+});
+
+const REGULAR = { comment: "exporter", scopes: ["usage:read", "project:read"] };
+
+async function create(emulator: Emulator, body: object, secret = SECRET): Promise<z.infer<typeof Created>> {
+  const response = await ask(emulator, "keys", { method: "POST", body, secret });
+  if (response.status !== 200) throw new Error(`create: ${response.status} ${await response.text()}`);
+  return Created.parse(await response.json());
+}
+
+const Listed = z.object({ api_keys: z.array(z.object({ api_key: z.object({ api_key_id: z.string() }) })) });
+
+async function listedIds(emulator: Emulator, secret = SECRET): Promise<string[]> {
+  const response = await ask(emulator, "keys", { secret });
+  return Listed.parse(await response.json()).api_keys.map(({ api_key }) => api_key.api_key_id);
+}
+
+const remove = (emulator: Emulator, id: string, secret = SECRET) =>
+  ask(emulator, `keys/${id}`, { method: "DELETE", secret });
+
+test("there is no key but those of the console until one of them creates another", async () => {
+  await using emulator = await start({ consoleKeys: [] });
+  expect(emulator.keys()).toEqual([]);
+  expect((await ask(emulator, "keys", { method: "POST", body: REGULAR })).status).toBe(401);
+});
+
+test("a created key comes with its secret, and works at once", async () => {
+  await using emulator = await start();
+  const created = await create(emulator, { ...REGULAR, tags: ["nightly"] });
+  expect(created).toMatchObject({ comment: "exporter", scopes: ["project:read", "usage:read"], tags: ["nightly"] });
+  expect(created.created).toMatch(/^2026-03-18T12:00:00\.000\d{3}Z$/);
+  expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(200);
+});
+
+test("a secret is 40 hex digits by chance, whatever the seed", async () => {
+  await using one = await start({ seed: 7 });
+  await using same = await start({ seed: 7 });
+  const secrets = [await create(one, REGULAR), await create(one, REGULAR), await create(same, REGULAR)].map(
+    ({ key }) => key,
+  );
+  for (const secret of secrets) expect(secret).toMatch(/^[0-9a-f]{40}$/);
+  expect(new Set(secrets).size).toBe(3);
+});
+
+test.each([
+  [
+    ["usage:write", "keys:write"],
+    ["keys:read", "keys:write", "usage:write"],
+  ],
+  [
+    ["member", "self-hosted:products"],
+    ["member", "self-hosted:product:api", "self-hosted:product:engine"],
+  ],
+  [["owner"], ["owner"]],
+  [["usage:read", "usage:read"], ["usage:read"]],
+])("of a key asked for with %j the scopes are %j", async (asked, granted) => {
+  await using emulator = await start();
+  expect((await create(emulator, { comment: "", scopes: asked })).scopes).toEqual(granted);
+});
+
+test.each([[["self-hosted:products"]], [["self-hosted:product:engine", "self-hosted:product:api", "member"]]])(
+  "a key with %j is self-hosted and has no tags",
+  async (scopes) => {
+    await using emulator = await start();
+    expect(await create(emulator, { comment: "", scopes, tags: ["a"] })).not.toHaveProperty("tags");
+  },
+);
+
+test.each([
+  ["no body", undefined],
+  ["a list", []],
+  ["broken JSON", "{"],
+  ["no comment", { scopes: ["member"] }],
+  ["a comment of another type", { ...REGULAR, comment: 1 }],
+  ["no scopes", { comment: "" }],
+  ["an empty list of scopes", { ...REGULAR, scopes: [] }],
+  ["one scope as a text", { ...REGULAR, scopes: "member" }],
+  ["a role that does not exist", { ...REGULAR, scopes: ["membre"] }],
+  ["half of a self-hosted key", { ...REGULAR, scopes: ["self-hosted:product:api"] }],
+  ["an empty list of tags", { ...REGULAR, tags: [] }],
+  ["a tag that is too long", { ...REGULAR, tags: ["x".repeat(129)] }],
+  ["a bare date", { ...REGULAR, expiration_date: "2026-04-01" }],
+  ["a lifetime of 0", { ...REGULAR, time_to_live_in_seconds: 0 }],
+  ["two ends", { ...REGULAR, time_to_live_in_seconds: 60, expiration_date: "2026-04-01T00:00:00Z" }],
+  ["a field that does not exist", { ...REGULAR, tag: ["a"] }],
+])("a create with %s is refused, and creates nothing", async (_, body) => {
+  await using emulator = await start();
+  const response = await ask(emulator, "keys", { method: "POST", body });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ category: "BAD_REQUEST", details: expect.any(String) });
+  expect(emulator.keys()).toHaveLength(1);
+});
+
+test("a create that is not said to be JSON is refused", async () => {
+  await using emulator = await start();
+  const headers = { "content-type": "text/plain" };
+  expect((await ask(emulator, "keys", { method: "POST", body: REGULAR, headers })).status).toBe(400);
+});
+
+test.each([{ time_to_live_in_seconds: 60 }, { expiration_date: "2026-03-18T12:01:00Z" }])(
+  "a key with %j works until then, and then answers 401",
+  async (end) => {
+    await using emulator = await start();
+    const created = await create(emulator, { ...REGULAR, ...end });
+    expect(created.expiration_date).toBe("2026-03-18T12:01:00.000Z");
+
+    emulator.now = () => new Date("2026-03-18T12:00:59.999Z");
+    expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(200);
+    emulator.now = () => new Date("2026-03-18T12:01:00Z");
+    expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(401);
+    expect(emulator.secretWorks(created.key)).toBe(false);
+    expect(emulator.keys()).toMatchObject([{ state: "active" }, { state: "expired" }]);
+    expect(await listedIds(emulator)).not.toContain(created.api_key_id);
+  },
+);
+
+test("a list holds every key's facts and no secret", async () => {
+  await using emulator = await start();
+  const { key, ...facts } = await create(emulator, { ...REGULAR, tags: ["nightly"] });
+  const response = await ask(emulator, "keys");
+  const text = await response.text();
+  expect(JSON.parse(text).api_keys).toEqual([
+    { member: expect.any(Object), api_key: expect.objectContaining({ comment: "made in the console" }) },
+    { member: { member_id: expect.any(String), email: expect.any(String) }, api_key: facts },
+  ]);
+  expect(text).not.toContain(key);
+  expect(text).not.toContain(SECRET);
+});
+
+test("one key is answered with its member", async () => {
+  await using emulator = await start();
+  const { key: _, ...facts } = await create(emulator, REGULAR);
+  const response = await ask(emulator, `keys/${facts.api_key_id}`);
+  expect(await response.json()).toEqual({ member: expect.any(Object), api_key: facts });
+});
+
+test("a key is seen by the one that created it and by itself, and not by another person's", async () => {
+  await using emulator = await start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "another" }] });
+  const created = await create(emulator, { comment: "", scopes: ["member"] });
+  expect(await listedIds(emulator)).toContain(created.api_key_id);
+  expect(await listedIds(emulator, created.key)).toContain(created.api_key_id);
+
+  expect(await listedIds(emulator, "another")).not.toContain(created.api_key_id);
+  expect((await ask(emulator, `keys/${created.api_key_id}`, { secret: "another" })).status).toBe(404);
+  expect((await remove(emulator, created.api_key_id, "another")).status).toBe(404);
+  expect(emulator.secretWorks(created.key)).toBe(true);
+});
+
+test.each([
+  [["owner"], 2],
+  [["keys:read", "members:read", "admins:read", "owners:read"], 2],
+  [["admin"], 1],
+  [["keys:read"], 1],
+])("of two people's keys, one with %j lists %i", async (scopes, count) => {
+  await using emulator = await start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "another", scopes }] });
+  expect(await listedIds(emulator, "another")).toHaveLength(count);
+});
+
+test("a deleted key answers 401, is not listed, and can't be deleted again", async () => {
+  await using emulator = await start();
+  const created = await create(emulator, REGULAR);
+  const first = await remove(emulator, created.api_key_id);
+  expect(first.status).toBe(200);
+  expect(await first.json()).toEqual({ message: expect.any(String) });
+
+  expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(401);
+  expect(await listedIds(emulator)).not.toContain(created.api_key_id);
+  expect((await remove(emulator, created.api_key_id)).status).toBe(404);
+  expect(emulator.keys()).toMatchObject([{ state: "active" }, { state: "deleted", comment: "exporter" }]);
+});
+
+test("nothing keeps a key from deleting itself", async () => {
+  await using emulator = await start();
+  const [own = ""] = await listedIds(emulator);
+  expect((await remove(emulator, own)).status).toBe(200);
+  expect(emulator.secretWorks(SECRET)).toBe(false);
+});
+
+test("a key can ask who it is", async () => {
+  await using emulator = await start();
+  const created = await create(emulator, REGULAR);
+  const response = await ask(emulator, "/v1/auth/token", { secret: created.key });
+  expect(await response.json()).toEqual({
+    api_key_id: created.api_key_id,
+    scopes: created.scopes,
+    created: created.created,
+  });
+});
+
+test("a console key is one of the accessors of its project's usage", async () => {
+  await using emulator = await start();
+  const { results } = await breakdown(emulator, "start=2026-03-10&end=2026-03-10&grouping=accessor");
+  expect(results.map(({ grouping }) => grouping.accessor)).toContain(emulator.keys()[0]?.apiKeyId);
+});

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { breakdown, CONSOLE_KEY, type Row } from "./ask.ts";
+
+const DAY = "2026-03-10";
+
+async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promise<Row[]> {
+  emulator.now = () => new Date(instant);
+  const { results } = await breakdown(emulator, `start=${DAY}&end=${DAY}&grouping=${grouping}`);
+  return results;
+}
+
+const start = () => startEmulator({ consoleKeys: [CONSOLE_KEY] });
+
+test("a day that is not over has the usage of its hours so far", async () => {
+  await using emulator = await start();
+  const requestsAt = async (time: string) => (await rowsAt(emulator, `${DAY}T${time}Z`))[0]?.requests ?? 0;
+  const full = (await rowsAt(emulator, "2026-03-20T00:00:00Z"))[0]?.requests ?? 0;
+
+  expect(await requestsAt("00:00:00")).toBe(0);
+  expect((await requestsAt("12:00:00")) / full).toBeCloseTo(0.48, 1);
+  expect(await requestsAt("18:00:00")).toBeGreaterThan(await requestsAt("12:00:00"));
+});
+
+test("some 3 % of a day's usage arrives after the day, and none after the third day", async () => {
+  await using emulator = await start();
+  const days = ["2026-03-11", "2026-03-12", "2026-03-13", "2026-04-13"];
+  const requests: number[] = [];
+  for (const day of days) requests.push((await rowsAt(emulator, `${day}T02:15:00Z`))[0]?.requests ?? 0);
+
+  const [first = 0, second = 0, third = 0, last = 0] = requests;
+  expect(first / last).toBeGreaterThan(0.95);
+  expect(first / last).toBeLessThan(0.98);
+  expect(second).toBeGreaterThan(first);
+  expect(third).toBeGreaterThan(second);
+  expect(last).toBe(third);
+});
+
+test("a finished day is the same all day long, and other the next day in most of its groups", async () => {
+  await using emulator = await start();
+  const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
+  expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);
+
+  const next = await rowsAt(emulator, "2026-03-12T00:00:00Z", "accessor");
+  const restated = next.filter((row, i) => row.requests !== early[i]?.requests);
+  expect(restated.length).toBeGreaterThan(next.length / 2);
+});
+
+test("nothing of a day gets less as it gets older", async () => {
+  await using emulator = await start();
+  const early = await rowsAt(emulator, "2026-03-11T02:00:00Z", "tags");
+  const late = await rowsAt(emulator, "2026-03-14T02:00:00Z", "tags");
+  const keyOf = ({ grouping }: Row) => JSON.stringify([grouping.tags].flat().toSorted());
+  const lateByKey = new Map(late.map((row) => [keyOf(row), row]));
+  for (const row of early) {
+    expect(lateByKey.get(keyOf(row))?.hours).toBeGreaterThanOrEqual(row.hours);
+    expect(lateByKey.get(keyOf(row))?.requests).toBeGreaterThanOrEqual(row.requests);
+  }
+});
