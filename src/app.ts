@@ -1,5 +1,6 @@
 // Opens what a command needs, once, and closes it: the only place that knows all the parts.
 
+import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
 import { openService, type Service } from "./api/http.ts";
@@ -19,6 +20,8 @@ export type App = {
   readonly signal: AbortSignal;
   readonly scrubber: Scrubber;
   readonly log: Logger;
+  /** Who writes to the key ledger, for its events. */
+  readonly actor: string;
   /** Standard output: the command's answer. */
   readonly write: (text: string) => void;
   /** Whether a person looks at standard error. */
@@ -35,7 +38,8 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
-  return { env, configPath, signal, scrubber, log, write, terminal };
+  const actor = `usage-export on ${os.hostname()} (pid ${process.pid})`;
+  return { env, configPath, signal, scrubber, log, actor, write, terminal };
 }
 
 function passwordOf(url: string | undefined): string | undefined {

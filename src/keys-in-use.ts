@@ -1,29 +1,101 @@
-// The keys that projects are read with, by the references of the configuration.
+// The keys that projects are read with, by the references of the configuration: from the environment, a file, or the
+// rotation that renews them.
 
 import type { App } from "./app.ts";
-import type { Config, ProjectConfig } from "./config/config.ts";
+import type { Config, KeyReference, StaticKeyReference } from "./config/config.ts";
 import { keyProblems, readKey } from "./config/credentials.ts";
+import type { Database } from "./db/database.ts";
+import { recordEvent } from "./db/key-ledger.ts";
+import { keysInUse, masterKeysUsed, rotationsWithKey } from "./db/keystore.ts";
 import { AppError } from "./errors.ts";
+import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "./keys/seal.ts";
 import type { Secret } from "./secret.ts";
 import type { Project } from "./usage/series.ts";
 
-export type KeyOf = (project: Project) => Promise<Secret>;
+export type KeyRing = {
+  /**
+   * Calls with the project's key. Where the service refuses the key itself (401), the next one that there is is tried,
+   * once: the file or the ledger may have a newer one by now, and a rotation has the one before.
+   */
+  readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
+};
 
-/** Reads the key of every project, so that all that is wrong with them is known before the first call. */
-export async function openKeys(app: App, config: Config): Promise<KeyOf> {
-  const problems = await keyProblems(config, app.env);
-  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-  const keys = new Map<string, Secret>();
-  for (const project of config.projects) {
-    keys.set(project.id, app.scrubber.add(await readKey(staticReference(project), app.env)));
-  }
-  return async ({ id, name }) => {
-    const key = keys.get(id);
-    if (!key) throw new AppError("config", `project "${name}" has no key`);
-    return key;
-  };
+/** Throws `config` with all that is wrong with keys as far as it shows without the database. */
+export async function requireStaticKeys(app: App, config: Config): Promise<void> {
+  requireNone(await keyProblems(config, app.env, new Set(config.rotations.map(({ name }) => name))));
 }
 
-function staticReference({ key }: ProjectConfig) {
-  return key.kind === "rotation" ? key.first : key;
+/**
+ * Throws `config` with all that is wrong with keys, so that it is known before the first call. Without a database there
+ * are no rotated keys, and the first ones are used.
+ */
+export async function openKeyRing(app: App, config: Config, db: Database | undefined): Promise<KeyRing> {
+  requireNone(await keyProblems(config, app.env, db ? await rotationsWithKey(db) : new Set()));
+  const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
+  const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
+  const alerted = new Set<string>();
+  return { use };
+
+  async function use<T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> {
+    const reference = config.projects.find(({ id }) => id === project.id)?.key;
+    if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
+    const [first, ...others] = await candidates(reference);
+    if (!first) throw new AppError("config", `project "${project.name}" has no key`);
+    try {
+      return await call(first.key);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.details.status !== 401) throw error;
+      // Read again: what was refused may have been replaced since it was read.
+      const next = [...(await candidates(reference)), ...others].find(({ key }) => !key.equals(first.key));
+      if (!next) throw error;
+      const answer = await call(next.key);
+      if (reference.kind === "rotation") await alert(project, reference.rotation, first, next);
+      return answer;
+    }
+  }
+
+  /** The key to use, and behind it the one to fall back to. */
+  async function candidates(reference: KeyReference): Promise<Candidate[]> {
+    if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
+    const kept: Candidate[] = [];
+    const sealedKeys = keystore ? await keysInUse(keystore.db, reference.rotation) : [];
+    for (const { apiKeyId, sealed } of sealedKeys.slice(0, 2)) {
+      const key = keystore && (await openSealedKey(sealed, apiKeyId, keystore.masterKeys));
+      if (key) kept.push({ id: apiKeyId, key: app.scrubber.add(key) });
+    }
+    if (kept.length > 1) return kept;
+    // Once there is a rotated key the first one may be gone from the environment.
+    const first =
+      kept.length === 0 ? await readStatic(reference.first) : await readStatic(reference.first).catch(() => undefined);
+    return first ? [...kept, { id: "the first key", key: first }] : kept;
+  }
+
+  async function readStatic(reference: StaticKeyReference): Promise<Secret> {
+    return app.scrubber.add(await readKey(reference, app.env));
+  }
+
+  /** Everything went well, and nothing is: the key in use does not work. */
+  async function alert(project: Project, rotation: string, refused: Candidate, used: Candidate): Promise<void> {
+    const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
+    if (alerted.has(reason)) return;
+    alerted.add(reason);
+    app.log.error(
+      { project: project.name, rotation, refused: refused.id, used: used.id },
+      "fell back to the previous key",
+    );
+    if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
+  }
+}
+
+type Candidate = { readonly id: string; readonly key: Secret };
+
+/** The master keys of the environment. Throws `config` where one is missing that something is sealed with. */
+export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys> {
+  const masterKeys = readMasterKeys(app.env);
+  requireMasterKeys(masterKeys, await masterKeysUsed(db));
+  return masterKeys;
+}
+
+function requireNone(problems: readonly string[]): void {
+  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
 }

@@ -7,6 +7,9 @@ import type { Service } from "./api/http.ts";
 import { fetchToken } from "./api/keys.ts";
 import { didYouMean } from "./config/near-miss.ts";
 import { AppError, errorText } from "./errors.ts";
+import { testSink } from "./keys/deliver.ts";
+import type { RotationJob } from "./keys/policy.ts";
+import { holdsScope } from "./keys/scopes.ts";
 import type { Secret } from "./secret.ts";
 import { addDays, type Day, type Window } from "./usage/day.ts";
 import { unknownFeatures } from "./usage/features.ts";
@@ -24,20 +27,21 @@ export type Finding = {
 export type Probe = {
   readonly service: Service;
   readonly project: Project;
-  readonly key: Secret;
+  readonly use: <T>(call: (key: Secret) => Promise<T>) => Promise<T>;
   readonly jobs: readonly ExportJob[];
+  readonly rotations: readonly RotationJob[];
   readonly today: Day;
   readonly signal: AbortSignal;
 };
-
-/** Any of these lets a key read the breakdown: the scopes, and the roles that hold them. */
-const READING_SCOPES = ["project:read", "usage:read", "member", "admin", "owner"];
 
 export async function probeProject(probe: Probe): Promise<Finding[]> {
   const key = await finding("key", () => probeKey(probe));
   // Without a key that works every other answer would be the same refusal.
   if (key.state === "fail") return [key];
   const findings = [key];
+  for (const job of probe.rotations) {
+    findings.push(await finding(`rotation ${job.name}`, () => probeRotation(probe, job)));
+  }
   const series = probe.jobs.flatMap((job) =>
     seriesOf(job, { projects: [probe.project.name] }).map((one) => ({
       series: one,
@@ -68,6 +72,9 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
   return findings;
 }
 
+/** Either lets a key read the breakdown; which one it needs is told differently. */
+const READING_SCOPES = ["project:read", "usage:read"];
+
 type Told = Omit<Finding, "what">;
 
 async function finding(what: string, ask: () => Promise<Told>): Promise<Finding> {
@@ -85,19 +92,29 @@ function isEmpty({ features, dimensions }: Filter): boolean {
   return Object.keys(features).length + Object.keys(dimensions).length === 0;
 }
 
-async function probeKey({ service, key, project, signal }: Probe): Promise<Told> {
-  const token = await fetchToken(service, key, signal);
+async function probeKey({ service, use, project, signal }: Probe): Promise<Told> {
+  const token = await use((key) => fetchToken(service, key, signal));
   if (!token) return { state: "warn", text: "the service does not say which scopes a key has" };
   const scopes = token.scopes.join(", ");
-  if (token.scopes.some((scope) => READING_SCOPES.includes(scope))) return { state: "ok", text: `scopes ${scopes}` };
+  if (READING_SCOPES.some((scope) => holdsScope(token.scopes, scope))) return { state: "ok", text: `scopes ${scopes}` };
   return {
     state: "fail",
     text: `the key of "${project.name}" has the scopes ${scopes || "(none)"}; reading usage needs project:read`,
   };
 }
 
-async function probeFeatures({ service, project, key, signal }: Probe, filters: readonly Filter[]): Promise<Told> {
-  const features = (await fetchFields(service, project.id, key, signal))?.features;
+/** Whether the key that would create may, and whether every sink would take what it makes. */
+async function probeRotation({ service, use, signal }: Probe, job: RotationJob): Promise<Told> {
+  for (const sink of job.deliver) await testSink(sink);
+  const token = await use((key) => fetchToken(service, key, signal));
+  if (!token) return { state: "warn", text: "the service does not say whether the key may create keys" };
+  return holdsScope(token.scopes, "keys:write")
+    ? { state: "ok", text: "the key may create keys, and every sink can be written" }
+    : { state: "fail", text: `the key may not create keys: it needs keys:write, and has ${token.scopes.join(", ")}` };
+}
+
+async function probeFeatures({ service, project, use, signal }: Probe, filters: readonly Filter[]): Promise<Told> {
+  const features = (await use((key) => fetchFields(service, project.id, key, signal)))?.features;
   if (!features) return { state: "warn", text: "the service does not list its features: the filters can't be checked" };
   for (const filter of filters) {
     const [unknown] = unknownFeatures(filter, features);
@@ -157,7 +174,8 @@ async function probeFilter(probe: Probe, filter: Filter, windowed: boolean): Pro
 
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const request = { series, window };
-  return normalise(request, await fetchBreakdown(probe.service, request, probe.key, probe.signal), probe.today);
+  const answer = await probe.use((key) => fetchBreakdown(probe.service, request, key, probe.signal));
+  return normalise(request, answer, probe.today);
 }
 
 function yesterdayOf({ today }: Probe): Window {

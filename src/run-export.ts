@@ -13,10 +13,17 @@ import { mergeAnswer } from "./db/merge.ts";
 import { finishRun, nextFetchNo, startRun, touchRun } from "./db/runs.ts";
 import { idOf, markDue, markNextAlarm, registerSeries, type SeriesIds } from "./db/series.ts";
 import { errorText } from "./errors.ts";
-import type { KeyOf } from "./keys-in-use.ts";
+import type { KeyRing } from "./keys-in-use.ts";
 import { nextAlarm } from "./schedule/next-alarm.ts";
 import { dayOf } from "./usage/day.ts";
-import { type ExportDeps, type ExportResult, exportUsage, type RunCounts, type RunTrigger } from "./usage/export.ts";
+import {
+  type ExportDeps,
+  type ExportResult,
+  exportUsage,
+  NOTHING_DONE,
+  type RunCounts,
+  type RunTrigger,
+} from "./usage/export.ts";
 import { unknownFeatures } from "./usage/features.ts";
 import { configuredSeries, dueDays, type ExportJob, planExport, type Selection, seriesOf } from "./usage/plan.ts";
 import type { Project } from "./usage/series.ts";
@@ -27,7 +34,7 @@ export type ExportContext = {
   readonly config: Config;
   readonly db: Database;
   readonly service: Service;
-  readonly keyOf: KeyOf;
+  readonly keys: KeyRing;
   readonly onProgress?: (counts: RunCounts) => void;
 };
 
@@ -74,17 +81,16 @@ export async function runExportJob(
   }
 }
 
-const NOTHING_DONE: RunCounts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
-
 export function countsOf({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): RunCounts {
   return { requests, planned, complete, suspect, failed, rowsChanged };
 }
 
 function exportDeps(context: ExportContext, job: ExportJob, ids: SeriesIds, runId: string): Omit<ExportDeps, "log"> {
-  const { app, db, service, keyOf, onProgress } = context;
+  const { app, db, service, keys, onProgress } = context;
   return {
     nextFetchNo: () => nextFetchNo(db),
-    fetch: async (request, signal) => fetchBreakdown(service, request, await keyOf(request.series.project), signal),
+    fetch: (request, signal) =>
+      keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal)),
     store: (request, fetchNo, slices) =>
       mergeAnswer(db, {
         seriesId: idOf(ids, request.series),
@@ -103,7 +109,7 @@ function exportDeps(context: ExportContext, job: ExportJob, ids: SeriesIds, runI
 }
 
 /** Asks each project once which features it knows, before the first request that names one. */
-function featureCheck({ app, service, keyOf }: ExportContext, job: ExportJob): ExportDeps["refuse"] {
+function featureCheck({ app, service, keys }: ExportContext, job: ExportJob): ExportDeps["refuse"] {
   const known = new Map<string, Promise<readonly string[] | undefined>>();
   return async ({ series: { project, filter } }, signal) => {
     if (job.checkFeatures === "off" || Object.keys(filter.features).length === 0) return undefined;
@@ -119,7 +125,7 @@ function featureCheck({ app, service, keyOf }: ExportContext, job: ExportJob): E
   };
 
   async function knownFeatures(project: Project, signal: AbortSignal): Promise<readonly string[] | undefined> {
-    const fields = await fetchFields(service, project.id, await keyOf(project), signal);
+    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, signal));
     if (!fields?.features) {
       app.log.warn({ project: project.name }, "the service does not list its features: filters are not checked");
     }

@@ -35,7 +35,7 @@ const CONNECTION = {
 export function openService(settings: ServiceSettings, deps: ServiceDeps): Service {
   const { now = () => performance.now(), random = Math.random, sleep = sleepFor, waitMsMax = WAIT_MS_MAX } = deps;
   const base = new URL(settings.baseUrl);
-  const shared = new Agent(CONNECTION);
+  const shared = new Agent({ ...CONNECTION, connections: settings.maxConcurrent });
   // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
   // knows then whether it arrived.
   const unshared = new Agent({ ...CONNECTION, pipelining: 0 });
@@ -69,7 +69,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     forgetRefusals: refusals.forget,
     async close() {
-      await Promise.all([shared.close(), unshared.close()]);
+      // Waiting for what is still open could take as long as a connection that is never made.
+      await Promise.all([shared.destroy(), unshared.destroy()]);
     },
   };
 }

@@ -55,5 +55,6 @@ export type Service = {
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /** Lets refused keys be tried again, at the start of a run: somebody may have given them what they lacked. */
   readonly forgetRefusals: () => void;
+  /** Calls that are under way fail. */
   readonly close: () => Promise<void>;
 };

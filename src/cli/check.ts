@@ -1,8 +1,10 @@
 import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
-import { databaseNow } from "../db/database.ts";
+import type { Config } from "../config/config.ts";
+import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
-import { openKeys } from "../keys-in-use.ts";
-import { type Finding, probeProject } from "../probe.ts";
+import { readMasterKeys } from "../keys/seal.ts";
+import { openKeyRing, requireStaticKeys } from "../keys-in-use.ts";
+import { type Finding, type Probe, probeProject } from "../probe.ts";
 import { dayOf } from "../usage/day.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
@@ -10,49 +12,64 @@ type Findings = { readonly of: string; readonly findings: readonly Finding[] };
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
-  const keyOf = await openKeys(app, config);
+  await requireStaticKeys(app, config);
+  if (config.rotations.length > 0) readMasterKeys(app.env);
   const all: Findings[] = [{ of: "configuration", findings: [{ what: "file", state: "ok", text: app.configPath }] }];
-  if (!options.offline) {
-    all.push(await checkDatabase(app));
-    const service = openServiceOf(app, config);
-    try {
-      for (const project of config.projects) {
-        const probe = {
-          service,
-          project,
-          key: await keyOf(project),
-          jobs: config.exports,
-          today: dayOf(new Date()),
-          signal: app.signal,
-        };
-        all.push({ of: `project ${project.name}`, findings: await probeProject(probe) });
-      }
-    } finally {
-      await service.close();
-    }
-  }
+  if (!options.offline) all.push(...(await checkOnline(app, config)));
   app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(render).join(""));
   return all.every(({ findings }) => findings.every(({ state }) => state !== "fail")) ? 0 : 1;
+}
+
+/** A database that is away is one finding, and no reason to leave the projects unchecked. */
+async function checkOnline(app: App, config: Config): Promise<Findings[]> {
+  const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
+  try {
+    return await withDatabase(app, async (db) => [
+      { of, findings: await checkDatabase(db) },
+      ...(await checkProjects(app, config, db)),
+    ]);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "config") throw error;
+    const findings: Finding[] = [{ what: "connection", state: "fail", text: errorText(error) }];
+    return [{ of, findings }, ...(await checkProjects(app, config, undefined))];
+  }
 }
 
 /** More than this, and late usage or the window would be off by a day around midnight. */
 const SKEW_MS_MAX = 60_000;
 
-async function checkDatabase(app: App): Promise<Findings> {
-  const findings: Finding[] = [];
+async function checkDatabase(db: Database): Promise<Finding[]> {
+  const skewMs = Math.abs((await databaseNow(db)).getTime() - Date.now());
+  const clock: Finding =
+    skewMs <= SKEW_MS_MAX
+      ? { what: "clock", state: "ok", text: "agrees with this machine's" }
+      : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
+  return [{ what: "schema", state: "ok", text: "up to date" }, clock];
+}
+
+async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {
+  const keys = await openKeyRing(app, config, db);
+  const service = openServiceOf(app, config);
+  const all: Findings[] = [];
   try {
-    const skewMs = await withDatabase(app, async (db) => Math.abs((await databaseNow(db)).getTime() - Date.now()));
-    findings.push({ what: "schema", state: "ok", text: "up to date" });
-    findings.push(
-      skewMs <= SKEW_MS_MAX
-        ? { what: "clock", state: "ok", text: "agrees with this machine's" }
-        : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` },
-    );
-  } catch (error) {
-    if (error instanceof AppError && error.code === "config") throw error;
-    findings.push({ what: "connection", state: "fail", text: errorText(error) });
+    for (const project of config.projects) {
+      const use: Probe["use"] = (call) => keys.use(project, call);
+      const rotations = config.rotations.filter((rotation) => rotation.project.id === project.id);
+      const probe = {
+        service,
+        project,
+        use,
+        jobs: config.exports,
+        rotations,
+        today: dayOf(new Date()),
+        signal: app.signal,
+      };
+      all.push({ of: `project ${project.name}`, findings: await probeProject(probe) });
+    }
+  } finally {
+    await service.close();
   }
-  return { of: app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database", findings };
+  return all;
 }
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;

@@ -56,8 +56,8 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     .showHelpAfterError("(--help shows what there is)")
     .helpCommand(false);
 
-  const add = (name: string, summary: string, load: (options: OptionValues) => Promise<Run>) =>
-    program
+  const add = (name: string, summary: string, load: (options: OptionValues) => Promise<Run>, parent = program) =>
+    parent
       .command(name)
       .description(summary)
       .exitOverride()
@@ -100,6 +100,30 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     .option("--filter <name...>", "only these filters")
     .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDay)
     .option("--json", "answers in JSON");
+
+  add("rotate", "runs rotation jobs that are due", async (options) => {
+    const { runRotate } = await import("./rotate.ts");
+    return (app) => runRotate(app, options);
+  })
+    .option("--job <name...>", "only these rotations")
+    .option("--now", "makes a fresh key, due or not")
+    .option("--dry-run", "prints what would be done and why, and calls nothing")
+    .option("--rollback", "puts the previous key back")
+    .option("--json", "answers in JSON");
+
+  const keys = add("keys", "the ledger of keys: state, age, last seen in use; never a secret", async (options) => {
+    const { runKeys } = await import("./keys.ts");
+    return (app) => runKeys(app, options);
+  }).option("--json", "answers in JSON");
+  add(
+    "rewrap",
+    "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
+    async (options) => {
+      const { runRewrap } = await import("./keys.ts");
+      return (app) => runRewrap(app, options);
+    },
+    keys,
+  ).option("--json", "answers in JSON");
 
   add("status", "jobs, last and next runs, and what is missing", async (options) => {
     const { runStatus } = await import("./status.ts");

@@ -8,11 +8,14 @@ import path from "node:path";
 import { type App, openServiceOf, readConfig } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/database.ts";
-import { demoNumbers } from "../db/demo-numbers.ts";
+import { type DemoNumbers, demoNumbers } from "../db/demo-numbers.ts";
 import { migrateToLatest } from "../db/migrate.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
+import type { RotationResult } from "../keys/rotate.ts";
+import { openKeyRing, openMasterKeys } from "../keys-in-use.ts";
 import { runExportJob } from "../run-export.ts";
+import { runRotationJob } from "../run-rotation.ts";
 import { Secret } from "../secret.ts";
 import { addDays, dayOf, daysOf } from "../usage/day.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
@@ -22,70 +25,101 @@ import { progressLine } from "./progress.ts";
 const BACKFILL_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+/** The demo's own variable, so that a real key of the environment is never sent anywhere. */
+const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
+
 export async function runDemo(app: App): Promise<number> {
   const configured = await readConfig(app);
-  const key = app.scrubber.add(new Secret(randomBytes(20).toString("hex")));
+  const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
+  const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
   await using emulator = await startEmulator({
-    consoleKeys: configured.projects.map(({ id }) => ({ secret: key.reveal(), projectId: id, scopes: ["member"] })),
+    consoleKeys: configured.projects.map(({ id }, i) => ({
+      secret: `${secret}${i}`,
+      projectId: id,
+      scopes: ["member"],
+    })),
   });
-  // The emulator is this machine's own, so nobody is spared by calling it slowly.
-  const config = { ...configured, service: { ...configured.service, baseUrl: emulator.url, requestsPerSecond: 100 } };
+  const keys = Object.fromEntries(configured.projects.map((_, i) => [`${KEY_VARIABLE}_${i}`, `${secret}${i}`]));
+  const env = { ...app.env, ...keys, USAGE_EXPORT_MASTER_KEY: masterKey };
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);
   try {
-    return await tellStory(app, config, db, emulator, key);
+    return await tellStory({ ...app, env }, demoConfig(configured, emulator.url, folder), db, emulator);
   } finally {
     await db.destroy();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function tellStory(app: App, config: Config, db: Database, emulator: Emulator, key: Secret): Promise<number> {
+/** The configured jobs, on the emulator, with keys of its own and sinks that go with it. */
+function demoConfig(config: Config, baseUrl: string, folder: string): Config {
+  const rotations = config.rotations.map((job) => ({
+    ...job,
+    deliver: [{ kind: "file" as const, path: path.join(folder, `${job.name}.key`) }],
+  }));
+  const projects = config.projects.map((project, i) => {
+    const first = { kind: "env" as const, name: `${KEY_VARIABLE}_${i}` };
+    const rotation = rotations.find((job) => job.project.id === project.id)?.name;
+    return { ...project, key: rotation === undefined ? first : { kind: "rotation" as const, rotation, first } };
+  });
+  // The emulator is this machine's own, so nobody is spared by calling it slowly.
+  return { ...config, projects, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
+}
+
+async function tellStory(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
   const applied = await migrateToLatest(db);
   app.write(`database: embedded, ${applied.length} migrations applied\n`);
-  const run = demoRunner(app, config, db, key);
+  const run = demoRunner(app, config, db);
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
 
   const first = await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
   const second = await run("the same night once more", "manual", {});
   emulator.now = () => new Date(Date.now() + DAY_MS);
-  const third = await run("a day later: late usage has arrived", "manual", {});
+  const third = await run("a day later, late usage has arrived", "manual", {});
+  const rotated = await rotateKeys(app, config, db);
+  const fourth = await run("with the rotated key", "manual", {});
 
   const numbers = await demoNumbers(db);
-  const total = numbers.latest;
-  app.write(
-    [
-      "",
-      "what a BI tool reads now, in schema bi:",
-      `  usage_total       ${total ? `${total.usage_date}: ${total.requests} requests, ${total.hours} hours (${total.finality}, revision ${total.revision})` : "no rows"}`,
-      `  coverage          ${numbers.complete} of ${numbers.slices} slices complete, ${numbers.gaps} gaps`,
-      `  restatements      ${numbers.restatements} numbers changed after they had been stored, each with its old and new value`,
-      `  reconciliation    ${numbers.differences} days on which a grouping differs from the total`,
-      "",
-      "the second run wrote no row, as nothing had changed. Next: put your project into jobs.config.json and run",
-      "  npm run usage-export -- check",
-      "",
-    ].join("\n"),
-  );
-  const failed = [first, second, third].reduce((sum, result) => sum + result.failed + result.suspect, 0);
+  app.write(summary(numbers));
+  const failed = [first, second, third, fourth].reduce((sum, result) => sum + result.failed + result.suspect, 0);
+  if (failed > 0 || !rotated) return 1;
   const honest =
     numbers.gaps === 0 && numbers.differences === 0 && second.rowsChanged === 0 && numbers.restatements > 0;
-  if (failed === 0 && !honest) throw new Error("the demo did not show what it promises");
-  return failed === 0 ? 0 : 1;
+  if (!honest) throw new Error("the demo did not show what it promises");
+  return 0;
+}
+
+function summary({ latest, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
+  const total = latest
+    ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours (${latest.finality}, revision ${latest.revision})`
+    : "no rows";
+  return [
+    "",
+    "what a BI tool reads now, in schema bi:",
+    `  usage_total       ${total}`,
+    `  coverage          ${complete} of ${slices} slices complete, ${gaps} gaps`,
+    `  restatements      ${restatements} numbers changed after they had been stored, each with its old and new value`,
+    `  reconciliation    ${differences} days on which a grouping differs from the total`,
+    "",
+    "The second run wrote no row, as nothing had changed. Next: put your project into jobs.config.json and run",
+    "  npm run usage-export -- check",
+    "",
+  ].join("\n");
 }
 
 type Run = (label: string, trigger: RunTrigger, selection: Selection) => Promise<ExportResult>;
 
-function demoRunner(app: App, config: Config, db: Database, key: Secret): Run {
+function demoRunner(app: App, config: Config, db: Database): Run {
   return async (label, trigger, selection) => {
     const job = config.exports.find(({ window }) => window !== undefined);
     if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
+    const keys = await openKeyRing(app, config, db);
     const service = openServiceOf(app, config);
     const progress = progressLine(label, app.terminal, (text) => process.stderr.write(text));
     try {
-      const context = { app, config, db, service, keyOf: async () => key, onProgress: progress.show };
+      const context = { app, config, db, service, keys, onProgress: progress.show };
       const result = await runExportJob(context, job, trigger, selection);
       progress.clear();
       const { requests, complete, failed, rowsChanged } = result;
@@ -97,4 +131,24 @@ function demoRunner(app: App, config: Config, db: Database, key: Secret): Run {
       await service.close();
     }
   };
+}
+
+async function rotateKeys(app: App, config: Config, db: Database): Promise<boolean> {
+  const keys = await openKeyRing(app, config, db);
+  const masterKeys = await openMasterKeys(app, db);
+  const service = openServiceOf(app, config);
+  try {
+    const results: RotationResult[] = [];
+    for (const job of config.rotations) {
+      const result = await runRotationJob({ app, db, service, keys, masterKeys }, job, "manual", {});
+      const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
+      app.write(
+        `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
+      );
+      results.push(result);
+    }
+    return results.every(({ status }) => status === "ok");
+  } finally {
+    await service.close();
+  }
 }

@@ -1,5 +1,5 @@
 import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
-import { openKeys } from "../keys-in-use.ts";
+import { openKeyRing, requireStaticKeys } from "../keys-in-use.ts";
 import { countsOf, runExportJob } from "../run-export.ts";
 import { dayOf } from "../usage/day.ts";
 import { describe, type ExportResult } from "../usage/export.ts";
@@ -12,15 +12,16 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const config = await readConfig(app);
   const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
-  // Every key is read before anything is called: a variable that is not set must not cost half a night.
-  const keyOf = await openKeys(app, config);
+  // Before anything is called: a variable that is not set must not cost half a night.
+  await requireStaticKeys(app, config);
   const service = openServiceOf(app, config);
   try {
     return await withDatabase(app, async (db) => {
+      const keys = await openKeyRing(app, config, db);
       const results: { readonly job: ExportJob; readonly result: ExportResult }[] = [];
       for (const job of jobs) {
         const progress = progressLine(job.name, app.terminal, (text) => process.stderr.write(text));
-        const context = { app, config, db, service, keyOf, onProgress: progress.show };
+        const context = { app, config, db, service, keys, onProgress: progress.show };
         try {
           results.push({ job, result: await runExportJob(context, job, "manual", selection) });
         } finally {

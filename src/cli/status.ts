@@ -1,9 +1,12 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { type CoverageCounts, coverageCounts, coverageGaps, type Gap, type LastRun, lastRuns } from "../db/status.ts";
 import { nextAlarm } from "../schedule/next-alarm.ts";
+import { rotationWarnings } from "./keys.ts";
 
 type JobStatus = {
+  readonly kind: string;
   readonly job: string;
   readonly schedule: string;
   readonly timezone: string;
@@ -11,35 +14,51 @@ type JobStatus = {
   readonly lastRun: LastRun | undefined;
 };
 
-type Status = { readonly jobs: readonly JobStatus[]; readonly slices: CoverageCounts; readonly gaps: readonly Gap[] };
+type Status = {
+  readonly jobs: readonly JobStatus[];
+  readonly slices: CoverageCounts;
+  readonly gaps: readonly Gap[];
+  readonly rotations: readonly RotationStatus[];
+};
 
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [runs, slices, gaps] = await Promise.all([lastRuns(db), coverageCounts(db), coverageGaps(db)]);
-    return { jobs: jobsOf(config, runs), slices, gaps };
+    const [runs, slices, gaps, rotations] = await Promise.all([
+      lastRuns(db),
+      coverageCounts(db),
+      coverageGaps(db),
+      rotationStatuses(db),
+    ]);
+    return { jobs: jobsOf(config, runs), slices, gaps, rotations };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
   const { suspect, failed, missing } = status.slices;
-  return suspect + failed + missing === 0 ? 0 : 1;
+  const alerts = status.rotations.flatMap(rotationWarnings);
+  return suspect + failed + missing + alerts.length === 0 ? 0 : 1;
 }
 
 function jobsOf(config: Config, runs: readonly LastRun[]): JobStatus[] {
-  return config.exports.map(({ name, schedule, timezone }) => ({
+  const jobs = [
+    ...config.exports.map((job) => ({ ...job, kind: "export" })),
+    ...config.rotations.map((job) => ({ ...job, kind: "rotation" })),
+  ];
+  return jobs.map(({ kind, name, schedule, timezone }) => ({
+    kind,
     job: name,
     schedule,
     timezone,
     nextRun: nextAlarm(schedule, timezone),
-    lastRun: runs.find((run) => run.kind === "export" && run.job === name),
+    lastRun: runs.find((run) => run.kind === kind && run.job === name),
   }));
 }
 
 const GAPS_SHOWN_MAX = 20;
 
-function render({ jobs, slices, gaps }: Status): string {
-  const lines = jobs.flatMap(({ job, schedule, timezone, nextRun, lastRun }) => [
-    `${job} (${schedule} ${timezone})`,
+function render({ jobs, slices, gaps, rotations }: Status): string {
+  const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun }) => [
+    `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
     `  next run: ${nextRun ? minute(nextRun) : "none"}`,
   ]);
@@ -48,6 +67,9 @@ function render({ jobs, slices, gaps }: Status): string {
   );
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(gap)}`);
   if (gaps.length > GAPS_SHOWN_MAX) lines.push(`  and ${gaps.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
+  for (const rotation of rotations) {
+    for (const warning of rotationWarnings(rotation)) lines.push(`rotation ${rotation.rotation}: ${warning}`);
+  }
   return `${lines.join("\n")}\n`;
 }
 

@@ -15,10 +15,18 @@ export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.Zod
   return z.strictObject(shape, { error: (issue) => (issue.code === "unrecognized_keys" ? known : undefined) });
 }
 
-/** Spaces at the ends can't be seen in a file and are never meant. */
+/** Spaces at the ends and control characters can't be seen in a file and are never meant. */
 export function text(lengthMax: number): z.ZodString {
   const expected = `a string of 1 to ${lengthMax} characters, without spaces at its ends and without control characters`;
-  return z.string(expected).regex(new RegExp(`^(?!\\s)[^\\p{Cc}\\p{Cs}]{1,${lengthMax}}(?<!\\s)$`, "u"), expected);
+  return z
+    .string(expected)
+    .max(lengthMax, expected)
+    .regex(/^\S(?:.*\S)?$/, expected)
+    .superRefine((value, context) => {
+      // Apart from the pattern above, which stands in the JSON Schema, where not every editor knows classes like these.
+      if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
+      context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
+    });
 }
 
 export function wholeNumber(min: number, max: number): z.ZodInt {

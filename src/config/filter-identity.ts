@@ -10,13 +10,16 @@ type Placed = { readonly name: string; readonly conditions: string; readonly exp
 
 const NO_CONDITIONS = "{}";
 
-/** At most one fault a filter: the mend of the first may be the mend of the next. */
+/** A filter with a fault is no measure for the next ones: its mend would be a fault of theirs. */
 export function filterFaults(outline: Outline): Fault[] {
-  const filters = outline.exports.flatMap(filtersOf);
-  return filters.flatMap((filter, index) => {
-    const message = identityFault(filter, filters.slice(0, index));
-    return message === undefined ? [] : [{ path: [...filter.path, "name"], message }];
-  });
+  const faults: Fault[] = [];
+  const sound: Placed[] = [];
+  for (const filter of outline.exports.flatMap(filtersOf)) {
+    const message = identityFault(filter, sound);
+    if (message === undefined) sound.push(filter);
+    else faults.push({ path: [...filter.path, "name"], message });
+  }
+  return faults;
 }
 
 function identityFault(filter: Placed, earlier: readonly Placed[]): string | undefined {

@@ -84,10 +84,10 @@ function scanEntries(scan: Scan, path: Path): void {
 }
 
 function closes(scan: Scan, mark: string): boolean {
-  const before = scan.at;
-  if (take(scan, `a value or "${mark}"`).raw === mark) return true;
-  scan.at = before;
-  return false;
+  const at = afterSpace(scan);
+  if (scan.text.charAt(at) !== mark) return false;
+  scan.at = at + mark.length;
+  return true;
 }
 
 function continues(scan: Scan, mark: string): boolean {
@@ -99,14 +99,18 @@ function continues(scan: Scan, mark: string): boolean {
 
 /** The next token, empty at the end of the file. */
 function take(scan: Scan, expected: string): Token {
-  SPACE.lastIndex = scan.at;
-  SPACE.exec(scan.text);
-  const at = SPACE.lastIndex;
+  const at = afterSpace(scan);
   TOKEN.lastIndex = at;
   const raw = TOKEN.exec(scan.text)?.[0] ?? "";
   if (raw === "" && at < scan.text.length) throw syntaxError(scan, at, expected);
   scan.at = at + raw.length;
   return { raw, at };
+}
+
+function afterSpace(scan: Scan): number {
+  SPACE.lastIndex = scan.at;
+  SPACE.exec(scan.text);
+  return SPACE.lastIndex;
 }
 
 function positionOf(scan: Scan, path: Path): Position {

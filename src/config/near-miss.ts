@@ -36,8 +36,12 @@ function sorted(word: string): string {
   return [...word].sort().join("");
 }
 
+/** "timeout" for "timeoutSeconds", "warning" for "warn"; a part of several words is no guess. */
 function containing(wanted: string, candidates: readonly string[]): string | undefined {
-  if (wanted.length < PART_LENGTH_MIN) return undefined;
-  const found = candidates.filter((candidate) => plain(candidate).includes(wanted));
+  const found = candidates.filter((candidate) => {
+    const word = plain(candidate);
+    const isPart = wanted.length >= PART_LENGTH_MIN && word.includes(wanted);
+    return isPart || (word.length > PART_LENGTH_MIN && wanted.startsWith(word));
+  });
   return found.length === 1 ? found[0] : undefined;
 }

@@ -1,6 +1,7 @@
 // The private tables as they are read: what pg returns for each type, with the parsers that database.ts sets.
 
 import type { ColumnType, Generated, GeneratedAlways } from "kysely";
+import type { KeyState, PendingStep } from "../keys/ledger.ts";
 import type { Day } from "../usage/day.ts";
 
 /** numeric and bigint come as text, so that no digit is lost. */
@@ -56,7 +57,61 @@ interface RunTable {
   error: string | null;
 }
 
+interface RotationTable {
+  name: string;
+  lease_owner: string | null;
+  lease_until: Date | null;
+  fence: Generated<Numeric>;
+  failed_attempts: Generated<number>;
+  last_error: string | null;
+  rollback_to: string | null;
+}
+
+interface ApiKeyTable {
+  intent_id: string;
+  rotation: string;
+  project_id: string;
+  project: string;
+  api_key_id: string | null;
+  state: KeyState;
+  step: PendingStep | null;
+  comment: string;
+  scopes_asked: readonly string[];
+  scopes_granted: readonly string[] | null;
+  sealed: string | null;
+  master_key: string | null;
+  requested_at: Generated<Date>;
+  created_at: Date | null;
+  expires_at: Date | null;
+  verified_at: Date | null;
+  active_since: Date | null;
+  draining_since: Date | null;
+  due_for_removal_at: Date | null;
+  retired_at: Date | null;
+  note: string | null;
+}
+
+interface KeyDeliveryTable {
+  rotation: string;
+  sink: string;
+  intent_id: string;
+  delivered_at: Generated<Date>;
+}
+
+interface KeyEventTable {
+  at: Generated<Date>;
+  rotation: string;
+  intent_id: string | null;
+  event: string;
+  actor: string;
+  reason: string;
+}
+
 export interface Tables {
+  "usage_export.rotation": RotationTable;
+  "usage_export.api_key": ApiKeyTable;
+  "usage_export.key_delivery": KeyDeliveryTable;
+  "usage_export.key_event": KeyEventTable;
   "usage_export.series": SeriesTable;
   "usage_export.slice": SliceTable;
   "usage_export.run": RunTable;

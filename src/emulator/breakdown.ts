@@ -5,8 +5,7 @@ import { daysOf, type Window } from "./days.ts";
 import { type Amounts, DIMENSIONS, type Dimension, type GroupValue, sumOf, type UsageRecord } from "./usage-record.ts";
 
 /** "nested": a row's days are in its `grouping`; "flat": they are beside its metrics. */
-export const SHAPES = ["nested", "flat"] as const;
-export type Shape = (typeof SHAPES)[number];
+export type Shape = "nested" | "flat";
 
 export type BreakdownStyle = { readonly dialect: Dialect; readonly shape: Shape };
 

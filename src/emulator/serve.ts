@@ -13,7 +13,7 @@ const BASE = "http://emulator.test";
 export type LoggedRequest = { -readonly [Member in keyof SeenRequest]: SeenRequest[Member] };
 
 /** What a test may change between two requests. */
-export type Controls = { readonly fault: FaultPlan | undefined; readonly now: () => Date };
+type Controls = { readonly fault: FaultPlan | undefined; readonly now: () => Date };
 
 type Exchange = {
   readonly request: IncomingMessage;

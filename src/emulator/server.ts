@@ -41,7 +41,7 @@ export type Emulator = AsyncDisposable & {
   now: () => Date;
   keys(): KeyState[];
   secretWorks(secret: string): boolean;
-  /** Ends open connections. Closing twice is closing once. */
+  /** Ends open connections, and with them every answer under way. Closing twice is closing once. */
   close(): Promise<void>;
 };
 
@@ -61,12 +61,13 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   await once(server, "listening");
 
   const requests: LoggedRequest[] = [];
+  const underWay = new Set<Promise<void>>();
   const close = async () => {
-    if (!server.listening) return;
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
     await closed;
+    await Promise.all(underWay);
   };
   const emulator: Emulator = {
     url: `http://127.0.0.1:${portOf(server.address())}`,
@@ -79,7 +80,9 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     [Symbol.asyncDispose]: close,
   };
   server.on("request", (request, response) => {
-    void serve({ request, response, controls: emulator, service, log: requests });
+    const served = serve({ request, response, controls: emulator, service, log: requests });
+    underWay.add(served);
+    void served.finally(() => underWay.delete(served));
   });
   return emulator;
 }

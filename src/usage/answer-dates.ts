@@ -1,7 +1,7 @@
 // Which days an answer and its rows are about. Pure.
 
 import { AppError } from "../errors.ts";
-import { type Day, isDay, type Window } from "./day.ts";
+import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./day.ts";
 import { isObject, type JsonObject, kindOf } from "./json-value.ts";
 
 export type Dated = { readonly day: Day; readonly undated: boolean };
@@ -50,6 +50,40 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, place: str
     throw new AppError("bad_answer", `${place}: ${day} lies outside the window ${period.start} to ${period.end}`);
   }
   return { day, undated: false };
+}
+
+/** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
+const OWN_DAYS_MAX = 3_660;
+
+/**
+ * The days an answer covers: all of the window, because a day without rows is a day without usage and as much an answer
+ * as one with rows. Without a window they are the answer's own; one absurd date among them would make every day up to it
+ * due, so they end tomorrow, where a service whose clock is ahead may be already.
+ */
+export function coveredDays(
+  window: Window | undefined,
+  period: Window | undefined,
+  rowDays: readonly Day[],
+  runDay: Day,
+): Dated[] {
+  const covered = window ?? ownDays(period, rowDays, runDay);
+  if (!covered) return [{ day: runDay, undated: true }];
+  if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > OWN_DAYS_MAX)) {
+    throw new AppError(
+      "bad_answer",
+      `expected at most ${OWN_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`,
+    );
+  }
+  return daysOf(covered).map((day) => ({ day, undated: false }));
+}
+
+/** From the first row up to the end the answer names, but for days that have not begun. */
+function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
+  const sorted = [...rowDays].sort();
+  const [start] = sorted;
+  const last = sorted.at(-1);
+  if (start === undefined || last === undefined) return period?.start === period?.end ? period : undefined;
+  return { start, end: period && period.end > last && period.end <= runDay ? period.end : last };
 }
 
 function oneDay({ start, end }: Window, what: string): Day {

@@ -7,13 +7,14 @@ const DIGITS_MAX = 400;
 
 /**
  * The number in its one canonical form: no exponent, no zeros at the ends, "0" for every zero. Undefined where it is
- * too long to be an amount.
+ * no number, or too long to be an amount.
  */
 export function decimalText(value: number | ExactNumber): string | undefined {
   if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
   const source = value instanceof ExactNumber ? value.source : String(value);
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] =
-    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
+  const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
+  if (!parts) return undefined;
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts;
   const digits = whole + fraction;
   const point = whole.length + Number(exponent);
   if (Math.abs(point) > DIGITS_MAX || digits.length > DIGITS_MAX) return undefined;

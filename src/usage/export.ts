@@ -21,6 +21,8 @@ export type RunCounts = {
   readonly rowsChanged: number;
 };
 
+export const NOTHING_DONE: RunCounts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
+
 /** What was stored of one answer. */
 export type Stored = {
   readonly slices: readonly { readonly day: Day; readonly decision: SliceDecision }[];

@@ -2,8 +2,8 @@
 // a number that looks right and is not would cost more than a day that is late.
 
 import { AppError } from "../errors.ts";
-import { answerDates, type Dated, dayOfRow } from "./answer-dates.ts";
-import { type Day, daysOf, type Window } from "./day.ts";
+import { answerDates, coveredDays, dayOfRow } from "./answer-dates.ts";
+import type { Day } from "./day.ts";
 import { type Group, groupOf, UNGROUPED } from "./group.ts";
 import { isObject, type JsonObject, kindOf } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
@@ -43,29 +43,11 @@ export function normalise(request: UsageRequest, answer: unknown, runDay: Day): 
     addRow(slices, dated.day, readRow(row, grouping, `results[${i}]`), grouping);
     if (dated.undated) undatedDays.add(dated.day);
   }
-  return coveredDays(request.window, period, slices, runDay).map(({ day, undated }) => ({
+  return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) => ({
     day,
     undated: undated || undatedDays.has(day),
     rows: [...(slices.get(day)?.values() ?? [])],
   }));
-}
-
-/** A day of the window without rows is a day without usage, and as much an answer as one with rows. */
-function coveredDays(
-  window: Window | undefined,
-  period: Window | undefined,
-  slices: ReadonlyMap<Day, unknown>,
-  runDay: Day,
-): Dated[] {
-  const dated = (days: readonly Day[]) => days.map((day) => ({ day, undated: false }));
-  if (window) return dated(daysOf(window));
-  const [first, ...others] = [...slices.keys()].sort();
-  if (first !== undefined) {
-    // Up to the end the answer names, but for days that have not begun.
-    const end = [others.at(-1) ?? first, period && period.end <= runDay ? period.end : first].sort().at(-1) ?? first;
-    return dated(daysOf({ start: first, end }));
-  }
-  return period && period.start === period.end ? dated([period.start]) : [{ day: runDay, undated: true }];
 }
 
 function readRow(row: JsonObject, grouping: "none" | Dimension, place: string): SnapshotRow {

@@ -200,7 +200,7 @@ test("the message opens with the file and the number of faults, and each fault h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 fault:",
-      "- monitor.port (line 110): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 128): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -47,8 +47,10 @@ const PROJECTS: readonly Case[] = [
   ["projects[0].id", "", 'got ""'],
   ["projects[0].id", LONG, `got "${"x".repeat(60)}…"`],
   ["projects[1].id", "11111111-2222-3333-4444-555555555555", "expected each project once", "projects[1].id"],
-  ["projects[0].name", " production", "without spaces at its ends"],
-  ["projects[0].name", "a\nb", "without control characters"],
+  ["exports[0].name", " nightly", "without spaces at its ends"],
+  ["exports[0].name", "a\nb", "without control characters"],
+  ["exports[0].name", "a\u0000b", "without control characters"],
+  ["exports[0].name", "a\ud800", "without control characters"],
   ["projects[0].key", undefined, 'missing; expected { "env": "NAME" }'],
   ["projects[0].key", {}, "got an object, not shown here"],
   ["projects[0].key", { env: "A", file: "b" }, '{ "env": "NAME" }, { "file": "PATH" } or { "rotation"'],
@@ -66,7 +68,7 @@ const PROJECTS: readonly Case[] = [
 const EXPORTS: readonly Case[] = [
   ["exports", {}, "expected a list [ … ]; got an empty object"],
   ["exports[0]", "nightly", 'expected an object { … }; got "nightly"'],
-  ["exports[0].name", undefined, "missing; expected a string"],
+  ["exports[0].name", undefined, "missing; expected a string of 1 to 100 characters"],
   [
     "exports[1].name",
     "nightly",
@@ -182,13 +184,14 @@ const ROTATIONS: readonly Case[] = [
   ["monitor.port", "9464", 'a whole number from 0 to 65535; got "9464"'],
 ];
 
-test.each([...SERVICE, ...PROJECTS, ...EXPORTS, ...FILTERS, ...ROTATIONS])(
-  "%s can't be %j: %s",
-  (place, value, says, faultPlace = place) => {
-    const faults = faultsFor(sampleWith(place, value));
-
-    expect(faults).toEqual([expect.stringContaining(says)]);
-    expect(faults[0]).toMatch(/^- \S+ \(line \d+\): /);
-    expect(faults[0]?.split(" ")[1]).toBe(faultPlace);
-  },
+const CASES = [...SERVICE, ...PROJECTS, ...EXPORTS, ...FILTERS, ...ROTATIONS].map(
+  ([place, value, says, faultPlace = place]) => [place, value, says, faultPlace] as const,
 );
+
+test.each(CASES)("%s can't be %j: %s", (place, value, says, faultPlace) => {
+  const faults = faultsFor(sampleWith(place, value));
+
+  expect(faults).toEqual([expect.stringContaining(says)]);
+  expect(faults[0]).toMatch(/^- \S+ \(line \d+\): /);
+  expect(faults[0]?.split(" ")[1]).toBe(faultPlace);
+});

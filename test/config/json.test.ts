@@ -7,7 +7,7 @@ test.each([
   ["", "jobs.config.json is empty"],
   [" \n\t", "jobs.config.json is empty"],
   ["\uFEFF", "jobs.config.json is empty"],
-  ["{", 'line 1, column 2: expected a name in double quotes or "}", found the end of the file'],
+  ["{", "line 1, column 2: expected a name in double quotes, found the end of the file"],
   ['{\n  "a": 1,\n}', 'line 3, column 1: expected a name in double quotes, found "}"; remove the comma before it'],
   ["[1, 2,]", 'line 1, column 7: expected a value, found "]"; remove the comma before it'],
   ['{\n  "a": 1\n  "b": 2\n}', 'line 3, column 3: expected "," or "}", found "\\""; a comma is missing before it'],
@@ -15,7 +15,7 @@ test.each([
   ['{ "a": }', 'line 1, column 8: expected a value, found "}"'],
   [
     "{ 'a': 1 }",
-    'line 1, column 3: expected a name in double quotes or "}", found "\'"; strings and names stand in double quotes',
+    'line 1, column 3: expected a name in double quotes, found "\'"; strings and names stand in double quotes',
   ],
   ["{ a: 1 }", 'found "a"; text stands in double quotes'],
   ['{ "a": yes }', 'line 1, column 8: expected a value, found "y"; text stands in double quotes'],
@@ -30,10 +30,13 @@ test.each([
   ['{ "a": 1 } {}', 'line 1, column 12: expected the end of the file, found "{"'],
   ["[1}", 'line 1, column 3: expected "," or "]", found "}"'],
   ['{ "__proto__": {} }', 'expected a name other than "__proto__"'],
-  ["[".repeat(100_000), "expected at most 50 levels"],
   ["💥", 'line 1, column 1: expected a value, found "💥"'],
 ])("the text %j is refused with its place", (text, says) => {
   expect(messageFor(text)).toContain(says);
+});
+
+test("a text nested without end is refused", () => {
+  expect(messageFor("[".repeat(100_000))).toContain("line 1, column 52: expected at most 50 levels");
 });
 
 test.each(["5", '"text"', "null", "[]", "true"])("%s at the top is refused, since an object belongs there", (text) => {

@@ -16,6 +16,7 @@ test.each([
   ["projects[0].key", { env: "A", secret: WORD }],
   ["projects[0].key", { env: WORD }],
   ["projects[0].key", { env: HEX }],
+  ["projects[0].key", { env: `k${HEX}` }],
   ["projects[0].key", { env: `Token ${WORD}` }],
   ["projects[0].key", { env: { value: WORD } }],
   ["projects[0].key", { file: HEX }],

@@ -13,11 +13,12 @@ test.each([
   ["FeatureSets", "feature_set"],
   ["tag", "tags"],
   ["timeout", "timeoutSeconds"],
+  ["methodology", "method"],
 ])("%s was meant to be %s", (typed, meant) => {
   expect(nearMiss(typed, WORDS)).toBe(meant);
 });
 
-test.each(["", "x", "me", "user", "completely different", "modelling agency"])("%j is near nothing", (typed) => {
+test.each(["", "x", "me", "user", "completely different", "sub-model two"])("%j is near nothing", (typed) => {
   expect(nearMiss(typed, WORDS)).toBeUndefined();
 });
 

@@ -22,7 +22,7 @@ test("an editor is told the version of the schema, a title and a description of 
 });
 
 test("the schema takes what the program takes, and refuses an unknown field", () => {
-  const schema = z.fromJSONSchema(configJsonSchema());
+  const schema = z.fromJSONSchema({ ...configJsonSchema() });
 
   expect(schema.safeParse(SAMPLE).error).toBeUndefined();
   expect(schema.safeParse({ ...SAMPLE, export: [] }).success).toBe(false);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Emulator } from "../../src/emulator/server.ts";
 
 export const SECRET = "a-secret-of-the-console";
-export const PROJECT = "p1";
+const PROJECT = "p1";
 export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["member"] };
 
 /** A Wednesday at noon. */

@@ -171,9 +171,9 @@ test("a set of tags is one group in whatever order its tags come, and untagged u
   ]);
 });
 
-test("hours add up without an error of floating point", async () => {
-  await using emulator = await start({ usage: () => Array.from({ length: 10 }, () => ({ hours: 0.1 })) });
-  expect((await breakdown(emulator, DAY)).results[0]?.hours).toBe(1);
+test("hours add up to the millionth, without an error of floating point", async () => {
+  await using emulator = await start({ usage: () => [0.1, 0.2, 0.000001].map((hours) => ({ hours })) });
+  expect((await breakdown(emulator, DAY)).results[0]?.hours).toBe(0.300001);
 });
 
 test("usage knows its project and day", async () => {

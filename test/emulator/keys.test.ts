@@ -172,6 +172,12 @@ test.each([
   expect(await listedIds(emulator, "another")).toHaveLength(count);
 });
 
+test("the keys of another project are not listed, whatever the scopes", async () => {
+  const owner = { ...CONSOLE_KEY, scopes: ["owner"] };
+  await using emulator = await start({ consoleKeys: [owner, { ...owner, secret: "another", projectId: "p2" }] });
+  expect(await listedIds(emulator)).toEqual([emulator.keys()[0]?.apiKeyId]);
+});
+
 test("a deleted key answers 401, is not listed, and can't be deleted again", async () => {
   await using emulator = await start();
   const created = await create(emulator, REGULAR);

@@ -1,0 +1,76 @@
+import { type App, withDatabase } from "../app.ts";
+import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
+import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
+import { FAILED_ATTEMPTS_MAX } from "../keys/plan.ts";
+import { openSealedKey, sealKey } from "../keys/seal.ts";
+import { openMasterKeys } from "../keys-in-use.ts";
+
+type KeysOptions = { readonly json?: boolean };
+
+/** Exit status 1 while a rotation needs attention. */
+export async function runKeys(app: App, { json }: KeysOptions): Promise<number> {
+  const { keys, rotations } = await withDatabase(app, async (db) => ({
+    keys: await keyRows(db),
+    rotations: await rotationStatuses(db),
+  }));
+  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : render(keys, rotations));
+  return rotations.some(needsAttention) ? 1 : 0;
+}
+
+export function needsAttention({ failedAttempts }: RotationStatus): boolean {
+  return failedAttempts >= FAILED_ATTEMPTS_MAX;
+}
+
+function render(keys: readonly KeyRow[], rotations: readonly RotationStatus[]): string {
+  const lines = rotations.flatMap((rotation) => [
+    rotation.rotation,
+    ...keys.filter((key) => key.rotation === rotation.rotation).map((key) => `  ${renderKey(key)}`),
+    ...rotationWarnings(rotation).map((text) => `  ${text}`),
+  ]);
+  return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
+}
+
+/** What a person should know of a rotation, for `keys` and `status`. */
+export function rotationWarnings(rotation: RotationStatus): string[] {
+  const { failedAttempts, lastError, fallback, fallbackAt } = rotation;
+  return [
+    ...(failedAttempts > 0 ? [`${failedAttempts} failed attempts, the last: ${lastError}`] : []),
+    ...(needsAttention(rotation) ? ["needs attention: nothing is created until rotate --now"] : []),
+    ...(fallback === null ? [] : [`alert (${fallbackAt?.toISOString()}): ${fallback}`]),
+  ];
+}
+
+function renderKey({
+  apiKeyId,
+  intentId,
+  state,
+  ageDays,
+  lastSeenInUse,
+  dueForRemovalAt,
+  comment,
+  note,
+}: KeyRow): string {
+  return [
+    `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
+    `${ageDays} days old`,
+    `last seen in use ${lastSeenInUse ?? "unknown"}`,
+    ...(dueForRemovalAt ? [`due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`] : []),
+    JSON.stringify(comment),
+    ...(note === null ? [] : [note]),
+  ].join(", ");
+}
+
+/** Seals everything with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
+export async function runRewrap(app: App, { json }: KeysOptions): Promise<number> {
+  const rewrapped = await withDatabase(app, async (db) => {
+    const masterKeys = await openMasterKeys(app, db);
+    const others = await sealedWithOthers(db, masterKeys.current.id);
+    for (const key of others) {
+      const secret = app.scrubber.add(await openSealedKey(key.sealed, key.apiKeyId, masterKeys));
+      await replaceSealed(db, key, await sealKey(secret, key.apiKeyId, masterKeys), masterKeys.current.id);
+    }
+    return others.length;
+  });
+  app.write(json ? `${JSON.stringify({ rewrapped })}\n` : `${rewrapped} keys sealed with the current master key\n`);
+  return 0;
+}

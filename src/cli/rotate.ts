@@ -1,0 +1,131 @@
+import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { didYouMean } from "../config/near-miss.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { readLedger } from "../db/key-ledger.ts";
+import { AppError, errorText } from "../errors.ts";
+import { planRotation, type Step } from "../keys/plan.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { RotationResult } from "../keys/rotate.ts";
+import { readMasterKeys } from "../keys/seal.ts";
+import { openKeyRing, openMasterKeys, requireStaticKeys } from "../keys-in-use.ts";
+import { runRotationJob } from "../run-rotation.ts";
+
+export type RotateOptions = {
+  readonly job?: readonly string[];
+  readonly now?: boolean;
+  readonly dryRun?: boolean;
+  readonly rollback?: boolean;
+  readonly json?: boolean;
+};
+
+type Answer = { readonly rotation: string } & RotationResult;
+
+export async function runRotate(app: App, options: RotateOptions): Promise<number> {
+  const config = await readConfig(app);
+  const jobs = chooseRotations(config, options);
+  await requireStaticKeys(app, config);
+  readMasterKeys(app.env);
+  return withDatabase(app, (db) =>
+    options.dryRun ? showPlans(app, db, jobs, options) : rotateAll(app, config, db, jobs, options),
+  );
+}
+
+function chooseRotations(config: Config, { job: names, now, rollback }: RotateOptions): readonly RotationJob[] {
+  if (now && rollback)
+    throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
+  const known = config.rotations.map(({ name }) => name);
+  for (const name of names ?? []) {
+    if (known.includes(name)) continue;
+    throw new AppError("config", `--job: no rotation ${JSON.stringify(name)} is configured${didYouMean(name, known)}`);
+  }
+  const jobs = config.rotations.filter(({ name }) => names?.includes(name) ?? true);
+  if (jobs.length === 0) throw new AppError("config", "no rotation is configured: there is nothing to rotate");
+  if (rollback && jobs.length > 1) {
+    throw new AppError(
+      "config",
+      `--rollback needs --job: there are ${known.map((name) => JSON.stringify(name)).join(", ")}`,
+    );
+  }
+  return jobs;
+}
+
+async function rotateAll(
+  app: App,
+  config: Config,
+  db: Database,
+  jobs: readonly RotationJob[],
+  { now, rollback, json }: RotateOptions,
+): Promise<number> {
+  const masterKeys = await openMasterKeys(app, db);
+  const keys = await openKeyRing(app, config, db);
+  const service = openServiceOf(app, config);
+  const answers: Answer[] = [];
+  try {
+    for (const job of jobs) {
+      const wish = { now: now === true, rollback: rollback === true };
+      answers.push(
+        await rotateOne(app, job, () => runRotationJob({ app, db, service, keys, masterKeys }, job, "manual", wish)),
+      );
+    }
+  } finally {
+    await service.close();
+  }
+  app.write(json ? `${JSON.stringify(answers)}\n` : answers.map(render).join(""));
+  return answers.every(({ status }) => status === "ok") ? 0 : 1;
+}
+
+/** One rotation that fails does not keep the others from being rotated. */
+async function rotateOne(app: App, job: RotationJob, run: () => Promise<RotationResult>): Promise<Answer> {
+  try {
+    return { rotation: job.name, ...(await run()) };
+  } catch (error) {
+    if (app.signal.aborted || !(error instanceof AppError) || error.code === "config") throw error;
+    const errors = [errorText(error)];
+    return { rotation: job.name, status: "failed", did: [], idle: undefined, needsAttention: false, errors };
+  }
+}
+
+function render({ rotation, did, idle, errors }: Answer): string {
+  const lines = [rotation, ...did.map((text) => `  ${text}`), ...errors.map((text) => `  failed: ${text}`)];
+  if (idle !== undefined) lines.push(`  ${idle}`);
+  return `${lines.join("\n")}\n`;
+}
+
+/** Reads the ledger and calls nothing: what a step needs to know of the service is seen when it is done. */
+async function showPlans(
+  app: App,
+  db: Database,
+  jobs: readonly RotationJob[],
+  { now, json }: RotateOptions,
+): Promise<number> {
+  const at = await databaseNow(db);
+  const plans = [];
+  for (const job of jobs) {
+    const plan = planRotation(job, await readLedger(db, job.name), at, now ? { freshSince: at } : {});
+    const steps = [...(plan.next ? [plan.next] : []), ...plan.cleanup].map(stepOf);
+    plans.push({ rotation: job.name, steps, idle: plan.idle, needsAttention: plan.needsAttention });
+  }
+  if (json) app.write(`${JSON.stringify(plans)}\n`);
+  else {
+    for (const { rotation, steps, idle } of plans) {
+      const lines = steps.map(
+        ({ step, apiKeyId, reason }) => `  would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`,
+      );
+      app.write(`${[rotation, ...lines, ...(idle ? [`  ${idle}`] : [])].join("\n")}\n`);
+    }
+  }
+  return plans.some(({ needsAttention }) => needsAttention) ? 1 : 0;
+}
+
+function stepOf(step: Step): {
+  readonly step: string;
+  readonly apiKeyId?: string | undefined;
+  readonly reason: string;
+} {
+  return {
+    step: step.kind,
+    reason: step.reason,
+    ...(step.kind !== "create" && { apiKeyId: step.key.apiKeyId ?? step.key.intentId }),
+  };
+}

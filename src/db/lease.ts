@@ -1,0 +1,58 @@
+// One process at a time rotates a key: a lease on a row, with a number that only grows. A process that slept through its
+// lease holds an old number, and writes nothing with it. No session lock: a pooler would hand it to others.
+
+import { sql } from "kysely";
+import { AppError } from "../errors.ts";
+import type { Database } from "./database.ts";
+import type { Tx } from "./transaction.ts";
+
+/** Renewed well within it; after a crash another process waits this long. */
+export const LEASE_SECONDS = 10;
+
+export type Lease = { readonly rotation: string; readonly owner: string; readonly fence: string };
+
+/** Undefined while another process holds it. */
+export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
+  await db
+    .insertInto("usage_export.rotation")
+    .values({ name: rotation })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const { rows } = await sql<{ fence: string | number }>`
+    update usage_export.rotation
+    set lease_owner = ${owner}, lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}), fence = fence + 1
+    where name = ${rotation} and (lease_until is null or lease_until < clock_timestamp())
+    returning fence
+  `.execute(db);
+  return rows[0] && { rotation, owner, fence: String(rows[0].fence) };
+}
+
+/** Throws `stopped` where the lease ran out and another process has it. */
+export async function renewLease(db: Database, { rotation, fence }: Lease): Promise<void> {
+  const { rows } = await sql`
+    update usage_export.rotation
+    set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+    where name = ${rotation} and fence = ${fence}::bigint
+    returning name
+  `.execute(db);
+  if (rows.length === 0) throw lost(rotation);
+}
+
+export async function releaseLease(db: Database, { rotation, fence }: Lease): Promise<void> {
+  await sql`
+    update usage_export.rotation set lease_until = null, lease_owner = null
+    where name = ${rotation} and fence = ${fence}::bigint
+  `.execute(db);
+}
+
+/** Locks the rotation for the transaction, so that nobody takes the lease while it writes. */
+export async function requireLease(tx: Tx, { rotation, fence }: Lease): Promise<void> {
+  const { rows } = await sql`
+    select name from usage_export.rotation where name = ${rotation} and fence = ${fence}::bigint for update
+  `.execute(tx);
+  if (rows.length === 0) throw lost(rotation);
+}
+
+function lost(rotation: string): AppError {
+  return new AppError("stopped", `another process has taken over the rotation ${rotation}`);
+}

@@ -1,0 +1,78 @@
+// Seals API keys for the ledger: a JWE that only the holder of the master key opens, and only as the key it was made for.
+
+import { createHash } from "node:crypto";
+import { CompactEncrypt, compactDecrypt } from "jose";
+import { AppError } from "../errors.ts";
+import { Secret } from "../secret.ts";
+
+/** The variables that hold the master keys: what is sealed is sealed with the first, what was sealed opens with either. */
+const CURRENT = "USAGE_EXPORT_MASTER_KEY";
+const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
+const LENGTH_BYTES = 32;
+
+export type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
+export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
+
+/** Throws `config`; no message repeats any of a value. */
+export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
+  const current = readMasterKey(CURRENT, env[CURRENT]);
+  if (!current) {
+    throw new AppError(
+      "config",
+      `environment variable ${CURRENT} is not set: a rotation seals its keys with it; make one with: openssl rand -base64 32`,
+    );
+  }
+  const previous = readMasterKey(PREVIOUS, env[PREVIOUS]);
+  return { current, all: previous ? [current, previous] : [current] };
+}
+
+function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
+  if (value === undefined || value === "") return undefined;
+  const bytes = Buffer.from(value.trim(), "base64");
+  if (bytes.length !== LENGTH_BYTES || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim())) {
+    throw new AppError(
+      "config",
+      `environment variable ${name}: expected 32 bytes in base64, got ${bytes.length} bytes`,
+    );
+  }
+  // The id is stored beside what is sealed, so it must not tell anything of the key itself.
+  return {
+    id: createHash("sha256").update("usage-export master key id").update(bytes).digest("hex").slice(0, 16),
+    bytes,
+  };
+}
+
+/** Throws `config` where something in the ledger was sealed with a master key that is not given. */
+export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly string[]): void {
+  const unknown = sealedWith.filter((id) => !masterKeys.all.some((masterKey) => masterKey.id === id));
+  if (unknown.length === 0) return;
+  throw new AppError(
+    "config",
+    `${CURRENT} is not the master key that the ledger's keys were sealed with (${unknown.join(", ")}, got ${masterKeys.current.id}); set it to that one, or give that one as ${PREVIOUS} and run: usage-export keys rewrap`,
+  );
+}
+
+/** The key's id is part of what is authenticated: a sealed key that is moved to another row does not open. */
+export async function sealKey(key: Secret, apiKeyId: string, { current }: MasterKeys): Promise<string> {
+  return new CompactEncrypt(new TextEncoder().encode(key.reveal()))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: current.id, api_key_id: apiKeyId })
+    .encrypt(current.bytes);
+}
+
+export async function openSealedKey(sealed: string, apiKeyId: string, masterKeys: MasterKeys): Promise<Secret> {
+  try {
+    const { plaintext, protectedHeader } = await compactDecrypt(sealed, ({ kid }) => {
+      const masterKey = masterKeys.all.find(({ id }) => id === kid);
+      if (!masterKey) throw new AppError("config", `no master key ${kid} is given`);
+      return masterKey.bytes;
+    });
+    if (protectedHeader.api_key_id === apiKeyId) return new Secret(new TextDecoder().decode(plaintext));
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    throw new AppError(
+      "database",
+      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key`,
+    );
+  }
+  throw new AppError("database", `the sealed key in the row of ${apiKeyId} belongs to another row`);
+}
