@@ -3,7 +3,7 @@
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
-import { openService, type Service } from "./api/http.ts";
+import type { Service } from "./api/http.ts";
 import type { Config } from "./config/config.ts";
 import { loadConfig } from "./config/load.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
@@ -79,6 +79,8 @@ async function openDatabase(app: App): Promise<Database> {
   return openPostgres(url, app.log);
 }
 
-export function openServiceOf(app: App, config: Config): Service {
+/** Loaded when it is needed: half the commands call nothing. */
+export async function openServiceOf(app: App, config: Config): Promise<Service> {
+  const { openService } = await import("./api/http.ts");
   return openService(config.service, { log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }

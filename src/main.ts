@@ -1,8 +1,13 @@
 #!/usr/bin/env node
 // The program's one entry, and the one place that sets an exit status.
 
-import { runCommandLine } from "./cli/command-line.ts";
+import { enableCompileCache } from "node:module";
+import path from "node:path";
 import { AppError } from "./errors.ts";
+
+// Halves the time to start. Beside the packages, not in the system's folder for temporary files: what stands there is run.
+enableCompileCache(path.join(import.meta.dirname, "../node_modules/.cache/usage-export"));
+const { runCommandLine } = await import("./cli/command-line.ts");
 
 // A reader that has seen enough closes the pipe; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {

@@ -44,8 +44,9 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       const { kind, error, askedMs } = outcome.failure;
       kinds.push(kind);
       if (askedMs !== undefined) deps.pace.hold(askedMs);
-      if (askedMs !== undefined && askedMs > deps.waitMsMax)
+      if (askedMs !== undefined && askedMs > deps.waitMsMax) {
         throw tooLong(`${error.message}; it`, askedMs, deps.waitMsMax, error.details);
+      }
       const delayMs = retryDelayMs(kinds, attemptsMax, askedMs, deps.random());
       if (delayMs === undefined) throw afterAttempts(error, kinds.length);
       deps.log.warn(
@@ -64,8 +65,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       return answer;
     } catch (error) {
       // Any other failure is an answer: the service is there.
-      if (error instanceof AppError && error !== signal.reason)
-        unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
+      if (error instanceof AppError) unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
       throw error;
     }
   };

@@ -6,6 +6,7 @@ import type { UsageRequest } from "../usage/plan.ts";
 import { DIMENSIONS, type Dimension } from "../usage/series.ts";
 import type { Dialect, Service } from "./http.ts";
 
+/** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
   model: { grouping: "models" },
   tags: { filter: "tag" },

@@ -43,7 +43,7 @@ export function statusFailure(call: CallWords, reply: Reply, hide: Hide, nowMs: 
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(codeOf(status), message, { details }),
-    askedMs: isTransient(status) ? retryAfterMs(headers, nowMs) : undefined,
+    askedMs: isTransient(status) ? retryAfterMs(status, headers, nowMs) : undefined,
   };
 }
 

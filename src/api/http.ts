@@ -62,7 +62,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 
       const attempt: Attempt = async () => {
         refusals.check(use);
-        signal.throwIfAborted();
         return await attemptOnce(call.retry ? shared : unshared, options, limit, words, hide);
       };
       return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));

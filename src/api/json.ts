@@ -5,18 +5,22 @@ import { ExactNumber } from "../usage/exact-number.ts";
 const DEPTH_MAX = 64;
 /** Every number of at most 15 digits comes back from a double as it was. */
 const SAFE_LENGTH = 15;
+/** What may be a longer number, or one with an exponent. Some of it stands in text, which costs time and nothing else. */
+const DOUBTFUL = /\d[\d.]{15,}(?:e[+-]?\d+)?|\d[\d.]*e[+-]?\d+/gi;
 
 /**
- * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. A key named `__proto__` is left
- * out. Throws on what is not JSON, is nested too deeply, or holds half of a surrogate pair: two different halves would
- * become the same replacement character, and two groups of usage one.
+ * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError on what is not
+ * JSON, is nested too deeply, or has a name or a text that could not be kept: half of a surrogate pair becomes a
+ * replacement character when it is stored, and two groups of usage one.
  *
- * Of a key that stands twice in one object only the last value is seen: JSON.parse does not tell.
+ * Of a name that stands twice in one object only the last value is seen: JSON.parse does not tell.
  */
 export function parseExact(text: string): unknown {
-  // Before the second pass, which recurses: a deep answer would end it with a stack overflow.
-  check(parse(text), 0);
-  return JSON.parse(text, revive);
+  const value = parse(text);
+  check(value, 0);
+  // A reviver makes parsing seven times as long, and nearly every answer does without.
+  const isInexact = text.matchAll(DOUBTFUL).some(([source]) => exact(Number(source), source) instanceof ExactNumber);
+  return isInexact ? JSON.parse(text, revive) : value;
 }
 
 /** The error of JSON.parse quotes the text, which is not ours to repeat. */
@@ -38,6 +42,7 @@ function check(value: unknown, depth: number): void {
   }
   for (const [key, member] of Object.entries(value)) {
     checkText(key);
+    if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
     check(member, depth + 1);
   }
 }
@@ -46,9 +51,8 @@ function checkText(text: string): void {
   if (!text.isWellFormed()) throw new SyntaxError("it holds text with half of a surrogate pair");
 }
 
-function revive(key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value === "number") return exact(value, context?.source ?? String(value));
-  return key === "__proto__" ? undefined : value;
+function revive(_key: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === "number" ? exact(value, context?.source ?? String(value)) : value;
 }
 
 function exact(value: number, source: string): number | ExactNumber {

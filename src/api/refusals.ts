@@ -17,18 +17,21 @@ export type Use = {
 export type Refusals = {
   /**
    * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may well
-   * do others. The first call of a key in a project goes alone, and the others wait for what becomes of it: else all
-   * that run at once would be refused at once.
+   * do others. The first call of a key in a project goes alone, and so does the first of each operation; the others
+   * wait for what becomes of it. Else all that run at once would be refused at once.
    */
   readonly guard: <T>(use: Use, signal: AbortSignal, call: () => Promise<T>) => Promise<T>;
   /** Throws if this use is known to be refused. */
   readonly check: (use: Use) => void;
-  readonly forget: () => void;
+  /** Of one key, or of all. */
+  readonly forget: (key?: Secret) => void;
 };
+
+type FirstCall = { readonly use: Use; readonly over: Promise<unknown> };
 
 export function openRefusals(): Refusals {
   let refused: { readonly use: Use; readonly error: AppError }[] = [];
-  let firsts: { readonly use: Use; readonly over: Promise<unknown> }[] = [];
+  let firsts: FirstCall[] = [];
 
   function refusalOf(use: Use): AppError | undefined {
     const isSame = (other: Use) => other.key.equals(use.key) && other.operation === use.operation;
@@ -54,23 +57,32 @@ export function openRefusals(): Refusals {
     }
   }
 
+  async function runAfter<T>(
+    firstCalls: readonly (FirstCall | undefined)[],
+    use: Use,
+    signal: AbortSignal,
+    call: () => Promise<T>,
+  ): Promise<T> {
+    for (const first of firstCalls) {
+      if (first !== undefined) await settled(first.over, signal);
+    }
+    check(use);
+    return await run(use, call);
+  }
+
   return {
     check,
     async guard(use, signal, call) {
-      check(use);
-      const first = firsts.find(({ use: { key, project } }) => key.equals(use.key) && project === use.project);
-      if (first === undefined) {
-        const running = run(use, call);
-        firsts.push({ use, over: running });
-        return await running;
-      }
-      await settled(first.over, signal);
-      check(use);
-      return await run(use, call);
+      const inProject = firsts.filter(({ use: { key, project } }) => key.equals(use.key) && project === use.project);
+      const ofOperation = inProject.find((first) => first.use.operation === use.operation);
+      const running = runAfter([inProject[0], ofOperation], use, signal, call);
+      if (ofOperation === undefined) firsts.push({ use, over: running });
+      return await running;
     },
-    forget() {
-      refused = [];
-      firsts = [];
+    forget(key) {
+      const isOther = ({ use }: { use: Use }) => key !== undefined && !use.key.equals(key);
+      refused = refused.filter(isOther);
+      firsts = firsts.filter(isOther);
     },
   };
 }

@@ -9,17 +9,18 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
 /**
- * Milliseconds from the Retry-After header, else from X-RateLimit-Reset; undefined when neither says anything that can be
- * read. Dates are measured against the answer's own Date, so a clock that is wrong here does not shorten the wait;
+ * Milliseconds from the Retry-After header, else from the X-RateLimit-Reset of a 429 (other answers may carry one without
+ * asking for anything); undefined when neither says anything that can be read. Dates are measured against the answer's own Date, so a clock that is wrong here does not shorten the wait;
  * `nowMs` is for an answer without one.
  */
-export function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
+export function retryAfterMs(status: number, headers: Headers, nowMs: number): number | undefined {
   const serviceNowMs = headerValues(headers, "date").map(dateMs)[0] ?? nowMs;
   const fromNow = (instantMs: number | undefined) =>
     instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
 
   const asked = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
-  const reset = headerValues(headers, "x-ratelimit-reset").map((value) => {
+  const resets = status === 429 ? headerValues(headers, "x-ratelimit-reset") : [];
+  const reset = resets.map((value) => {
     const ms = secondsMs(value);
     return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
   });

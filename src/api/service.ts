@@ -53,8 +53,11 @@ export type Service = {
    * `sent: "no"` where the request surely never left. An aborted signal is thrown as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Lets refused keys be tried again, at the start of a run: somebody may have given them what they lacked. */
-  readonly forgetRefusals: () => void;
+  /**
+   * Lets a refused key be tried again, or all of them: at the start of a run, as somebody may have given them what they
+   * lacked, and for a new key, which the service may not know everywhere at once.
+   */
+  readonly forgetRefusals: (key?: Secret) => void;
   /** Calls that are under way fail. */
   readonly close: () => Promise<void>;
 };

@@ -49,7 +49,7 @@ async function checkDatabase(db: Database): Promise<Finding[]> {
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {
   const keys = await openKeyRing(app, config, db);
-  const service = openServiceOf(app, config);
+  const service = await openServiceOf(app, config);
   const all: Findings[] = [];
   try {
     for (const project of config.projects) {

@@ -116,7 +116,7 @@ function demoRunner(app: App, config: Config, db: Database): Run {
     const job = config.exports.find(({ window }) => window !== undefined);
     if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
     const keys = await openKeyRing(app, config, db);
-    const service = openServiceOf(app, config);
+    const service = await openServiceOf(app, config);
     const progress = progressLine(label, app.terminal, (text) => process.stderr.write(text));
     try {
       const context = { app, config, db, service, keys, onProgress: progress.show };
@@ -136,7 +136,7 @@ function demoRunner(app: App, config: Config, db: Database): Run {
 async function rotateKeys(app: App, config: Config, db: Database): Promise<boolean> {
   const keys = await openKeyRing(app, config, db);
   const masterKeys = await openMasterKeys(app, db);
-  const service = openServiceOf(app, config);
+  const service = await openServiceOf(app, config);
   try {
     const results: RotationResult[] = [];
     for (const job of config.rotations) {

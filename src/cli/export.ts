@@ -14,7 +14,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
   // Before anything is called: a variable that is not set must not cost half a night.
   await requireStaticKeys(app, config);
-  const service = openServiceOf(app, config);
+  const service = await openServiceOf(app, config);
   try {
     return await withDatabase(app, async (db) => {
       const keys = await openKeyRing(app, config, db);

@@ -59,7 +59,7 @@ async function rotateAll(
 ): Promise<number> {
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db);
-  const service = openServiceOf(app, config);
+  const service = await openServiceOf(app, config);
   const answers: Answer[] = [];
   try {
     for (const job of jobs) {

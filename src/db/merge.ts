@@ -219,7 +219,7 @@ async function followAnswer(tx: Tx, seriesId: number, slices: readonly Normalise
   const start = slices[0]?.day;
   const end = slices.at(-1)?.day;
   if (start === undefined || end === undefined) return;
-  await markDue(tx, [seriesId], { oldest: { start, end }, through: end });
+  await markDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
   await tx
     .deleteFrom("usage_export.slice")
     .where("series_id", "=", seriesId)

@@ -96,16 +96,17 @@ export async function markNextAlarm(
 export async function markDue(
   db: Database | Tx,
   seriesIds: readonly number[],
-  { oldest, through }: DueDays,
+  { first, oldest, through }: DueDays,
 ): Promise<void> {
   await sql`
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date),
       due_from = case
-        when due_from is null or ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
+        when due_from is null then ${first ?? null}::date
+        when ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
         else due_from
       end
-    where series_id = any(${seriesIds}::integer[])
+    where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${first ?? null}::date is not null)
   `.execute(db);
 }
 

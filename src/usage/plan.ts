@@ -75,6 +75,11 @@ export function planExport(job: ExportJob, today: Day, selection: Selection = {}
 }
 
 export type DueDays = {
+  /**
+   * Where no day was due before, the first that is. Undefined where a person picked days of the past only: the days
+   * between them and the first scheduled night are nobody's promise.
+   */
+  readonly first: Day | undefined;
   /** The oldest stretch of days without a hole. */
   readonly oldest: Window;
   /** The newest day that is over. */
@@ -84,10 +89,15 @@ export type DueDays = {
 /** The days a run makes due. Undefined where only the answer tells which they are. */
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
   const windows = windowsOf(job, today, selection);
+  const newest = windows?.[0];
   const oldest = windows?.at(-1);
-  const end = windows?.[0]?.end;
-  if (oldest === undefined || end === undefined) return undefined;
-  return { oldest, through: end < today ? end : addDays(today, -1) };
+  if (newest === undefined || oldest === undefined) return undefined;
+  const yesterday = addDays(today, -1);
+  return {
+    first: selection.days && newest.end < yesterday ? undefined : newest.start,
+    oldest,
+    through: newest.end < yesterday ? newest.end : yesterday,
+  };
 }
 
 /** Newest first. A job reads its last complete days, and today where it asks for it. */
