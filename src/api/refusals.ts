@@ -76,7 +76,9 @@ export function openRefusals(): Refusals {
       const inProject = firsts.filter(({ use: { key, project } }) => key.equals(use.key) && project === use.project);
       const ofOperation = inProject.find((first) => first.use.operation === use.operation);
       const running = runAfter([inProject[0], ofOperation], use, signal, call);
-      if (ofOperation === undefined) firsts.push({ use, over: running });
+      // Only that it is over is kept: an answer can be large, and this is kept as long as the service is open.
+      const over = running.then(noop, noop);
+      if (ofOperation === undefined) firsts.push({ use, over });
       return await running;
     },
     forget(key) {
@@ -86,3 +88,5 @@ export function openRefusals(): Refusals {
     },
   };
 }
+
+function noop(): void {}

@@ -61,11 +61,12 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
   counts.planned = run.requests.reduce((sum, request) => sum + sliceCount(request), 0);
   const queue = run.requests.values();
+  const store = oneAtATime();
 
   const work = async () => {
     for (const request of queue) {
       signal.throwIfAborted();
-      const outcome = await exportOne(request, run.runDay, deps, signal);
+      const outcome = await exportOne(request, run.runDay, deps, store, signal);
       counts.requests++;
       if ("reason" in outcome) {
         failures.push({ request, reason: outcome.reason });
@@ -90,6 +91,7 @@ async function exportOne(
   request: UsageRequest,
   runDay: Day,
   deps: ExportDeps,
+  store: OneAtATime,
   signal: AbortSignal,
 ): Promise<Stored | { readonly reason: string }> {
   // Before the call: an answer that is on its way while a later one is stored must not undo it.
@@ -98,7 +100,7 @@ async function exportOne(
     const refusal = await deps.refuse(request, signal);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal);
-    return await deps.store(request, fetchNo, normalise(request, answer, runDay));
+    return await store(() => deps.store(request, fetchNo, normalise(request, answer, runDay)));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;
@@ -107,6 +109,21 @@ async function exportOne(
     deps.log.error({ code: errorCode(error), reason, ...describe(request) }, "usage request failed");
     return { reason };
   }
+}
+
+type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Calls are slow and answers are large: while one is stored the others wait as they came, not all taken apart. */
+function oneAtATime(): OneAtATime {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const next = last.then(work);
+    last = next.then(
+      () => {},
+      () => {},
+    );
+    return next;
+  };
 }
 
 /** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */
