@@ -25,7 +25,15 @@ import {
   type RunTrigger,
 } from "./usage/export.ts";
 import { unknownFeatures } from "./usage/features.ts";
-import { configuredSeries, dueDays, type ExportJob, planExport, type Selection, seriesOf } from "./usage/plan.ts";
+import {
+  configuredSeries,
+  dueDays,
+  type ExportJob,
+  planExport,
+  type Selection,
+  seriesOf,
+  type UsageRequest,
+} from "./usage/plan.ts";
 import type { Project } from "./usage/series.ts";
 
 /** What runs of the same process share. */
@@ -64,7 +72,8 @@ export async function runExportJob(
   log.info({ runId, requests: requests.length }, "export started");
   const heartbeat = setInterval(() => touchRun(db, runId).catch(() => {}), HEARTBEAT_MS);
   try {
-    const deps = { ...exportDeps(context, job, ids, runId), log: log.child({ runId }) };
+    const refuse = await checkFeatures(context, job, requests);
+    const deps = { ...exportDeps(context, job, ids, runId), refuse, log: log.child({ runId }) };
     const run = { requests, runDay: today, concurrency: config.service.maxConcurrent };
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
@@ -85,7 +94,12 @@ export function countsOf({ requests, planned, complete, suspect, failed, rowsCha
   return { requests, planned, complete, suspect, failed, rowsChanged };
 }
 
-function exportDeps(context: ExportContext, job: ExportJob, ids: SeriesIds, runId: string): Omit<ExportDeps, "log"> {
+function exportDeps(
+  context: ExportContext,
+  job: ExportJob,
+  ids: SeriesIds,
+  runId: string,
+): Omit<ExportDeps, "log" | "refuse"> {
   const { app, db, service, keys, onProgress } = context;
   return {
     nextFetchNo: () => nextFetchNo(db),
@@ -103,29 +117,38 @@ function exportDeps(context: ExportContext, job: ExportJob, ids: SeriesIds, runI
       }),
     fail: (request, fetchNo, days, reason) =>
       recordFailure(db, { seriesId: idOf(ids, request.series), days, fetchNo, reason: app.scrubber.scrub(reason) }),
-    refuse: featureCheck(context, job),
     ...(onProgress && { onProgress }),
   };
 }
 
-/** Asks each project once which features it knows, before the first request that names one. */
-function featureCheck({ app, service, keys }: ExportContext, job: ExportJob): ExportDeps["refuse"] {
-  const known = new Map<string, Promise<readonly string[] | undefined>>();
-  return async ({ series: { project, filter } }, signal) => {
-    if (job.checkFeatures === "off" || Object.keys(filter.features).length === 0) return undefined;
-    const asked = known.get(project.id) ?? knownFeatures(project, signal);
-    known.set(project.id, asked);
-    const features = await asked;
+/**
+ * Asks each project which features it knows before anything else is asked: a name that is none would be answered with
+ * numbers for another question. What can't be found out fails the requests that depend on it, and no others.
+ */
+async function checkFeatures(
+  { app, service, keys }: ExportContext,
+  job: ExportJob,
+  requests: readonly UsageRequest[],
+): Promise<ExportDeps["refuse"]> {
+  const hasFeatures = ({ series: { filter } }: UsageRequest) => Object.keys(filter.features).length > 0;
+  const projects = job.checkFeatures === "off" ? [] : requests.filter(hasFeatures).map(({ series }) => series.project);
+  const once = new Map(projects.map((project) => [project.id, project]));
+  const known = new Map([...once].map(([id, project]) => [id, knownFeatures(project)]));
+  await Promise.allSettled(known.values());
+
+  return async ({ series: { project, filter } }) => {
+    const features = await known.get(project.id);
     const [unknown] = unknownFeatures(filter, features);
     if (unknown === undefined) return undefined;
-    const text = `the service knows no feature "${unknown}" in this project, and would answer with numbers for another question${didYouMean(unknown, features ?? [])}`;
-    if (job.checkFeatures === "error") return text;
+    if (job.checkFeatures === "error") {
+      return `the service knows no feature "${unknown}" in this project, and would answer with numbers for another question${didYouMean(unknown, features ?? [])}`;
+    }
     app.log.warn({ project: project.name, filter: filter.name, feature: unknown }, "feature unknown to the service");
     return undefined;
   };
 
-  async function knownFeatures(project: Project, signal: AbortSignal): Promise<readonly string[] | undefined> {
-    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, signal));
+  async function knownFeatures(project: Project): Promise<readonly string[] | undefined> {
+    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
     if (!fields?.features) {
       app.log.warn({ project: project.name }, "the service does not list its features: filters are not checked");
     }

@@ -36,7 +36,7 @@ export type ExportDeps = {
   readonly store: (request: UsageRequest, fetchNo: number, slices: readonly NormalisedSlice[]) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], reason: string) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
-  readonly refuse: (request: UsageRequest, signal: AbortSignal) => Promise<string | undefined>;
+  readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
   readonly log: Logger;
   readonly onProgress?: (counts: RunCounts) => void;
 };
@@ -97,7 +97,7 @@ async function exportOne(
   // Before the call: an answer that is on its way while a later one is stored must not undo it.
   const fetchNo = await deps.nextFetchNo();
   try {
-    const refusal = await deps.refuse(request, signal);
+    const refusal = await deps.refuse(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal);
     return await store(() => deps.store(request, fetchNo, normalise(request, answer, runDay)));
