@@ -6,7 +6,7 @@ import type { Project } from "../usage/series.ts";
 import type { Service, ServiceAnswer, ServiceCall } from "./http.ts";
 import { Id, isStatus, parseShape } from "./shape.ts";
 
-export { type CreatedKey, createKey, type KeyRequest } from "./create-key.ts";
+export { createKey, type KeyRequest } from "./create-key.ts";
 
 export type KeyToken = {
   readonly apiKeyId: string;

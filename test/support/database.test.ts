@@ -1,0 +1,20 @@
+import { expect, inject, test } from "vitest";
+import { testDatabase } from "./database.ts";
+import { databaseUrl, runStatement } from "./postgres-admin.ts";
+
+const { db, url } = await testDatabase();
+const other = await testDatabase();
+
+test("a copy has the migrated schema and no rows", async () => {
+  expect(await db.selectFrom("usage_export.series").selectAll().execute()).toEqual([]);
+});
+
+test("what one copy is given does not show in another", async () => {
+  await runStatement(url, "create table only_here ()");
+  await expect(runStatement(other.url, "table only_here")).rejects.toMatchObject({ code: "42P01" });
+});
+
+test("nobody can connect to the template, so that it can always be copied", async () => {
+  const { url: serverUrl, template } = inject("postgres");
+  await expect(runStatement(databaseUrl(serverUrl, template), "select 1")).rejects.toMatchObject({ code: "55000" });
+});

@@ -1,0 +1,63 @@
+// Before any test: one Postgres server and one migrated database on it, which test files copy. After all: both are gone.
+
+import { randomBytes } from "node:crypto";
+import type { TestProject } from "vitest/node";
+import { openPostgres } from "../../src/db/database.ts";
+import { migrateToLatest } from "../../src/db/migrate.ts";
+import { databaseUrl, runStatement } from "./postgres-admin.ts";
+import { type PostgresServer, startServer } from "./postgres-server.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgres: {
+      readonly url: string;
+      /** Its name is also how the name of every database of this run begins. */
+      readonly template: string;
+      readonly logFile: string | undefined;
+    };
+  }
+}
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const startedMs = performance.now();
+  const server = await startServer(process.env, say);
+  const template = `usage_export_test_${randomBytes(4).toString("hex")}`;
+  const tearDown = async () => {
+    try {
+      await dropDatabases(server, template);
+    } finally {
+      await server.stop();
+    }
+  };
+  try {
+    await createTemplate(server.url, template);
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+  say(`tests run on ${server.name}, ready after ${Math.round(performance.now() - startedMs)} ms`);
+  project.provide("postgres", { url: server.url, template, logFile: server.logFile });
+  return tearDown;
+}
+
+async function createTemplate(url: string, name: string): Promise<void> {
+  await runStatement(url, `create database ${name}`);
+  const db = openPostgres(databaseUrl(url, name));
+  try {
+    await migrateToLatest(db);
+  } finally {
+    await db.destroy();
+  }
+  // A database that someone is connected to cannot be copied.
+  await runStatement(url, `alter database ${name} allow_connections false`);
+}
+
+/** A server that was given stays as it was found; one that a failed test still holds on to loses its databases too. */
+async function dropDatabases({ url }: PostgresServer, prefix: string): Promise<void> {
+  const rows = await runStatement(url, `select datname from pg_database where starts_with(datname, '${prefix}')`);
+  for (const { datname } of rows) await runStatement(url, `drop database ${datname} with (force)`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

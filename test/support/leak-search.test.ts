@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { findSecrets } from "./leak-search.ts";
+
+const SECRET = "sk_CANARY_Zx81_hJ7tQ2vLw9KdPe4RbN0sYf";
+
+test("a text without the secret has no leak", () => {
+  const noise = randomBytes(100_000);
+  const text = noise.toString("base64") + noise.toString("hex") + noise.toString("latin1");
+  expect(findSecrets(text, [SECRET])).toEqual([]);
+});
+
+test("sixteen characters of a secret are a leak wherever they start, fifteen are not", () => {
+  for (let start = 0; start + 16 <= SECRET.length; start++) {
+    expect(findSecrets(`..${SECRET.slice(start, start + 16)}..`, [SECRET])).toHaveLength(1);
+    expect(findSecrets(`..${SECRET.slice(start, start + 15)}..`, [SECRET])).toEqual([]);
+  }
+});
+
+test("sixteen characters are found in base64 wherever they start, after any number of other characters", () => {
+  for (let start = 0; start + 16 <= SECRET.length; start++) {
+    for (const before of ["", "k", "k=", "key", "key="]) {
+      const packed = Buffer.from(`${before}${SECRET.slice(start, start + 16)}&more`).toString("base64");
+      expect(findSecrets(packed, [SECRET]), `${before} ${start}`).toMatchObject([{ encoding: "base64" }]);
+    }
+  }
+});
+
+test("a short secret counts when all of it is there", () => {
+  expect(findSecrets("password=hunter2222;", ["hunter2222"])).toHaveLength(1);
+  expect(findSecrets("password=hunter222;", ["hunter2222"])).toEqual([]);
+});
+
+test("a secret that could be an ordinary word is refused", () => {
+  expect(() => findSecrets("", ["hunter2"])).toThrow("at least 8 characters, got 7");
+});
+
+test("the secret at the very start and the very end is found", () => {
+  expect(findSecrets(SECRET, [SECRET])).toEqual([{ secret: SECRET, encoding: "plain" }]);
+});
+
+test("only the secrets that are there are named", () => {
+  const other = `sk_OTHER_${randomBytes(16).toString("hex")}`;
+  expect(findSecrets(`a ${other} b`, [SECRET, other])).toEqual([{ secret: other, encoding: "plain" }]);
+});
+
+test("a secret that looks like an escape itself is found as it is, in either case", () => {
+  const secret = "k%41b%42c%43d%44e%45f%46";
+  expect(findSecrets(`key=${secret}`, [secret])).toHaveLength(1);
+  expect(findSecrets(`key=${secret.toUpperCase()}`, [secret])).toHaveLength(1);
+});
+
+test("base64url is found where it differs from base64 in every few characters", () => {
+  const secret = "?~>a?~>b?~>c?~>d?~>e?~>f";
+  const packed = Buffer.from(secret).toString("base64url");
+  expect(packed).toMatch(/^(?:[^-_]{0,8}[-_])+[^-_]{0,8}$/);
+  expect(findSecrets(packed, [secret])).toEqual([{ secret, encoding: "base64url" }]);
+});

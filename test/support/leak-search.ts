@@ -1,0 +1,92 @@
+// Finds secrets (of ASCII characters) in text, whole or in part, in the forms that programs give to text. Pure.
+
+/** So many characters of a secret in a row are no coincidence. A shorter secret counts when all of it is there. */
+const RUN_LENGTH = 16;
+/** Sixteen bytes fill at least this many characters of base64, wherever in it they start. */
+const RUN_LENGTH_BASE64 = 20;
+const SECRET_LENGTH_MIN = 8;
+
+type Form = { readonly encoding: string; readonly text: string; readonly runLength: number };
+type Found = { readonly secret: string; readonly encoding: string };
+
+/** Which secrets a text holds, and how they are encoded there. Upper and lower case are never told apart. */
+export function findSecrets(text: string, secrets: readonly string[]): readonly Found[] {
+  const plain = text.toLowerCase();
+  const decoded = decodeEscapes(text).toLowerCase();
+  return secrets.flatMap((secret) =>
+    formsOf(secret)
+      .filter((form) => holdsRun(plain, form) || (decoded !== plain && holdsRun(decoded, form)))
+      .map(({ encoding }) => ({ secret, encoding })),
+  );
+}
+
+/** Percent-encoding, HTML entities, JSON's escapes and Postgres's need no form: the text is searched again without them. */
+function formsOf(secret: string): readonly Form[] {
+  if (secret.length < SECRET_LENGTH_MIN) {
+    throw new Error(`a secret to look for has at least ${SECRET_LENGTH_MIN} characters, got ${secret.length}`);
+  }
+  const bytes = Buffer.from(secret);
+  const forms = [
+    { encoding: "plain", text: secret, runLength: RUN_LENGTH },
+    { encoding: "hex", text: bytes.toString("hex"), runLength: 2 * RUN_LENGTH },
+    ...[0, 1, 2].flatMap((offset) => [
+      { encoding: "base64", text: base64At(bytes, offset), runLength: RUN_LENGTH_BASE64 },
+      { encoding: "base64url", text: toUrlAlphabet(base64At(bytes, offset)), runLength: RUN_LENGTH_BASE64 },
+    ]),
+  ];
+  return forms
+    .map((form) => ({ ...form, text: form.text.toLowerCase(), runLength: Math.min(form.runLength, form.text.length) }))
+    .filter((form, i, all) => all.findIndex((other) => other.text === form.text) === i);
+}
+
+/** The base64 of the bytes as it is after `offset` other bytes, without the characters that other bytes take part in. */
+function base64At(bytes: Buffer, offset: number): string {
+  const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
+  const first = Math.ceil((offset * 8) / 6);
+  const end = Math.floor(((offset + bytes.length) * 8) / 6);
+  return encoded.slice(first, end);
+}
+
+function toUrlAlphabet(base64: string): string {
+  return base64.replaceAll("+", "-").replaceAll("/", "_");
+}
+
+const NAMED_ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+function decodeEscapes(text: string): string {
+  return text
+    .replaceAll(/\\+x((?:[0-9a-f]{2})+)/gi, (_, digits) => Buffer.from(digits, "hex").toString("latin1"))
+    .replaceAll(/%([0-9a-f]{2})/gi, fromHex)
+    .replaceAll(/\\+u([0-9a-f]{4})/gi, fromHex)
+    .replaceAll(/&#x([0-9a-f]{1,6});/gi, fromHex)
+    .replaceAll(/&#([0-9]{1,7});/g, (_, digits) => String.fromCharCode(Number(digits)))
+    .replaceAll(/&(amp|lt|gt|quot|apos);/gi, (_, name) => NAMED_ENTITIES[name.toLowerCase()] ?? "");
+}
+
+function fromHex(_: string, digits: string): string {
+  return String.fromCharCode(Number.parseInt(digits, 16));
+}
+
+/**
+ * Every run of that length holds a whole block of a form that is cut into blocks of half its length, so it is enough to
+ * look for the blocks and to see how far each hit goes on.
+ */
+function holdsRun(text: string, { text: form, runLength }: Form): boolean {
+  const blockLength = Math.floor((runLength + 1) / 2);
+  for (let start = 0; start + blockLength <= form.length; start += blockLength) {
+    const block = form.slice(start, start + blockLength);
+    for (let at = text.indexOf(block); at !== -1; at = text.indexOf(block, at + 1)) {
+      if (runAt(text, at, form, start) >= runLength) return true;
+    }
+  }
+  return false;
+}
+
+/** How many characters in a row are the same round these two places. */
+function runAt(text: string, textAt: number, form: string, formAt: number): number {
+  let before = 0;
+  while (before < formAt && before < textAt && text[textAt - before - 1] === form[formAt - before - 1]) before++;
+  let after = 0;
+  while (formAt + after < form.length && text[textAt + after] === form[formAt + after]) after++;
+  return before + after;
+}

@@ -1,0 +1,90 @@
+// Looks for secrets wherever a run of the program may have left one. Called at the end of every whole-program test.
+
+import { readdir, readFile } from "node:fs/promises";
+import path from "node:path";
+import { constants, gunzipSync } from "node:zlib";
+import pg from "pg";
+import { findSecrets } from "./leak-search.ts";
+import { readServerLog } from "./server-log.ts";
+
+export type Places = {
+  /** What the program wrote, by name: its outputs, a page it served. */
+  readonly texts?: Readonly<Record<string, string>>;
+  /** A database of the suite's server: all its tables, the statements that are running, and the log about it. */
+  readonly databaseUrl?: string;
+  /** All files below these folders. */
+  readonly folders?: readonly string[];
+  /** Files that are there to hold a secret. */
+  readonly allowedFiles?: readonly string[];
+};
+
+export type Leak = { readonly place: string; readonly secret: string; readonly encoding: string };
+
+type Artefact = { readonly place: string; readonly text: string };
+
+/** A secret must share no 16 characters with anything that may be seen. The command lines of all processes are searched too. */
+export async function findLeaks(secrets: readonly string[], places: Places): Promise<Leak[]> {
+  const { texts = {}, databaseUrl, folders = [], allowedFiles = [] } = places;
+  const artefacts: Artefact[] = [
+    ...Object.entries(texts).map(([place, text]) => ({ place, text })),
+    ...(databaseUrl === undefined ? [] : await databaseArtefacts(databaseUrl)),
+    ...(await fileArtefacts(folders, allowedFiles)),
+    ...(await processArtefacts()),
+  ];
+  return artefacts.flatMap(({ place, text }) => findSecrets(text, secrets).map((found) => ({ place, ...found })));
+}
+
+async function databaseArtefacts(url: string): Promise<Artefact[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const texts = async (statement: string) => {
+    const { rows } = await client.query<{ text: string | null }>(statement);
+    return rows.map(({ text }) => text ?? "").join("\n");
+  };
+  try {
+    const running = await texts("select query as text from pg_stat_activity");
+    const { rows: tables } = await client.query<{ name: string }>(`
+      select format('%I.%I', nspname, relname) as name
+      from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where relkind in ('r', 'm') and nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+    `);
+    const artefacts: Artefact[] = [{ place: "running statements", text: running }];
+    for (const { name } of tables) {
+      artefacts.push({ place: `table ${name}`, text: await texts(`select t::text as text from ${name} t`) });
+    }
+    const log = await readServerLog(client);
+    return log === undefined ? artefacts : [...artefacts, { place: "server log", text: log }];
+  } finally {
+    await client.end();
+  }
+}
+
+async function fileArtefacts(folders: readonly string[], allowed: readonly string[]): Promise<Artefact[]> {
+  const artefacts: Artefact[] = [];
+  for (const folder of folders) {
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      const file = path.join(entry.parentPath, entry.name);
+      if (!entry.isFile() || allowed.includes(file)) continue;
+      artefacts.push({ place: file, text: `${file}\n${unpack(await readFile(file)).toString("latin1")}` });
+    }
+  }
+  return artefacts;
+}
+
+/** By content, since a packed file may have any name. What was cut off is read as far as it goes. */
+function unpack(bytes: Buffer): Buffer {
+  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  return isGzip ? unpack(gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })) : bytes;
+}
+
+/** None where the system does not show processes as files. */
+async function processArtefacts(): Promise<Artefact[]> {
+  const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
+  return Promise.all(
+    pids.map(async (pid) => {
+      // A process may end at any moment.
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "");
+      return { place: `command line of process ${pid}`, text: commandLine.replaceAll("\0", " ") };
+    }),
+  );
+}

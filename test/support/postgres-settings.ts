@@ -1,0 +1,20 @@
+// How a server that the suite starts itself is set up.
+
+/**
+ * Nothing has to survive a power cut, and everything that reaches the server is logged, so that a leaked secret can be
+ * found there. The server lives in the suite's time zone: what depends on it must show.
+ */
+export function postgresFlags(timeZone: string | undefined): readonly string[] {
+  const settings = [
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=200",
+    // Read back in server-log.ts.
+    "log_line_prefix=%m [%p] <%d> ",
+    "log_statement=all",
+    "log_parameter_max_length=-1",
+    "log_parameter_max_length_on_error=-1",
+    `timezone=${timeZone ?? "UTC"}`,
+  ];
+  return settings.flatMap((setting) => ["-c", setting]);
+}

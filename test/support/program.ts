@@ -1,0 +1,124 @@
+// Runs the whole program as a user would: a process of its own, in a clean environment, that does not outlive the tests.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import path from "node:path";
+
+const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
+const TIMEOUT_MS = 60_000;
+
+export type ProgramOptions = {
+  /** All there is, but for PATH, HOME and TZ. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** After so long the program is killed. */
+  readonly timeoutMs?: number;
+  readonly stdin?: string;
+};
+
+export type ProgramResult = {
+  /** null when a signal ended the program. */
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly durationMs: number;
+};
+
+export type Program = AsyncDisposable & {
+  readonly pid: number | undefined;
+  /** The first whole line that holds the text, from either output. Rejects when the program ends without it. */
+  readonly waitFor: (text: string) => Promise<string>;
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** Rejects when the program was killed for its time limit. */
+  readonly ended: Promise<ProgramResult>;
+};
+
+export async function runProgram(args: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
+  return startProgram(args, options).ended;
+}
+
+/** Taken with `await using`, so that the program ends with the test, whatever becomes of it. */
+export function startProgram(args: readonly string[], options: ProgramOptions): Program {
+  return startScript(MAIN, args, options);
+}
+
+/** The same for another script than the program's own. */
+export function startScript(script: string, args: readonly string[], options: ProgramOptions): Program {
+  const { env, cwd, timeoutMs = TIMEOUT_MS, stdin = "" } = options;
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, [script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
+  const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
+  const stay = endWithThisProcess(() => kill("SIGKILL"));
+  const output = collectOutput(child);
+  // A program that ends before it has read its input breaks the pipe; its result tells that better.
+  child.stdin.on("error", () => {}).end(stdin);
+
+  let late = false;
+  const limit = setTimeout(() => {
+    late = true;
+    kill("SIGKILL");
+  }, timeoutMs);
+  const closed = once(child, "close").finally(() => {
+    clearTimeout(limit);
+    stay();
+  });
+  const ended = closed.then(() => {
+    const { stdout, stderr } = output.texts;
+    if (late) throw new Error(`the program had to be killed after ${timeoutMs} ms; it wrote:\n${stdout}${stderr}`);
+    return { status: child.exitCode, stdout, stderr, durationMs: performance.now() - startedMs };
+  });
+  // Whoever only waits for a line need not hear of the end.
+  ended.catch(() => {});
+
+  const end = async () => {
+    kill("SIGKILL");
+    await closed;
+  };
+  return { pid: child.pid, waitFor: output.waitFor, kill, ended, [Symbol.asyncDispose]: end };
+}
+
+function collectOutput(child: ChildProcessWithoutNullStreams) {
+  const texts = { stdout: "", stderr: "" };
+  const news = new EventEmitter();
+  let closed = false;
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      texts[name] += text;
+      news.emit("news");
+    });
+  }
+  child.on("close", () => {
+    closed = true;
+    news.emit("news");
+  });
+
+  async function waitFor(text: string): Promise<string> {
+    for (;;) {
+      const wholeLines = [texts.stdout, texts.stderr].flatMap((written) => written.split("\n").slice(0, -1));
+      const found = wholeLines.find((line) => line.includes(text));
+      if (found !== undefined) return found;
+      if (closed) throw new Error(`the program ended without "${text}"; it wrote:\n${texts.stdout}${texts.stderr}`);
+      await once(news, "news");
+    }
+  }
+  return { texts, waitFor };
+}
+
+function inheritedEnv(): Readonly<Record<string, string | undefined>> {
+  const { PATH, HOME, TZ } = process.env;
+  return { PATH, HOME, ...(TZ === undefined ? {} : { TZ }) };
+}
+
+/** A test that hangs is ended with its worker, by SIGTERM. Returns the function that undoes this. */
+function endWithThisProcess(end: () => void): () => void {
+  const onSignal = () => {
+    end();
+    process.kill(process.pid, "SIGTERM");
+  };
+  process.once("exit", end);
+  process.once("SIGTERM", onSignal);
+  return () => {
+    process.removeListener("exit", end);
+    process.removeListener("SIGTERM", onSignal);
+  };
+}

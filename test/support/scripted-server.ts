@@ -1,0 +1,100 @@
+// A local HTTP server that answers as a test tells it, down to broken bytes, and remembers what it was asked.
+
+import http from "node:http";
+import net from "node:net";
+
+export type SeenRequest = {
+  /** 1 for the first request. */
+  readonly number: number;
+  readonly method: string;
+  /** Path and query, as they were sent. */
+  readonly target: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+};
+
+export type ScriptedServer = AsyncDisposable & {
+  readonly origin: string;
+  readonly requests: readonly SeenRequest[];
+  /** How many connections were made. */
+  readonly connections: () => number;
+};
+
+/** Called when the request is read. What it does not end stays open until the server is closed. */
+export type Script = (request: SeenRequest, response: http.ServerResponse) => void;
+
+export async function scriptedServer(script: Script): Promise<ScriptedServer> {
+  const requests: SeenRequest[] = [];
+  const server = http.createServer(async (incoming, response) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const request = {
+      number: requests.length + 1,
+      method: incoming.method ?? "",
+      target: incoming.url ?? "",
+      headers: incoming.headers,
+      body: Buffer.concat(chunks).toString(),
+    };
+    requests.push(request);
+    script(request, response);
+  });
+  return { ...(await listen(server)), requests };
+}
+
+/** For answers that no HTTP server would send: the script gets the socket as soon as something was asked. */
+export async function rawServer(
+  script: (socket: net.Socket, number: number, request: string) => void,
+): Promise<AsyncDisposable & { readonly origin: string; readonly connections: () => number }> {
+  let number = 0;
+  return await listen(
+    net.createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (request) => {
+        number++;
+        script(socket, number, request.toString("latin1"));
+      });
+    }),
+  );
+}
+
+export function answerJson(
+  response: http.ServerResponse,
+  status: number,
+  body: unknown,
+  headers: http.OutgoingHttpHeaders = {},
+): void {
+  answer(response, status, JSON.stringify(body), { "content-type": "application/json", ...headers });
+}
+
+export function answer(
+  response: http.ServerResponse,
+  status: number,
+  body: string | Uint8Array,
+  headers: http.OutgoingHttpHeaders = {},
+): void {
+  response.writeHead(status, headers).end(body);
+}
+
+async function listen(
+  server: net.Server,
+): Promise<AsyncDisposable & { readonly origin: string; readonly connections: () => number }> {
+  const sockets = new Set<net.Socket>();
+  let connections = 0;
+  server.on("connection", (socket: net.Socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return {
+    origin: `http://127.0.0.1:${address.port}`,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
