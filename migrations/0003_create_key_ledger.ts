@@ -10,7 +10,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       lease_owner     text,
       lease_until     timestamptz,
       fence           bigint      not null default 0,
-      -- Since the last success; at the limit nothing is created any more.
+      -- Since all was well; at the limit nothing is created any more.
       failed_attempts integer     not null default 0,
       last_error      text,
       -- The key that a person asked to have back.
@@ -40,6 +40,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       expires_at          timestamptz,
       verified_at         timestamptz,
       active_since        timestamptz,
+      -- A person had it put back: from then on it counts as new.
+      put_back_at         timestamptz,
       draining_since      timestamptz,
       due_for_removal_at  timestamptz,
       retired_at          timestamptz,
@@ -67,6 +69,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table usage_export.key_event (
       event_id   bigint      generated always as identity primary key,
+      -- A change whose answer was lost on its way is tried again, and finds that it was made.
+      change_id  uuid        unique,
       at         timestamptz not null default clock_timestamp(),
       rotation   text        not null,
       intent_id  text,

@@ -30,9 +30,11 @@ export type App = {
 
 const EMBEDDED_FOLDER = "data";
 
+const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
+
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
   const scrubber = new Scrubber();
-  for (const name of ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY"]) if (env[name]) scrubber.add(new Secret(env[name]));
+  for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
   const password = passwordOf(env.DATABASE_URL);
   if (password !== undefined) scrubber.add(new Secret(password));
   const terminal = process.stderr.isTTY === true;

@@ -1,13 +1,15 @@
 // The keys that projects are read with, by the references of the configuration: from the environment, a file, or the
 // rotation that renews them.
 
+import { refusesKey } from "./api/failure.ts";
 import type { App } from "./app.ts";
 import type { Config, KeyReference, StaticKeyReference } from "./config/config.ts";
 import { keyProblems, readKey } from "./config/credentials.ts";
 import type { Database } from "./db/database.ts";
-import { recordEvent } from "./db/key-ledger.ts";
+import { recordEvent } from "./db/key-events.ts";
 import { keysInUse, masterKeysUsed, rotationsWithKey } from "./db/keystore.ts";
 import { AppError } from "./errors.ts";
+import { holdsScope, scopesFault } from "./keys/scopes.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "./keys/seal.ts";
 import type { Secret } from "./secret.ts";
 import type { Project } from "./usage/series.ts";
@@ -22,7 +24,8 @@ export type KeyRing = {
 
 /** Throws `config` with all that is wrong with keys as far as it shows without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
-  requireNone(await keyProblems(config, app.env, new Set(config.rotations.map(({ name }) => name))));
+  const mayBeRotated = new Set(config.rotations.map(({ name }) => name));
+  requireNone([...rotationProblems(config), ...(await missingKeys(app, config, mayBeRotated))]);
 }
 
 /**
@@ -30,7 +33,7 @@ export async function requireStaticKeys(app: App, config: Config): Promise<void>
  * are no rotated keys, and the first ones are used.
  */
 export async function openKeyRing(app: App, config: Config, db: Database | undefined): Promise<KeyRing> {
-  requireNone(await keyProblems(config, app.env, db ? await rotationsWithKey(db) : new Set()));
+  requireNone(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
   const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
   const alerted = new Set<string>();
@@ -38,15 +41,14 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
 
   async function use<T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> {
     const reference = config.projects.find(({ id }) => id === project.id)?.key;
-    if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
-    const [first, ...others] = await candidates(reference);
-    if (!first) throw new AppError("config", `project "${project.name}" has no key`);
+    const [first, ...others] = reference ? await candidates(project, reference) : [];
+    if (!reference || !first) throw new AppError("config", `project "${project.name}" has no key`);
     try {
       return await call(first.key);
     } catch (error) {
-      if (!(error instanceof AppError) || error.details.status !== 401) throw error;
+      if (!(error instanceof AppError) || !refusesKey(error)) throw error;
       // Read again: what was refused may have been replaced since it was read.
-      const next = [...(await candidates(reference)), ...others].find(({ key }) => !key.equals(first.key));
+      const next = [...(await candidates(project, reference)), ...others].find(({ key }) => !key.equals(first.key));
       if (!next) throw error;
       const answer = await call(next.key);
       if (reference.kind === "rotation") await alert(project, reference.rotation, first, next);
@@ -55,10 +57,10 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
   }
 
   /** The key to use, and behind it the one to fall back to. */
-  async function candidates(reference: KeyReference): Promise<Candidate[]> {
+  async function candidates(project: Project, reference: KeyReference): Promise<Candidate[]> {
     if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
     const kept: Candidate[] = [];
-    const sealedKeys = keystore ? await keysInUse(keystore.db, reference.rotation) : [];
+    const sealedKeys = keystore ? await keysInUse(keystore.db, reference.rotation, project.id) : [];
     for (const { apiKeyId, sealed } of sealedKeys.slice(0, 2)) {
       const key = keystore && (await openSealedKey(sealed, apiKeyId, keystore.masterKeys));
       if (key) kept.push({ id: apiKeyId, key: app.scrubber.add(key) });
@@ -94,6 +96,25 @@ export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys
   const masterKeys = readMasterKeys(app.env);
   requireMasterKeys(masterKeys, await masterKeysUsed(db));
   return masterKeys;
+}
+
+async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string>): Promise<string[]> {
+  const problems = await keyProblems(config, app.env, rotated);
+  if (problems.length === 0) return [];
+  return [...problems, "The first key of a project can't be made by a call: make it in the service's web console."];
+}
+
+function rotationProblems({ rotations, projects }: Config): string[] {
+  return rotations.flatMap(({ name, scopes }, index) => {
+    const place = `rotations[${index}].scopes`;
+    const fault = scopesFault(scopes);
+    if (fault !== undefined) return [`${place}: ${fault}`];
+    const makesItsSuccessor = projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);
+    if (!makesItsSuccessor || holdsScope(scopes, "keys:write")) return [];
+    return [
+      `${place}: expected keys:write, or a role with it: the next key is made with this one; got ${scopes.join(", ")}`,
+    ];
+  });
 }
 
 function requireNone(problems: readonly string[]): void {

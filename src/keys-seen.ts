@@ -6,7 +6,7 @@ import { listKeys } from "./api/keys.ts";
 import { AppError, errorText } from "./errors.ts";
 import type { LedgerKey } from "./keys/ledger.ts";
 import type { RotationJob } from "./keys/policy.ts";
-import type { SeenInUse } from "./keys/rotate.ts";
+import type { SeenInUse } from "./keys/rotation-deps.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 import { addDays, type Day } from "./usage/day.ts";
 import { normalise } from "./usage/normalise.ts";

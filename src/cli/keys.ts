@@ -1,7 +1,7 @@
 import { type App, withDatabase } from "../app.ts";
 import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
-import { FAILED_ATTEMPTS_MAX } from "../keys/plan.ts";
+import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 import { openMasterKeys } from "../keys-in-use.ts";
 
@@ -14,11 +14,7 @@ export async function runKeys(app: App, { json }: KeysOptions): Promise<number> 
     rotations: await rotationStatuses(db),
   }));
   app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : render(keys, rotations));
-  return rotations.some(needsAttention) ? 1 : 0;
-}
-
-export function needsAttention({ failedAttempts }: RotationStatus): boolean {
-  return failedAttempts >= FAILED_ATTEMPTS_MAX;
+  return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
 function render(keys: readonly KeyRow[], rotations: readonly RotationStatus[]): string {
@@ -35,7 +31,7 @@ export function rotationWarnings(rotation: RotationStatus): string[] {
   const { failedAttempts, lastError, fallback, fallbackAt } = rotation;
   return [
     ...(failedAttempts > 0 ? [`${failedAttempts} failed attempts, the last: ${lastError}`] : []),
-    ...(needsAttention(rotation) ? ["needs attention: nothing is created until rotate --now"] : []),
+    ...(needsAttention(failedAttempts) ? ["needs attention: nothing is created until rotate --now"] : []),
     ...(fallback === null ? [] : [`alert (${fallbackAt?.toISOString()}): ${fallback}`]),
   ];
 }
@@ -67,7 +63,8 @@ export async function runRewrap(app: App, { json }: KeysOptions): Promise<number
     const others = await sealedWithOthers(db, masterKeys.current.id);
     for (const key of others) {
       const secret = app.scrubber.add(await openSealedKey(key.sealed, key.apiKeyId, masterKeys));
-      await replaceSealed(db, key, await sealKey(secret, key.apiKeyId, masterKeys), masterKeys.current.id);
+      const sealed = await sealKey(secret, key.apiKeyId, masterKeys);
+      await replaceSealed(db, key, { sealed, masterKey: masterKeys.current.id, actor: app.actor });
     }
     return others.length;
   });

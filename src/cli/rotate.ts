@@ -1,15 +1,15 @@
 import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { didYouMean } from "../config/near-miss.ts";
-import { type Database, databaseNow } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 import { readLedger } from "../db/key-ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import { planRotation, type Step } from "../keys/plan.ts";
+import { type CleanupStep, planRotation, type Step } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { openKeyRing, openMasterKeys, requireStaticKeys } from "../keys-in-use.ts";
-import { runRotationJob } from "../run-rotation.ts";
+import { runRotationJob, wishOf } from "../run-rotation.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];
@@ -97,35 +97,34 @@ async function showPlans(
   app: App,
   db: Database,
   jobs: readonly RotationJob[],
-  { now, json }: RotateOptions,
+  { json, ...asked }: RotateOptions,
 ): Promise<number> {
-  const at = await databaseNow(db);
   const plans = [];
   for (const job of jobs) {
-    const plan = planRotation(job, await readLedger(db, job.name), at, now ? { freshSince: at } : {});
-    const steps = [...(plan.next ? [plan.next] : []), ...plan.cleanup].map(stepOf);
-    plans.push({ rotation: job.name, steps, idle: plan.idle, needsAttention: plan.needsAttention });
+    const { ledger, now } = await readLedger(db, job);
+    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, wishOf(asked, now));
+    const steps = [...(next ? [next] : []), ...cleanup].map(shown);
+    plans.push({ rotation: job.name, steps, idle, blocked });
   }
-  if (json) app.write(`${JSON.stringify(plans)}\n`);
-  else {
-    for (const { rotation, steps, idle } of plans) {
-      const lines = steps.map(
-        ({ step, apiKeyId, reason }) => `  would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`,
-      );
-      app.write(`${[rotation, ...lines, ...(idle ? [`  ${idle}`] : [])].join("\n")}\n`);
-    }
-  }
-  return plans.some(({ needsAttention }) => needsAttention) ? 1 : 0;
+  app.write(json ? `${JSON.stringify(plans)}\n` : plans.map(renderPlan).join(""));
+  return plans.some(({ blocked }) => blocked !== undefined) ? 1 : 0;
 }
 
-function stepOf(step: Step): {
-  readonly step: string;
-  readonly apiKeyId?: string | undefined;
-  readonly reason: string;
-} {
-  return {
-    step: step.kind,
-    reason: step.reason,
-    ...(step.kind !== "create" && { apiKeyId: step.key.apiKeyId ?? step.key.intentId }),
-  };
+type Shown = { readonly step: string; readonly apiKeyId?: string; readonly reason: string };
+
+function shown(step: Step | CleanupStep): Shown {
+  const { kind, reason } = step;
+  return { step: kind, ...("key" in step && { apiKeyId: step.key.apiKeyId ?? step.key.intentId }), reason };
+}
+
+type ShownPlan = {
+  readonly rotation: string;
+  readonly steps: readonly Shown[];
+  readonly idle: string | undefined;
+  readonly blocked: string | undefined;
+};
+
+function renderPlan({ rotation, steps, idle, blocked }: ShownPlan): string {
+  const lines = steps.map(({ step, apiKeyId, reason }) => `would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`);
+  return `${[rotation, ...lines, ...[idle, blocked].filter((text) => text !== undefined)].join("\n  ")}\n`;
 }

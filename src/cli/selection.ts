@@ -20,6 +20,7 @@ export type Chosen = { readonly jobs: readonly ExportJob[]; readonly selection: 
 /** Throws `config` for a name that is not configured, and where nothing is left to do: a typo must not look like success. */
 export function chooseJobs(config: Config, options: SelectionOptions, today: Day): Chosen {
   const { exports } = config;
+  if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
   const names = (values: readonly string[]) => [...new Set(values)];
   requireKnown("--job", options.job, names(exports.map(({ name }) => name)));
   requireKnown("--project", options.project, names(config.projects.map(({ name }) => name)));

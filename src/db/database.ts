@@ -98,7 +98,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
 
 /** The clock that all replicas share. */
 export async function databaseNow(db: Database): Promise<Date> {
-  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
+  const { rows } = await sql<{ now: Date }>`select pg_catalog.clock_timestamp() as now`.execute(db);
   const now = rows[0]?.now;
   if (!now) throw new AppError("database", "the database does not tell the time");
   return now;

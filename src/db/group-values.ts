@@ -4,16 +4,13 @@ import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { Group } from "../usage/group.ts";
 import type { Grouping } from "../usage/series.ts";
-import type { Database } from "./database.ts";
+import type { Tx } from "./transaction.ts";
 
 /** Group key to the number its rows hold. */
 export type GroupIds = ReadonlyMap<string, number>;
 
-/**
- * Finds or makes the numbers of these groups. Runs on its own, before the merge's transaction: a number stays valid
- * whatever becomes of the merge, and no merge waits for another's new groups.
- */
-export async function internGroups(db: Database, grouping: Grouping, groups: readonly Group[]): Promise<GroupIds> {
+/** Finds or makes the numbers of these groups. */
+export async function internGroups(tx: Tx, grouping: Grouping, groups: readonly Group[]): Promise<GroupIds> {
   const byHash = new Map(groups.map((group) => [createHash("sha256").update(group.key).digest("hex"), group]));
   const ids = new Map<string, number>();
   // A value that another process inserts at this moment is seen by the next look only.
@@ -38,7 +35,7 @@ export async function internGroups(db: Database, grouping: Grouping, groups: rea
         returning group_id, key_hash
       )
       select * from found union all select * from inserted
-    `.execute(db);
+    `.execute(tx);
     for (const { group_id, key_hash } of rows) {
       const group = byHash.get(key_hash);
       if (group) ids.set(group.key, group_id);

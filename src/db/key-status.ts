@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { Day } from "../usage/day.ts";
 import type { Database } from "./database.ts";
+import { inTransaction } from "./transaction.ts";
 
 export type KeyRow = {
   readonly rotation: string;
@@ -19,12 +20,14 @@ export type KeyRow = {
 
 /** Every key that still exists or may exist, by rotation, the newest first. */
 export async function keyRows(db: Database): Promise<readonly KeyRow[]> {
-  const { rows } = await sql<KeyRow>`
+  const { rows } = await inTransaction(db, (tx) =>
+    sql<KeyRow>`
     select rotation, project, api_key_id as "apiKeyId", intent_id as "intentId", comment, state,
       floor(age_days)::integer as "ageDays", last_seen_in_use as "lastSeenInUse",
       due_for_removal_at as "dueForRemovalAt", note
     from bi.api_keys where state <> 'retired' order by rotation, requested_at desc
-  `.execute(db);
+  `.execute(tx),
+  );
   return rows;
 }
 
@@ -38,7 +41,8 @@ export type RotationStatus = {
 };
 
 export async function rotationStatuses(db: Database): Promise<readonly RotationStatus[]> {
-  const { rows } = await sql<RotationStatus>`
+  const { rows } = await inTransaction(db, (tx) =>
+    sql<RotationStatus>`
     select r.name as rotation, r.failed_attempts as "failedAttempts", r.last_error as "lastError",
       e.reason as fallback, e.at as "fallbackAt"
     from usage_export.rotation r
@@ -49,6 +53,7 @@ export async function rotationStatuses(db: Database): Promise<readonly RotationS
       order by at desc limit 1
     ) e on true
     order by r.name
-  `.execute(db);
+  `.execute(tx),
+  );
   return rows;
 }

@@ -4,45 +4,53 @@
 import { sql } from "kysely";
 import { AppError } from "../errors.ts";
 import type { Database } from "./database.ts";
-import type { Tx } from "./transaction.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
 
 /** Renewed well within it; after a crash another process waits this long. */
 export const LEASE_SECONDS = 10;
 
-export type Lease = { readonly rotation: string; readonly owner: string; readonly fence: string };
+export type Lease = { readonly rotation: string; readonly fence: string };
 
 /** Undefined while another process holds it. */
 export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
-  await db
-    .insertInto("usage_export.rotation")
-    .values({ name: rotation })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  const { rows } = await sql<{ fence: string | number }>`
-    update usage_export.rotation
-    set lease_owner = ${owner}, lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}), fence = fence + 1
-    where name = ${rotation} and (lease_until is null or lease_until < clock_timestamp())
-    returning fence
-  `.execute(db);
-  return rows[0] && { rotation, owner, fence: String(rows[0].fence) };
+  return inTransaction(db, async (tx) => {
+    await tx
+      .insertInto("usage_export.rotation")
+      .values({ name: rotation })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const { rows } = await sql<{ fence: string | number }>`
+      update usage_export.rotation
+      set lease_owner = ${owner}, lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
+        fence = fence + 1
+      where name = ${rotation} and (lease_until is null or lease_until < clock_timestamp())
+      returning fence
+    `.execute(tx);
+    return rows[0] && { rotation, fence: String(rows[0].fence) };
+  });
 }
 
 /** Throws `stopped` where the lease ran out and another process has it. */
 export async function renewLease(db: Database, { rotation, fence }: Lease): Promise<void> {
-  const { rows } = await sql`
-    update usage_export.rotation
-    set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where name = ${rotation} and fence = ${fence}::bigint
-    returning name
-  `.execute(db);
+  const { rows } = await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.rotation
+      set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+      where name = ${rotation} and fence = ${fence}::bigint
+      returning name
+    `.execute(tx),
+  );
   if (rows.length === 0) throw lost(rotation);
 }
 
+/** Leaves alone a lease that is another process's by now. */
 export async function releaseLease(db: Database, { rotation, fence }: Lease): Promise<void> {
-  await sql`
-    update usage_export.rotation set lease_until = null, lease_owner = null
-    where name = ${rotation} and fence = ${fence}::bigint
-  `.execute(db);
+  await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.rotation set lease_until = null, lease_owner = null
+      where name = ${rotation} and fence = ${fence}::bigint
+    `.execute(tx),
+  );
 }
 
 /** Locks the rotation for the transaction, so that nobody takes the lease while it writes. */

@@ -3,6 +3,8 @@
 import { sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import type { Database } from "./database.ts";
+import { storableText } from "./storable-text.ts";
+import { inTransaction } from "./transaction.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -12,15 +14,20 @@ export type NewRun = {
 };
 
 export async function startRun(db: Database, run: NewRun): Promise<void> {
-  await db
-    .insertInto("usage_export.run")
-    .values({ run_id: run.runId, kind: run.kind, job: run.job, trigger: run.trigger })
-    .execute();
+  await inTransaction(db, (tx) =>
+    tx
+      .insertInto("usage_export.run")
+      .values({ run_id: run.runId, kind: run.kind, job: run.job, trigger: run.trigger })
+      .onConflict((conflict) => conflict.column("run_id").doNothing())
+      .execute(),
+  );
 }
 
 /** Called while the run works: a run that stops saying so was interrupted. */
 export async function touchRun(db: Database, runId: string): Promise<void> {
-  await sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`.execute(db);
+  await inTransaction(db, (tx) =>
+    sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`.execute(tx),
+  );
 }
 
 export async function finishRun(
@@ -30,25 +37,29 @@ export async function finishRun(
   counts: RunCounts,
   error: string | undefined,
 ): Promise<void> {
-  await db
-    .updateTable("usage_export.run")
-    .set({
-      status,
-      finished_at: sql<Date>`now()`,
-      requests: counts.requests,
-      slices_planned: counts.planned,
-      slices_complete: counts.complete,
-      slices_suspect: counts.suspect,
-      slices_failed: counts.failed,
-      rows_changed: counts.rowsChanged,
-      error: error ?? null,
-    })
-    .where("run_id", "=", runId)
-    .execute();
+  await inTransaction(db, (tx) =>
+    tx
+      .updateTable("usage_export.run")
+      .set({
+        status,
+        finished_at: sql<Date>`now()`,
+        requests: counts.requests,
+        slices_planned: counts.planned,
+        slices_complete: counts.complete,
+        slices_suspect: counts.suspect,
+        slices_failed: counts.failed,
+        rows_changed: counts.rowsChanged,
+        error: error === undefined ? null : storableText(error),
+      })
+      .where("run_id", "=", runId)
+      .execute(),
+  );
 }
 
 /** Later fetches have higher numbers, whichever process makes them. */
 export async function nextFetchNo(db: Database): Promise<number> {
-  const { rows } = await sql<{ no: string | number }>`select nextval('usage_export.fetch_no') as no`.execute(db);
+  const { rows } = await inTransaction(db, (tx) =>
+    sql<{ no: string | number }>`select nextval('usage_export.fetch_no') as no`.execute(tx),
+  );
   return Number(rows[0]?.no);
 }

@@ -82,19 +82,24 @@ export async function markNextAlarm(
   seriesIds: readonly number[],
   alarm: Date | undefined,
 ): Promise<void> {
-  await db
-    .updateTable("usage_export.series")
-    .set({ next_due_at: alarm ?? null })
-    .where("series_id", "in", seriesIds)
-    .execute();
+  await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.series set next_due_at = ${alarm ?? null} where series_id = any(${seriesIds}::integer[])
+    `.execute(tx),
+  );
 }
 
 /**
  * Notes which days of these series are due: a day between the first and the last that has no slice is missing. Older
  * days move the first only where they reach up to it: one old day, read by hand, does not make a year of others due.
  */
-export async function markDue(
-  db: Database | Tx,
+export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays): Promise<void> {
+  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
+}
+
+/** The same as a part of a transaction. */
+export async function extendDue(
+  tx: Tx,
   seriesIds: readonly number[],
   { first, oldest, through }: DueDays,
 ): Promise<void> {
@@ -107,7 +112,7 @@ export async function markDue(
         else due_from
       end
     where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${first ?? null}::date is not null)
-  `.execute(db);
+  `.execute(tx);
 }
 
 export function idOf(ids: SeriesIds, series: Series): number {

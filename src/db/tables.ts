@@ -85,6 +85,7 @@ interface ApiKeyTable {
   expires_at: Date | null;
   verified_at: Date | null;
   active_since: Date | null;
+  put_back_at: Date | null;
   draining_since: Date | null;
   due_for_removal_at: Date | null;
   retired_at: Date | null;
@@ -99,6 +100,8 @@ interface KeyDeliveryTable {
 }
 
 interface KeyEventTable {
+  event_id: GeneratedAlways<Numeric>;
+  change_id: string | null;
   at: Generated<Date>;
   rotation: string;
   intent_id: string | null;

@@ -13,6 +13,9 @@ const DELAY_MS_FIRST = 100;
 /** Deadlock, serialisation, lock and statement time, too many connections, a server that starts or stops. */
 const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P02", "57P03", "25006"]);
 const CONNECTION_LOST = /^(08...|ECONNRESET|ECONNREFUSED|EPIPE|ETIMEDOUT)$/;
+/** What pg says of a connection that is gone or was not to be had, without a code. */
+const CONNECTION_LOST_WORDS =
+  /^(Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded when trying to connect)/;
 
 /**
  * Runs `work` in a transaction, whole and again where the server ended it. `work` must be safe to repeat even after a
@@ -23,8 +26,10 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
     try {
       return await db.transaction().execute(async (tx) => {
         await sql`
-          select set_config('search_path', 'pg_catalog', true), set_config('lock_timeout', '20s', true),
-            set_config('statement_timeout', '120s', true), set_config('idle_in_transaction_session_timeout', '60s', true)
+          select pg_catalog.set_config('search_path', 'pg_catalog', true),
+            pg_catalog.set_config('lock_timeout', '20s', true),
+            pg_catalog.set_config('statement_timeout', '120s', true),
+            pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)
         `.execute(tx);
         return await work(tx);
       });
@@ -38,5 +43,5 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
 function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? String(error.code) : "";
-  return AGAIN.has(code) || CONNECTION_LOST.test(code) || error.message.startsWith("Connection terminated");
+  return AGAIN.has(code) || CONNECTION_LOST.test(code) || CONNECTION_LOST_WORDS.test(error.message);
 }

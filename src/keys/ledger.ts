@@ -1,4 +1,4 @@
-// What is known of the keys of a rotation.
+// What is known of the keys of a rotation, and how it changes.
 
 import type { Secret } from "../secret.ts";
 
@@ -21,16 +21,22 @@ export type LedgerKey = {
   readonly step: PendingStep | undefined;
   readonly comment: string;
   readonly requestedAt: Date;
+  /** When it ends by itself. */
+  readonly expiresAt: Date | undefined;
   readonly activeSince: Date | undefined;
+  /** When a person had it put back. */
+  readonly putBackAt: Date | undefined;
   readonly drainingSince: Date | undefined;
   readonly dueForRemovalAt: Date | undefined;
   readonly scopesAsked: readonly string[];
+  /** Empty where the service did not say. */
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key. */
   readonly deliveredTo: readonly string[];
 };
 
 export type Ledger = {
+  /** Since the last time that all was well. */
   readonly failedAttempts: number;
   readonly lastError: string | undefined;
   /** The key that a person asked to have back. */
@@ -39,5 +45,38 @@ export type Ledger = {
   readonly keys: readonly LedgerKey[];
 };
 
-/** A key with its secret, as the keystore gives it out. */
-export type KeptKey = { readonly intentId: string; readonly apiKeyId: string; readonly key: Secret };
+export type NewKey = {
+  readonly apiKeyId: string;
+  readonly key: Secret;
+  readonly scopes: readonly string[];
+  /** As the service says; never relied on. */
+  readonly created?: string | undefined;
+};
+
+/** One change. All that it stands for happens in one transaction, with an event, or not at all. */
+export type LedgerChange =
+  | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
+  /** The intent surely made no key. */
+  | { readonly kind: "not-created"; readonly intentId: string }
+  /** The intent made a key, or may have, and its secret is lost. */
+  | { readonly kind: "orphan"; readonly intentId: string }
+  | { readonly kind: "stored"; readonly intentId: string; readonly created: NewKey }
+  | { readonly kind: "verified"; readonly intentId: string }
+  | { readonly kind: "delivered"; readonly intentId: string; readonly sink: string }
+  /** In use from now on; the one before it drains. */
+  | { readonly kind: "active"; readonly intentId: string; readonly putBack: boolean }
+  /** A pending key that will never be used. */
+  | { readonly kind: "abandoned"; readonly intentId: string }
+  /** A person wants it back. */
+  | { readonly kind: "rollback"; readonly intentId: string }
+  | { readonly kind: "due-for-removal"; readonly intentId: string }
+  | { readonly kind: "retired"; readonly intentId: string }
+  /** An orphan that was found at the service. */
+  | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
+  | { readonly kind: "failed" }
+  /** Nothing is wrong any more. */
+  | { readonly kind: "recovered" };
+
+export function activeKey({ keys }: Ledger): LedgerKey | undefined {
+  return keys.find(({ state }) => state === "active");
+}

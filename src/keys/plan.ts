@@ -1,19 +1,16 @@
 // Decides what a rotation does next. Pure: what is known of the keys, the policy and the clock come in, steps come out.
 
-import type { Ledger, LedgerKey } from "./ledger.ts";
-import type { RotationJob, Sink } from "./policy.ts";
+import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
+import { cleanupSteps } from "./plan-cleanup.ts";
+import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
 /** After this many failures in a row only a person makes the rotation create again. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
-/** The service may show a key in its list a moment after it made it; later than this, one that is not there was not made. */
-const UNLISTED_MS_MAX = 60 * 60 * 1000;
-
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export type Step = {
-  readonly reason: string;
-} & (
+/** A step on the way to a key in use. */
+export type Step = { readonly reason: string } & (
   | { readonly kind: "create" }
   /** A create whose answer nobody has. */
   | { readonly kind: "lose"; readonly key: LedgerKey }
@@ -22,71 +19,84 @@ export type Step = {
   | { readonly kind: "promote"; readonly key: LedgerKey }
   /** A pending key that will never be used. */
   | { readonly kind: "abandon"; readonly key: LedgerKey }
-  /** Its use is looked at first, where the service tells. */
-  | { readonly kind: "release"; readonly key: LedgerKey }
-  | { readonly kind: "delete"; readonly key: LedgerKey }
-  /** Somebody may have removed it at the service. */
-  | { readonly kind: "recheck"; readonly key: LedgerKey }
-  | { readonly kind: "search"; readonly key: LedgerKey; readonly giveUp: boolean }
+  /** The previous key is to be put back; it is tried first. */
+  | { readonly kind: "recall"; readonly key: LedgerKey }
+  /** Earlier failures are over. */
+  | { readonly kind: "settle" }
 );
 
+/** What a key of the past needs. */
+export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
+  | {
+      /** Its use is looked at first, where the service tells. */
+      readonly kind: "release";
+    }
+  | { readonly kind: "delete" }
+  /** Somebody may have removed it at the service. */
+  | { readonly kind: "recheck" }
+  | { readonly kind: "search"; readonly giveUp: boolean }
+);
+
+/** What a person asked for, by when: what came after has fulfilled it. */
 export type Wish = {
-  /** When a person asked for a fresh key, due or not. A key that is younger has fulfilled it. */
+  /** A fresh key, due or not. */
   readonly freshSince?: Date;
+  /** The previous key. */
+  readonly previousSince?: Date;
 };
 
 export type Plan = {
-  /** What leads to a key in use; one at a time, as each depends on the one before. */
+  /** One at a time, as each depends on the one before. */
   readonly next: Step | undefined;
-  /** Why there is nothing to do, or nothing that may be done. */
+  /** Why there is nothing to do. */
   readonly idle: string | undefined;
-  readonly needsAttention: boolean;
-  /** What the keys of the past need; each stands alone. */
-  readonly cleanup: readonly Step[];
+  /** Why what should be done may not be done. */
+  readonly blocked: string | undefined;
+  /** Each stands alone. */
+  readonly cleanup: readonly CleanupStep[];
 };
 
 export function planRotation(job: RotationJob, ledger: Ledger, now: Date, wish: Wish = {}): Plan {
-  const needsAttention = ledger.failedAttempts >= FAILED_ATTEMPTS_MAX && wish.freshSince === undefined;
+  const cleanup = cleanupSteps(job, ledger, now);
   const next = nextStep(job, ledger, now, wish);
-  const held = next?.kind === "create" && needsAttention;
-  return {
-    next: held ? undefined : next,
-    idle: held ? attentionText(ledger) : next ? undefined : idleText(job, ledger, now),
-    needsAttention,
-    cleanup: cleanupSteps(job, ledger, now),
-  };
+  const blocked = blockedText(ledger, next, wish);
+  if (blocked !== undefined) return { next: undefined, idle: undefined, blocked, cleanup };
+  return { next, idle: next ? undefined : idleText(job, ledger, now), blocked, cleanup };
 }
 
-/** A name for a sink that stays the same while what it does stays the same. */
-export function sinkId(sink: Sink): string {
-  return sink.kind === "file" ? `file ${sink.path}` : `command ${JSON.stringify(sink.command)}`;
+export function needsAttention(failedAttempts: number): boolean {
+  return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
 function nextStep(job: RotationJob, ledger: Ledger, now: Date, wish: Wish): Step | undefined {
-  const pending = ledger.keys.find(({ state }) => state === "pending");
   const wanted = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
-  if (pending && wanted && pending.step !== "intent") {
-    return { kind: "abandon", key: pending, reason: "the previous key was asked for" };
+  const pending = ledger.keys.find(({ state }) => state === "pending");
+  if (wanted) return rollbackStep(job, wanted, pending);
+  if (wantsPrevious(ledger, wish)) {
+    const previous = previousKey(ledger);
+    return previous && { kind: "recall", key: previous, reason: "the previous key was asked for" };
   }
   if (pending) return pendingStep(job, ledger, pending, wish);
-  if (wanted) {
-    return sinksLeft(job, wanted)
-      ? { kind: "deliver", key: wanted, sinks: missingSinks(job, wanted), reason: "the previous key was asked for" }
-      : { kind: "promote", key: wanted, reason: "the previous key was asked for, and every sink has it" };
-  }
-
-  const active = ledger.keys.find(({ state }) => state === "active");
+  const active = activeKey(ledger);
   const due = dueReason(job, active, now, wish);
   if (due !== undefined) return { kind: "create", reason: due };
-  return active && sinksLeft(job, active)
-    ? { kind: "deliver", key: active, sinks: missingSinks(job, active), reason: "a sink does not have the key in use" }
-    : undefined;
+  const reason = "a sink does not have the key in use";
+  if (active && sinksLeft(job, active)) {
+    return { kind: "deliver", key: active, sinks: missingSinks(job, active), reason };
+  }
+  return ledger.failedAttempts > 0 ? { kind: "settle", reason: "nothing is left to do" } : undefined;
+}
+
+function rollbackStep(job: RotationJob, wanted: LedgerKey, pending: LedgerKey | undefined): Step {
+  const reason = "the previous key was asked for";
+  if (pending) return pending.step === "intent" ? loseStep(pending) : { kind: "abandon", key: pending, reason };
+  return sinksLeft(job, wanted)
+    ? { kind: "deliver", key: wanted, sinks: missingSinks(job, wanted), reason }
+    : { kind: "promote", key: wanted, reason: `${reason}, and every sink has it` };
 }
 
 function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, wish: Wish): Step {
-  if (key.step === "intent") {
-    return { kind: "lose", key, reason: "the create was begun, and its answer is not known" };
-  }
+  if (key.step === "intent") return loseStep(key);
   if (key.step === "stored") {
     const givenUp = wish.freshSince !== undefined && ledger.failedAttempts > 0 && key.requestedAt < wish.freshSince;
     return givenUp
@@ -98,13 +108,38 @@ function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, wish: Wis
     : { kind: "promote", key, reason: "the key works and every sink has it" };
 }
 
+function loseStep(key: LedgerKey): Step {
+  return { kind: "lose", key, reason: "the create was begun, and its answer is not known" };
+}
+
+function wantsPrevious(ledger: Ledger, { previousSince }: Wish): boolean {
+  const putBackAt = activeKey(ledger)?.putBackAt;
+  return previousSince !== undefined && (putBackAt === undefined || putBackAt < previousSince);
+}
+
+/** Never a newer one: asking twice goes back twice, and not to and fro. */
+function previousKey(ledger: Ledger): LedgerKey | undefined {
+  const active = activeKey(ledger);
+  return ledger.keys.findLast(
+    ({ state, activeSince, requestedAt }) =>
+      state === "draining" && activeSince !== undefined && active !== undefined && requestedAt < active.requestedAt,
+  );
+}
+
 function dueReason(job: RotationJob, active: LedgerKey | undefined, now: Date, wish: Wish): string | undefined {
   if (!active?.activeSince) return "there is no active key";
   if (wish.freshSince && active.activeSince < wish.freshSince) return "a fresh key was asked for";
-  const ageDays = daysBetween(active.requestedAt, now);
-  return ageDays >= job.maxAgeDays
-    ? `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`
-    : undefined;
+  const ageDays = daysInService(active, now);
+  if (ageDays >= job.maxAgeDays)
+    return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
+  // Its successor needs the grace to take over in.
+  const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
+  return leftDays <= job.graceDays ? `the active key ends by itself in ${Math.floor(leftDays)} days` : undefined;
+}
+
+/** A key that a person put back stays for as long as a new one would, or it would be replaced at once. */
+function daysInService(key: LedgerKey, now: Date): number {
+  return daysBetween(key.putBackAt ?? key.requestedAt, now);
 }
 
 function missingSinks(job: RotationJob, key: LedgerKey): Sink[] {
@@ -115,51 +150,16 @@ function sinksLeft(job: RotationJob, key: LedgerKey): boolean {
   return missingSinks(job, key).length > 0;
 }
 
-/** Never for the key in use: it is not draining. */
-function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Step[] {
-  const inUse = ledger.keys.some(({ state }) => state === "active");
-  return ledger.keys.flatMap((key): Step[] => {
-    if (key.state === "orphan") return orphanSteps(job, key, now);
-    // While nothing is in use, and while a key may be wanted back, the old ones are all there is.
-    if (key.state !== "draining" || !inUse || key.intentId === ledger.rollbackTo) return [];
-    if (key.dueForRemovalAt) return [removalStep(job, key)];
-    const restedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
-    if (restedDays < job.graceDays) return [];
-    return [
-      {
-        kind: "release",
-        key,
-        reason: `it was replaced ${Math.floor(restedDays)} days ago, of ${job.graceDays} of grace`,
-      },
-    ];
-  });
-}
-
-/** A key that a sink still holds is in use there, whatever its age. */
-function removalStep(job: RotationJob, key: LedgerKey): Step {
-  return job.retire === "delete" && key.deliveredTo.length === 0
-    ? { kind: "delete", key, reason: "it is due for removal" }
-    : { kind: "recheck", key, reason: "it is due for removal" };
-}
-
-function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): Step[] {
-  if (key.apiKeyId === undefined) {
-    // Without the id in its comment nobody can tell it from a key that somebody uses.
-    if (!key.comment.includes(key.intentId)) return [];
-    const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
-    return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
-  }
-  return [{ kind: job.retire === "delete" ? "delete" : "recheck", key, reason: "nobody has its secret" }];
+function blockedText(ledger: Ledger, next: Step | undefined, wish: Wish): string | undefined {
+  if (wantsPrevious(ledger, wish) && next === undefined) return "there is no previous key to put back";
+  if (next?.kind !== "create" || wish.freshSince || !needsAttention(ledger.failedAttempts)) return undefined;
+  return `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`;
 }
 
 function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
-  const active = ledger.keys.find(({ state }) => state === "active");
-  const ageDays = active ? daysBetween(active.requestedAt, now) : 0;
+  const active = activeKey(ledger);
+  const ageDays = active ? daysInService(active, now) : 0;
   return `the active key is ${Math.floor(ageDays)} days old; due in ${Math.ceil(job.maxAgeDays - ageDays)} days`;
-}
-
-function attentionText({ failedAttempts, lastError }: Ledger): string {
-  return `needs attention: ${failedAttempts} attempts failed, the last with: ${lastError ?? "unknown"}; nothing is created until rotate --now`;
 }
 
 function daysBetween(from: Date, to: Date): number {

@@ -21,6 +21,7 @@ export type RotationJob = {
   readonly commentTemplate: string;
   /** At least one. */
   readonly scopes: readonly string[];
+  /** Of a regular key. A self-hosted key has none, so none are sent for it. */
   readonly tags: readonly string[];
   readonly maxAgeDays: number;
   /** How long the previous key must not have been seen in use before it is due for removal. */
@@ -31,3 +32,15 @@ export type RotationJob = {
   /** What becomes of a key that is due for removal. */
   readonly retire: "keep" | "delete";
 };
+
+/** A name for a sink that stays the same while what it does stays the same. */
+export function sinkId(sink: Sink): string {
+  return sink.kind === "file" ? `file ${sink.path}` : `command ${JSON.stringify(sink.command)}`;
+}
+
+/** The comment by which a key is found at the service. */
+export function commentOf({ commentTemplate, comment }: RotationJob, intentId: string): string {
+  return commentTemplate.replaceAll(/\{comment\}|\{id\}/g, (placeholder) =>
+    placeholder === "{id}" ? intentId : comment,
+  );
+}

@@ -1,0 +1,37 @@
+// What a rotation needs from the world. The program gives the real things, a test its own.
+
+import type { Logger } from "pino";
+import type { Secret } from "../secret.ts";
+import type { Ledger, LedgerChange, LedgerKey, NewKey } from "./ledger.ts";
+import type { Sink } from "./policy.ts";
+
+export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
+
+/** Whether a key was seen in use since it was replaced; "unknown" where the service does not tell. */
+export type SeenInUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
+
+export type RotationDeps = {
+  /** With the ledger's clock at that moment. */
+  readonly readLedger: () => Promise<{ readonly ledger: Ledger; readonly now: Date }>;
+  /** Throws `stopped` where another process has taken the rotation over. */
+  readonly writeLedger: (change: LedgerChange, reason: string) => Promise<void>;
+  readonly newIntentId: () => string;
+  /** Throws `stopped` where the rotation is not this process's any more. */
+  readonly confirmLease: () => Promise<void>;
+  readonly testSink: (sink: Sink) => Promise<void>;
+  readonly deliver: (sink: Sink, key: Secret, apiKeyId: string) => Promise<void>;
+  /** The key to create with, tried by a call that may be repeated. */
+  readonly findCaller: (signal: AbortSignal) => Promise<Secret>;
+  /** One POST. A failure says in `details.created` whether a key may have been made. */
+  readonly create: (comment: string, caller: Secret, signal: AbortSignal) => Promise<NewKey>;
+  readonly openKey: (intentId: string) => Promise<{ readonly apiKeyId: string; readonly key: Secret }>;
+  /** A harmless call with the key, of the kind that it is for. */
+  readonly verify: (key: Secret, apiKeyId: string, granted: readonly string[], signal: AbortSignal) => Promise<void>;
+  /** Undefined where the service does not list its keys. */
+  readonly list: (signal: AbortSignal) => Promise<readonly ServiceKey[] | undefined>;
+  /** The key this rotation calls with. Undefined where the service does not tell. */
+  readonly callerId: (signal: AbortSignal) => Promise<string | undefined>;
+  readonly remove: (apiKeyId: string, signal: AbortSignal) => Promise<"deleted" | "absent">;
+  readonly seenInUse: (key: LedgerKey, signal: AbortSignal) => Promise<SeenInUse>;
+  readonly log: Logger;
+};

@@ -1,0 +1,61 @@
+// Tries an API key by a harmless call.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { fetchBreakdown } from "./api/breakdown.ts";
+import type { Service } from "./api/http.ts";
+import { fetchProjects, fetchToken, listKeys } from "./api/keys.ts";
+import { AppError } from "./errors.ts";
+import type { RotationJob } from "./keys/policy.ts";
+import { holdsScope } from "./keys/scopes.ts";
+import type { Secret } from "./secret.ts";
+import { addDays, type Day } from "./usage/day.ts";
+
+export type KeyToTry = {
+  readonly key: Secret;
+  readonly apiKeyId: string;
+  /** Empty where the service did not say. */
+  readonly granted: readonly string[];
+  readonly today: Day;
+};
+
+/** A key may need a moment until every part of the service knows it. */
+const ATTEMPTS_MAX = 3;
+const WAIT_MS = 1_000;
+
+/** Throws where the service does not take the key for what its scopes allow. */
+export async function tryKey(service: Service, job: RotationJob, tried: KeyToTry, signal: AbortSignal): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await callWith(service, job, tried, signal);
+    } catch (error) {
+      const isUnknownYet = error instanceof AppError && error.details.status === 401;
+      if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
+      service.forgetRefusals();
+      await sleep(WAIT_MS, undefined, { signal });
+    }
+  }
+}
+
+/** The most telling call there is: who the key is, then what it is for. */
+async function callWith(
+  service: Service,
+  job: RotationJob,
+  { key, apiKeyId, granted, today }: KeyToTry,
+  signal: AbortSignal,
+): Promise<void> {
+  const token = await fetchToken(service, key, signal);
+  if (token && token.apiKeyId !== apiKeyId) {
+    throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
+  }
+  const scopes = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
+  const { project } = job;
+  if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
+    const yesterday = addDays(today, -1);
+    const series = { project, grouping: "none", filter: { name: "all", features: {}, dimensions: {} } } as const;
+    await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
+  } else if (holdsScope(scopes, "keys:read")) {
+    await listKeys(service, project.id, key, signal);
+  } else if (!token) {
+    await fetchProjects(service, key, signal);
+  }
+}

@@ -1,0 +1,103 @@
+import net from "node:net";
+import { sql } from "kysely";
+import { pino } from "pino";
+import { afterAll, expect, test } from "vitest";
+import { databaseNow, openPostgres } from "../../src/db/database.ts";
+import { testDatabase } from "../support/database.ts";
+import { runStatement } from "../support/postgres-admin.ts";
+
+const { url } = await testDatabase();
+const lines: string[] = [];
+const db = openPostgres(url, pino({}, { write: (line) => lines.push(line) }));
+afterAll(() => db.destroy());
+
+test("days, large numbers and exact numbers come as text, and moments as dates", async () => {
+  const { rows } = await sql`
+    select date '2026-03-29' as day, 9007199254740993::bigint as large, 0.10000000000000000001 as exact, 7::integer as small,
+      timestamptz '2026-03-29 01:30:00+02' as moment, null::date as nothing
+  `.execute(db);
+  expect(rows).toEqual([
+    {
+      day: "2026-03-29",
+      large: "9007199254740993",
+      exact: "0.10000000000000000001",
+      small: 7,
+      moment: new Date("2026-03-28T23:30:00Z"),
+      nothing: null,
+    },
+  ]);
+});
+
+test("a day goes in as it is, whatever the session's time zone", async () => {
+  await db.connection().execute(async (connection) => {
+    for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) {
+      await sql`select set_config('timezone', ${zone}, false)`.execute(connection);
+      const { rows } = await sql`select ${"2026-03-29"}::date as day`.execute(connection);
+      expect(rows).toEqual([{ day: "2026-03-29" }]);
+    }
+    await sql`reset timezone`.execute(connection);
+  });
+});
+
+test("the clock is the database's", async () => {
+  const [row] = await runStatement(url, "select clock_timestamp() as now");
+  expect(Math.abs(Number(await databaseNow(db)) - Number(row?.now))).toBeLessThan(5_000);
+});
+
+test("connections that are lost while nobody uses them end nothing, and are replaced", async () => {
+  await Promise.all([1, 2, 3].map(() => sql`select pg_sleep(0.05)`.execute(db)));
+  const name = new URL(url).pathname.slice(1);
+  await runStatement(
+    url,
+    `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
+  );
+  await expect.poll(() => lines.length).toBeGreaterThanOrEqual(3);
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ msg: "database connection lost" });
+  expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
+});
+
+test("a connection that is lost while it is in use fails that use only", async () => {
+  await db.connection().execute(async (connection) => {
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(connection);
+    const sleeping = sql`select pg_sleep(60)`.execute(connection);
+    await Promise.all([
+      expect(sleeping).rejects.toMatchObject({ code: "57P01" }),
+      runStatement(url, `select pg_terminate_backend(${rows[0]?.pid}, 10000)`),
+    ]);
+  });
+  expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
+});
+
+test("one process takes four connections at most", async () => {
+  await Promise.all(Array.from({ length: 12 }, () => sql`select pg_sleep(0.05)`.execute(db)));
+  const rows = await runStatement(
+    url,
+    "select 1 from pg_stat_activity where datname = current_database() and application_name = 'usage-export'",
+  );
+  expect(rows).toHaveLength(4);
+});
+
+test("a connection is opened with nothing that a pooler refuses", async () => {
+  const asked = Promise.withResolvers<Buffer>();
+  const server = net.createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", (packet) => {
+      asked.resolve(packet);
+      socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  const pooled = openPostgres(`postgres://someone:secret@127.0.0.1:${address.port}/somewhere`);
+  try {
+    await expect(sql`select 1`.execute(pooled)).rejects.toThrow();
+    // Length and version come first, then names and values, each ended by NUL.
+    const words = (await asked.promise).subarray(8).toString().split("\0");
+    const names = words.filter((_, i) => i % 2 === 0 && words[i] !== "");
+    expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name"]));
+  } finally {
+    await pooled.destroy();
+    server.close();
+  }
+});

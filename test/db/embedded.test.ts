@@ -1,0 +1,51 @@
+// The embedded database does what the server does.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { openEmbedded } from "../../src/db/database.ts";
+import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
+import { testFailures } from "./failures-behaviour.ts";
+import { testMerge } from "./merge-behaviour.ts";
+import { testSeries } from "./series-behaviour.ts";
+import { newSeries, shown, slice, store } from "./stored-usage.ts";
+
+const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-embedded-"));
+const folder = path.join(root, "data");
+const db = await openEmbedded(folder);
+const applied = await migrateToLatest(db);
+afterAll(async () => {
+  await db.destroy();
+  await rm(root, { recursive: true });
+});
+
+test("it gets every migration once", async () => {
+  expect(applied.length).toBeGreaterThan(1);
+  await requireCurrentSchema(db);
+  expect(await migrateToLatest(db)).toEqual([]);
+});
+
+test("its folder serves one process at a time", async () => {
+  await expect(openEmbedded(folder)).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringContaining(`is in use by process ${process.pid}`),
+  });
+});
+
+test("what was stored is there when it is opened again", async () => {
+  const other = path.join(root, "reopened");
+  const first = await openEmbedded(other);
+  await migrateToLatest(first);
+  const { project, seriesId } = await newSeries(first);
+  await store(first, seriesId, [slice("2026-03-17", { listen: "1" })]);
+  await first.destroy();
+
+  const second = await openEmbedded(other);
+  expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
+  await second.destroy();
+});
+
+describe("merge", () => testMerge(db));
+describe("series", () => testSeries(db));
+describe("failures", () => testFailures(db));

@@ -1,0 +1,27 @@
+// Databases without a schema, for tests of how it comes into being.
+
+import { randomBytes } from "node:crypto";
+import { inject } from "vitest";
+import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+
+/** Gone again when it is disposed of. */
+export async function emptyDatabase(): Promise<AsyncDisposable & { readonly url: string; readonly name: string }> {
+  const server = inject("postgres");
+  // The name begins like those of all databases of this run, so that it goes with them in any case.
+  const name = `${server.template}_empty_${randomBytes(6).toString("hex")}`;
+  await runStatement(server.url, `create database ${name}`);
+  return {
+    name,
+    url: databaseUrl(server.url, name),
+    [Symbol.asyncDispose]: async () => void (await runStatement(server.url, `drop database ${name} with (force)`)),
+  };
+}
+
+/** What of ours there is: nothing, or the names of the schemas. */
+export async function schemasOf(url: string): Promise<readonly unknown[]> {
+  const rows = await runStatement(
+    url,
+    "select nspname from pg_namespace where nspname in ('bi', 'usage_export') order by nspname",
+  );
+  return rows.map(({ nspname }) => nspname);
+}

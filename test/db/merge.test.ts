@@ -1,0 +1,6 @@
+import { testDatabase } from "../support/database.ts";
+import { testMerge } from "./merge-behaviour.ts";
+
+const { db } = await testDatabase();
+
+testMerge(db);

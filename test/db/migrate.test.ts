@@ -1,0 +1,162 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { openPostgres } from "../../src/db/database.ts";
+import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
+import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { emptyDatabase, schemasOf } from "./empty-database.ts";
+
+const BOTH = ["bi", "usage_export"];
+
+/** Opens a database for as long as `work` takes. */
+async function opened<T>(url: string, work: (db: ReturnType<typeof openPostgres>) => Promise<T>): Promise<T> {
+  const db = openPostgres(url);
+  try {
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+function migrateProcess(url: string): Program {
+  return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url } });
+}
+
+test("an empty database gets every migration, in order, and then none", async () => {
+  await using empty = await emptyDatabase();
+  await opened(empty.url, async (db) => {
+    const applied = await migrateToLatest(db);
+    expect(applied.length).toBeGreaterThan(1);
+    expect(applied).toEqual([...applied].sort());
+    expect(await migrateToLatest(db)).toEqual([]);
+  });
+});
+
+test("three processes that migrate one empty database at once all succeed, and one of them did it", async () => {
+  await using empty = await emptyDatabase();
+  const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
+  const results = await Promise.all(processes.map(({ ended }) => ended));
+  expect(results.map(({ status, stderr }) => [status, stderr])).toEqual([
+    [0, ""],
+    [0, ""],
+    [0, ""],
+  ]);
+  const counts = results.map(({ stdout }) => JSON.parse(stdout).applied.length);
+  expect(counts.filter((count) => count > 0)).toHaveLength(1);
+  expect(await schemasOf(empty.url)).toEqual(BOTH);
+});
+
+test("no lock is left behind in a session that has migrated", async () => {
+  await using empty = await emptyDatabase();
+  await opened(empty.url, async (db) => {
+    await migrateToLatest(db);
+    const { rows } = await sql`
+      select locktype, mode from pg_locks l join pg_database d on d.oid = l.database
+      where locktype = 'advisory' and d.datname = current_database()
+    `.execute(db);
+    expect(rows).toEqual([]);
+  });
+});
+
+// Where the process is killed: at the first table, at the first view and at the last grant of the whole.
+test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
+  "a process that is killed at %s leaves nothing behind, and the next one does it all",
+  async (tag) => {
+    await using empty = await emptyDatabase();
+    // The migration stops there until the lock is free, which tells when it is in its middle.
+    await runStatement(
+      empty.url,
+      `create function public.wait_here() returns event_trigger language plpgsql as $$
+         begin perform pg_advisory_xact_lock(1); end
+       $$;
+       create event trigger wait_here on ddl_command_end when tag in ('${tag}') execute function public.wait_here()`,
+    );
+    await opened(empty.url, async (db) => {
+      await db.connection().execute(async (holder) => {
+        await sql`select pg_advisory_lock(1)`.execute(holder);
+        await using migrating = migrateProcess(empty.url);
+        await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual(["Lock"]);
+        migrating.kill("SIGKILL");
+        await migrating.ended;
+        await sql`select pg_advisory_unlock(1)`.execute(holder);
+      });
+    });
+    await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual([]);
+    expect(await schemasOf(empty.url)).toEqual([]);
+
+    const { status, stdout } = await migrateProcess(empty.url).ended;
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout).applied.length).toBeGreaterThan(1);
+  },
+);
+
+/** What the sessions that migrate wait for. */
+async function migrators(url: string): Promise<readonly unknown[]> {
+  const rows = await runStatement(
+    url,
+    `select wait_event_type from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null`,
+  );
+  return rows.map((row) => row.wait_event_type);
+}
+
+test("a migration that fails is named, and nothing of any is left", async () => {
+  await using empty = await emptyDatabase();
+  await runStatement(empty.url, "create schema bi");
+  await opened(empty.url, async (db) => {
+    await expect(migrateToLatest(db)).rejects.toMatchObject({
+      code: "database",
+      message: "migration 0002_create_bi_views failed; nothing was changed",
+      cause: { code: "42P06" },
+    });
+  });
+  expect(await schemasOf(empty.url)).toEqual(["bi"]);
+});
+
+test("a user who owns the database and nothing else can migrate it", async () => {
+  await using empty = await emptyDatabase();
+  const role = `${empty.name}_owner`;
+  await runStatement(empty.url, `create role ${role} login password 'just-for-this-test'`);
+  try {
+    await runStatement(empty.url, `alter database ${empty.name} owner to ${role}`);
+    const url = new URL(databaseUrl(empty.url, empty.name));
+    url.username = role;
+    url.password = "just-for-this-test";
+    await opened(url.href, async (db) => {
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+    });
+    await runStatement(empty.url, `reassign owned by ${role} to current_user; drop owned by ${role}`);
+  } finally {
+    await runStatement(empty.url, `drop role ${role}`);
+  }
+});
+
+test("a database without the schema is not up to date", async () => {
+  await using empty = await emptyDatabase();
+  await opened(empty.url, async (db) => {
+    await expect(requireCurrentSchema(db)).rejects.toMatchObject({
+      code: "database",
+      message: "the database is not up to date; run: usage-export migrate",
+    });
+  });
+});
+
+test("a database of this version is up to date, of an older one is not, and of a newer one is for that version", async () => {
+  await using empty = await emptyDatabase();
+  await opened(empty.url, async (db) => {
+    await migrateToLatest(db);
+    await requireCurrentSchema(db);
+
+    await sql`insert into usage_export.kysely_migration (name, timestamp) values ('9999_later', '')`.execute(db);
+    await expect(requireCurrentSchema(db)).rejects.toThrow(
+      "the database was migrated by a newer version (it has 9999_later); run that version of usage-export",
+    );
+
+    await sql`
+      delete from usage_export.kysely_migration
+      where name >= (select name from usage_export.kysely_migration order by name desc offset 1 limit 1)
+    `.execute(db);
+    await expect(requireCurrentSchema(db)).rejects.toThrow("run: usage-export migrate");
+  });
+});

@@ -1,0 +1,68 @@
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { demoNumbers } from "../../src/db/demo-numbers.ts";
+import { recordFailure } from "../../src/db/failures.ts";
+import { finishRun, nextFetchNo, startRun } from "../../src/db/runs.ts";
+import { markDue } from "../../src/db/series.ts";
+import { coverageCounts, coverageGaps, lastRuns } from "../../src/db/status.ts";
+import { NOTHING_DONE } from "../../src/usage/export.ts";
+import { testDatabase } from "../support/database.ts";
+import { newSeries, store, total } from "./stored-usage.ts";
+
+const { db } = await testDatabase();
+
+test("an empty database has nothing to tell", async () => {
+  expect(await coverageCounts(db)).toEqual({ complete: 0, suspect: 0, failed: 0, missing: 0 });
+  expect(await coverageGaps(db)).toEqual([]);
+  expect(await lastRuns(db)).toEqual([]);
+  expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: undefined });
+});
+
+test("slices are counted by status, and gaps told from the newest", async () => {
+  const { project, seriesId } = await newSeries(db, "none");
+  const grouping = { grouping: "none" } as const;
+  const due = { start: "2026-03-10", end: "2026-03-16" };
+  await store(
+    db,
+    seriesId,
+    [total("2026-03-12", { requests: "1" }), total("2026-03-14", { requests: "5", hours: "2" })],
+    grouping,
+  );
+  await store(db, seriesId, [{ day: "2026-03-12", undated: false, rows: [] }], grouping);
+  await recordFailure(db, { seriesId, days: ["2026-03-15"], fetchNo: await nextFetchNo(db), reason: "down" });
+  await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
+
+  expect(await coverageCounts(db)).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
+  const gap = { project: project.name, grouping: "none", filter: "all" };
+  expect(await coverageGaps(db)).toEqual([
+    { ...gap, status: "missing", from: "2026-03-16", to: "2026-03-16", error: null },
+    { ...gap, status: "failed", from: "2026-03-15", to: "2026-03-15", error: "down" },
+    { ...gap, status: "missing", from: "2026-03-13", to: "2026-03-13", error: null },
+    { ...gap, status: "missing", from: "2026-03-10", to: "2026-03-11", error: null },
+  ]);
+  expect(await demoNumbers(db)).toMatchObject({
+    slices: 7,
+    complete: 1,
+    gaps: 4,
+    latest: { usage_date: "2026-03-14", requests: "5", hours: "2", finality: "final", revision: 1 },
+  });
+});
+
+test("of each job and kind the last run is told", async () => {
+  const runs = [
+    ["export", "nightly", "ok"],
+    ["export", "nightly", "failed"],
+    ["export", "weekly", "ok"],
+    ["rotation", "nightly", "stopped"],
+  ] as const;
+  for (const [kind, job, status] of runs) {
+    const runId = randomUUID();
+    await startRun(db, { runId, kind, job, trigger: "manual" });
+    await finishRun(db, runId, status, NOTHING_DONE, status === "ok" ? undefined : `it ${status}`);
+  }
+  expect((await lastRuns(db)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
+    ["export", "nightly", "failed", "it failed"],
+    ["export", "weekly", "ok", null],
+    ["rotation", "nightly", "stopped", "it stopped"],
+  ]);
+});

@@ -1,0 +1,139 @@
+// Registers series, stores answers and reads views, with everything filled in that a test does not care about.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { type Database, databaseNow } from "../../src/db/database.ts";
+import { type Answer, type MergeResult, mergeAnswer } from "../../src/db/merge.ts";
+import { nextFetchNo } from "../../src/db/runs.ts";
+import { idOf, registerSeries } from "../../src/db/series.ts";
+import { addDays, type Day, dayOf } from "../../src/usage/day.ts";
+import { groupOf, UNGROUPED } from "../../src/usage/group.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
+import type { NormalisedSlice, SnapshotRow } from "../../src/usage/normalise.ts";
+import type { ConfiguredSeries } from "../../src/usage/plan.ts";
+import type { Dimension, Filter, Grouping, Project, Series } from "../../src/usage/series.ts";
+import { ALL_USAGE } from "../usage/sample-request.ts";
+
+export type Metric = (typeof METRICS)[number];
+export type Numbers = Readonly<Partial<Record<Metric, string>>>;
+
+/** A project of its own for each test, so that tests of one file do not see each other's numbers. */
+export function newProject(): Project {
+  const id = randomUUID();
+  return { id, name: `project ${id.slice(0, 8)}` };
+}
+
+export function configured(
+  project: Project,
+  grouping: Grouping = "endpoint",
+  part: { readonly filter?: Filter; readonly windowDays?: number } = {},
+): ConfiguredSeries {
+  return { series: { project, grouping, filter: part.filter ?? ALL_USAGE }, windowDays: part.windowDays };
+}
+
+/** Registers one series of a new project beside nothing else, and returns its number. */
+export async function newSeries(
+  db: Database,
+  grouping: Grouping = "endpoint",
+  part: { readonly project?: Project; readonly windowDays?: number; readonly filter?: Filter } = {},
+): Promise<{ readonly project: Project; readonly series: Series; readonly seriesId: number }> {
+  const project = part.project ?? newProject();
+  const one = configured(project, grouping, part);
+  const ids = await registerSeries(db, [one]);
+  return { project, series: one.series, seriesId: idOf(ids, one.series) };
+}
+
+export function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {
+  return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
+}
+
+/** A row of a value of a dimension, `endpoint` where none is given. */
+export function rowOf(
+  value: unknown,
+  numbers: Numbers | string,
+  extra: string | null = null,
+  dimension: Dimension = "endpoint",
+): SnapshotRow {
+  const group = groupOf(dimension, value, "row");
+  return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
+}
+
+/** A slice by endpoint: the requests of each value. */
+export function slice(day: Day, requests: Readonly<Record<string, string>>): NormalisedSlice {
+  return rowsOn(
+    day,
+    Object.entries(requests).map(([value, count]) => rowOf(value, count)),
+  );
+}
+
+export function rowsOn(day: Day, rows: readonly SnapshotRow[]): NormalisedSlice {
+  return { day, undated: false, rows };
+}
+
+/** A slice of the ungrouped total. */
+export function total(day: Day, numbers: Numbers): NormalisedSlice {
+  return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
+}
+
+/** Stores an answer of a new fetch by a new run, but for what `part` says. */
+export async function store(
+  db: Database,
+  seriesId: number,
+  slices: readonly NormalisedSlice[],
+  part: Partial<Answer> = {},
+): Promise<MergeResult> {
+  return mergeAnswer(db, {
+    seriesId,
+    grouping: "endpoint",
+    fetchNo: part.fetchNo ?? (await nextFetchNo(db)),
+    runId: randomUUID(),
+    slices,
+    emptyGuard: "confirm",
+    ownDays: false,
+    ...part,
+  });
+}
+
+export type ViewRow = Readonly<Record<string, unknown>>;
+
+/** A view's rows of the project, by day. */
+export async function view(db: Database, name: string, { id }: Project): Promise<readonly ViewRow[]> {
+  const { rows } = await sql<ViewRow>`
+    select * from ${sql.id("bi", name)} v where project_id = ${id} order by v::text
+  `.execute(db);
+  return rows;
+}
+
+/** What bi.usage_by_endpoint shows: day to value to requests. */
+export async function shown(db: Database, project: Project): Promise<Readonly<Record<Day, ViewRow>>> {
+  const rows = await view(db, "usage_by_endpoint", project);
+  const days = Map.groupBy(rows, (row) => String(row.usage_date));
+  return Object.fromEntries(
+    [...days].map(([day, ofDay]) => [
+      day,
+      Object.fromEntries(ofDay.map((row) => [String(row.endpoint), row.requests])),
+    ]),
+  );
+}
+
+export async function coverageOf(db: Database, project: Project): Promise<readonly ViewRow[]> {
+  const { rows } = await sql<ViewRow>`
+    select usage_date, status, rows, error from bi.coverage where project_id = ${project.id} order by usage_date
+  `.execute(db);
+  return rows;
+}
+
+/** The database's own day, and days before it: what is open, due and final depends on its clock. */
+export async function daysBack(db: Database): Promise<(days: number) => Day> {
+  const today = dayOf(await databaseNow(db));
+  return (days) => addDays(today, -days);
+}
+
+/** Identifies every stored row's version: one that was written again has another. */
+export async function rowVersions(db: Database, seriesId: number): Promise<readonly ViewRow[]> {
+  const { rows } = await sql<ViewRow>`
+    select usage_date, group_id, xmin::text, ctid::text, revision, last_changed_at
+    from usage_export.snapshot_row where series_id = ${seriesId} order by usage_date, group_id
+  `.execute(db);
+  return rows;
+}

@@ -1,0 +1,129 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { testKeyFile, writeKeyFile } from "../../src/keys/key-file.ts";
+import { Secret } from "../../src/secret.ts";
+
+const OLD = new Secret("a".repeat(40));
+const NEW = new Secret("b".repeat(40));
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-key-file-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
+
+test("the file holds the key on a line of its own, for its user alone, and nothing is beside it", async () => {
+  const folder = await newFolder();
+  const file = path.join(folder, "exporter.key");
+  await writeKeyFile(file, NEW);
+  expect(await readFile(file, "utf8")).toBe(`${NEW.reveal()}\n`);
+  expect(await modeOf(file)).toBe("600");
+  expect(await readdir(folder)).toEqual(["exporter.key"]);
+});
+
+test("a file that others could read is closed to them by the next key", async () => {
+  const file = path.join(await newFolder(), "exporter.key");
+  await writeFile(file, "old", { mode: 0o644 });
+  await writeKeyFile(file, NEW);
+  expect(await modeOf(file)).toBe("600");
+});
+
+test("folders are made where they are missing, for their user alone", async () => {
+  const folder = await newFolder();
+  await writeKeyFile(path.join(folder, "a/b/exporter.key"), NEW);
+  expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
+});
+
+test("what is open for reading keeps the old key whole", async () => {
+  const file = path.join(await newFolder(), "exporter.key");
+  await writeKeyFile(file, OLD);
+  const before = (await stat(file)).ino;
+  await writeKeyFile(file, NEW);
+  expect((await stat(file)).ino).not.toBe(before);
+});
+
+test("a reader never sees half a key, nor none", async () => {
+  const file = path.join(await newFolder(), "exporter.key");
+  await writeKeyFile(file, OLD);
+  const allowed = [OLD, NEW].map((key) => `${key.reveal()}\n`);
+  let isWriting = true;
+  const reading = (async () => {
+    const seen = new Set<string>();
+    while (isWriting) seen.add(await readFile(file, "utf8"));
+    return seen;
+  })();
+  for (let i = 0; i < 100; i++) await writeKeyFile(file, i % 2 === 0 ? NEW : OLD);
+  isWriting = false;
+  expect([...(await reading)].sort()).toEqual(allowed);
+});
+
+test("what a crash left beside it is gone with the next key", async () => {
+  const folder = await newFolder();
+  const file = path.join(folder, "exporter.key");
+  await writeFile(`${file}.next`, "half a k", { mode: 0o644 });
+  await writeKeyFile(file, NEW);
+  expect(await readdir(folder)).toEqual(["exporter.key"]);
+  expect(await modeOf(file)).toBe("600");
+});
+
+test("a link beside it is not written through", async () => {
+  const folder = await newFolder();
+  const other = path.join(folder, "other");
+  await writeFile(other, "untouched");
+  const file = path.join(folder, "exporter.key");
+  await symlink(other, `${file}.next`);
+  await writeKeyFile(file, NEW);
+  expect(await readFile(other, "utf8")).toBe("untouched");
+});
+
+test("a name that is a link stays one, and what it leads to is replaced", async () => {
+  const folder = await newFolder();
+  await mkdir(path.join(folder, "real"));
+  const real = path.join(folder, "real/key");
+  await writeKeyFile(real, OLD);
+  const link = path.join(folder, "exporter.key");
+  await symlink(real, link);
+  await testKeyFile(link);
+  await writeKeyFile(link, NEW);
+  expect(await readlink(link)).toBe(real);
+  expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
+});
+
+test("testing a file leaves it as it was, and nothing beside it", async () => {
+  const folder = await newFolder();
+  const file = path.join(folder, "exporter.key");
+  await writeKeyFile(file, OLD);
+  await testKeyFile(file);
+  expect(await readFile(file, "utf8")).toBe(`${OLD.reveal()}\n`);
+  await testKeyFile(path.join(folder, "new.key"));
+  expect(await readdir(folder)).toEqual(["exporter.key"]);
+});
+
+test("a folder in the place of the file is found by the test", async () => {
+  const file = path.join(await newFolder(), "exporter.key");
+  await mkdir(file);
+  await expect(testKeyFile(file)).rejects.toMatchObject({
+    code: "delivery",
+    message: `the key file ${file} can't be written`,
+  });
+});
+
+test("a file in the place of its folder is found by the test, and by the delivery", async () => {
+  const folder = await newFolder();
+  await writeFile(path.join(folder, "a"), "");
+  const file = path.join(folder, "a/exporter.key");
+  await expect(testKeyFile(file)).rejects.toMatchObject({ code: "delivery" });
+  await expect(writeKeyFile(file, NEW)).rejects.toMatchObject({ code: "delivery" });
+});
+
+// Root may write anywhere.
+test.skipIf(process.getuid?.() === 0)("a folder that can't be written is found by the test", async () => {
+  const folder = await newFolder();
+  await chmod(folder, 0o500);
+  await expect(testKeyFile(path.join(folder, "exporter.key"))).rejects.toMatchObject({ code: "delivery" });
+  await chmod(folder, 0o700);
+});

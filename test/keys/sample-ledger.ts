@@ -1,0 +1,74 @@
+// A rotation job and a ledger to decide about, of which a test gives only what matters to it.
+
+import type { Ledger, LedgerKey } from "../../src/keys/ledger.ts";
+import type { RotationJob, Sink } from "../../src/keys/policy.ts";
+
+export const NOW = new Date("2026-05-01T12:00:00Z");
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export function daysAgo(days: number, plusMs = 0): Date {
+  return new Date(NOW.getTime() - days * DAY_MS + plusMs);
+}
+
+export const FILE: Sink = { kind: "file", path: "/run/exporter.key" };
+export const COMMAND = { kind: "command", command: ["store-key", "exporter"], timeoutSeconds: 30 } as const;
+
+export const JOB: RotationJob = {
+  name: "exporter",
+  schedule: "0 4 * * *",
+  timezone: "UTC",
+  project: { id: "project-1", name: "production" },
+  comment: "usage exporter",
+  commentTemplate: "{comment} [{id}]",
+  scopes: ["member"],
+  tags: [],
+  maxAgeDays: 30,
+  graceDays: 7,
+  deliver: [FILE],
+  retire: "keep",
+};
+
+export const IN_FILE = ["file /run/exporter.key"];
+
+/** A key in use since yesterday. */
+export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
+  const { intentId = "ue-1" } = fields;
+  return {
+    intentId,
+    apiKeyId: `id of ${intentId}`,
+    state: "active",
+    step: undefined,
+    comment: `usage exporter [${intentId}]`,
+    requestedAt: daysAgo(1),
+    expiresAt: undefined,
+    activeSince: daysAgo(1),
+    putBackAt: undefined,
+    drainingSince: undefined,
+    dueForRemovalAt: undefined,
+    scopesAsked: ["member"],
+    scopesGranted: ["member"],
+    deliveredTo: IN_FILE,
+    ...fields,
+  };
+}
+
+export function pending(step: "intent" | "stored" | "verified", fields: Partial<LedgerKey> = {}): LedgerKey {
+  const fresh = { intentId: "ue-new", requestedAt: daysAgo(0), activeSince: undefined, deliveredTo: [] };
+  return key({ ...fresh, ...(step === "intent" && { apiKeyId: undefined }), ...fields, state: "pending", step });
+}
+
+/** A key that was in use until yesterday. */
+export function draining(fields: Partial<LedgerKey> = {}): LedgerKey {
+  const past = { intentId: "ue-0", requestedAt: daysAgo(31), activeSince: daysAgo(31), drainingSince: daysAgo(1) };
+  return key({ ...past, deliveredTo: [], ...fields, state: "draining" });
+}
+
+export function orphan(fields: Partial<LedgerKey> = {}): LedgerKey {
+  const lost = { intentId: "ue-lost", apiKeyId: undefined, activeSince: undefined, deliveredTo: [] };
+  return key({ ...lost, ...fields, state: "orphan" });
+}
+
+export function ledger(keys: readonly LedgerKey[], fields: Partial<Ledger> = {}): Ledger {
+  return { failedAttempts: 0, lastError: undefined, rollbackTo: undefined, ...fields, keys };
+}

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { holdsScope, makesSelfHosted, missingScopes, scopesFault } from "../../src/keys/scopes.ts";
+
+const API = "self-hosted:product:api";
+const ENGINE = "self-hosted:product:engine";
+const MEMBER = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
+
+test.each<readonly [asked: readonly string[], granted: readonly string[], missing: readonly string[]]>([
+  [[], [], []],
+  [["usage:read"], ["usage:read"], []],
+  [["usage:read"], [], ["usage:read"]],
+  [["usage:read", "keys:write"], ["keys:write", "keys:read", "usage:read"], []],
+  [["usage:read", "keys:write"], ["keys:read", "keys:write"], ["usage:read"]],
+  [["self-hosted:products"], [API, ENGINE], []],
+  [["self-hosted:products"], [ENGINE, API], []],
+  [["self-hosted:products"], ["self-hosted:products"], []],
+  [["self-hosted:products"], [API], [ENGINE]],
+  [["member", "self-hosted:products"], ["member", API, ENGINE], []],
+  [["member", "self-hosted:products"], [API, ENGINE], ["member"]],
+  [["member"], MEMBER, []],
+  [["member"], MEMBER.slice(1), ["member"]],
+  [["member"], ["admin"], []],
+  [["member"], ["owner"], []],
+  [["admin"], ["member"], ["admin"]],
+  [["keys:write"], ["member"], []],
+  [["members:write"], ["admin"], []],
+  [["billing:write"], ["admin"], ["billing:write"]],
+  [["a-role-of-tomorrow"], ["a-role-of-tomorrow"], []],
+  [["a-role-of-tomorrow"], ["member"], ["a-role-of-tomorrow"]],
+])("of %j, granted %j, there is missing %j", (asked, granted, missing) => {
+  expect(missingScopes(asked, granted)).toEqual(missing);
+});
+
+test.each<readonly [granted: readonly string[], scope: string, held: boolean]>([
+  [[], "keys:write", false],
+  [["keys:read"], "keys:write", false],
+  [["keys:write"], "keys:write", true],
+  [["member"], "keys:write", true],
+  [["member"], "billing:read", false],
+  [["admin"], "billing:read", true],
+  [["owner"], "anything:at-all", true],
+  [["self-hosted:products"], API, true],
+  [[API], "self-hosted:products", false],
+  [["memberships"], "keys:write", false],
+])("with %j, holding %s is %s", (granted, scope, held) => {
+  expect(holdsScope(granted, scope)).toBe(held);
+});
+
+test.each<readonly [asked: readonly string[], selfHosted: boolean]>([
+  [["member"], false],
+  [["usage:read", "keys:write"], false],
+  [["self-hosted:products"], true],
+  [[API, ENGINE], true],
+  [["member", "self-hosted:products"], true],
+  [["self-hosted:something"], false],
+])("%j asks for a self-hosted key: %s", (asked, selfHosted) => {
+  expect(makesSelfHosted(asked)).toBe(selfHosted);
+});
+
+test.each([[[API]], [["member", ENGINE]]])("%j is half of a self-hosted key", (asked) => {
+  expect(scopesFault(asked)).toMatch(/has both of .*, or self-hosted:products for the two; got self-hosted:product:/);
+});
+
+test.each([[["member"]], [[API, ENGINE]], [["self-hosted:products"]], [[API, "self-hosted:products"]]])(
+  "nothing is wrong with %j",
+  (asked) => {
+    expect(scopesFault(asked)).toBeUndefined();
+  },
+);

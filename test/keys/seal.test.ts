@@ -1,0 +1,115 @@
+import { randomBytes } from "node:crypto";
+import { decodeProtectedHeader } from "jose";
+import { expect, test } from "vitest";
+import { openSealedKey, readMasterKeys, requireMasterKeys, sealKey } from "../../src/keys/seal.ts";
+import { Secret } from "../../src/secret.ts";
+
+const newMasterKey = () => randomBytes(32).toString("base64");
+const masterKeysOf = (current: string, previous?: string) =>
+  readMasterKeys({ USAGE_EXPORT_MASTER_KEY: current, USAGE_EXPORT_MASTER_KEY_PREVIOUS: previous });
+
+const FIRST = newMasterKey();
+const SECOND = newMasterKey();
+const KEY = new Secret(randomBytes(20).toString("hex"));
+
+const revealed = async (sealed: string, apiKeyId: string, masterKeys: ReturnType<typeof readMasterKeys>) =>
+  (await openSealedKey(sealed, apiKeyId, masterKeys)).reveal();
+
+test("what is sealed opens with the same master key", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  expect(await revealed(sealed, "key-1", masterKeysOf(FIRST))).toBe(KEY.reveal());
+});
+
+test("what is sealed opens with its master key as the previous one", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  expect(await revealed(sealed, "key-1", masterKeysOf(SECOND, FIRST))).toBe(KEY.reveal());
+});
+
+test("what is sealed is sealed with the current master key", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(SECOND, FIRST));
+  expect(decodeProtectedHeader(sealed)).toMatchObject({ enc: "A256GCM", kid: masterKeysOf(SECOND).current.id });
+});
+
+test("the same key sealed twice is two texts, and neither holds it", async () => {
+  const sealed = await Promise.all([1, 2].map(() => sealKey(KEY, "key-1", masterKeysOf(FIRST))));
+  expect(new Set(sealed).size).toBe(2);
+  const parts = sealed.flatMap((text) => text.split("."));
+  for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
+});
+
+test("without its master key it does not open, and the missing one is named", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  const { id } = masterKeysOf(FIRST).current;
+  await expect(openSealedKey(sealed, "key-1", masterKeysOf(SECOND))).rejects.toMatchObject({
+    code: "config",
+    message: `no master key ${id} is given`,
+  });
+});
+
+test("a sealed key in the row of another key does not open", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  await expect(openSealedKey(sealed, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
+    "the sealed key in the row of key-2 belongs to another row",
+  );
+});
+
+test("the id that a key is bound to can't be rewritten", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  const [, ...rest] = sealed.split(".");
+  const header = { ...decodeProtectedHeader(sealed), api_key_id: "key-2" };
+  const forged = [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
+  await expect(openSealedKey(forged, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
+    "the sealed key key-2 does not open",
+  );
+});
+
+test.each([0, 1, 2, 3, 4])("a change in part %i of the sealed text is noticed", async (part) => {
+  const parts = (await sealKey(KEY, "key-1", masterKeysOf(FIRST))).split(".");
+  const changed = parts.map((text, i) => (i === part ? `${text === "" ? "" : text.slice(0, -2)}AA` : text)).join(".");
+  await expect(openSealedKey(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
+});
+
+test("no error holds the key or the master key", async () => {
+  const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
+  const errors = await Promise.all(
+    [
+      openSealedKey(`${sealed}AA`, "key-1", masterKeysOf(FIRST)),
+      openSealedKey(sealed, "key-2", masterKeysOf(FIRST)),
+      openSealedKey(sealed, "key-1", masterKeysOf(SECOND)),
+    ].map((opening) => opening.then(String, (error) => `${error.stack} ${JSON.stringify(error)}`)),
+  );
+  for (const text of errors) for (const secret of [KEY.reveal(), FIRST, SECOND]) expect(text).not.toContain(secret);
+});
+
+test.each([
+  ["not set", undefined, /USAGE_EXPORT_MASTER_KEY is not set: .* openssl rand -base64 32/],
+  ["empty", "", /is not set/],
+  ["31 bytes", randomBytes(31).toString("base64"), /expected 32 bytes in base64, got 31 bytes/],
+  ["33 bytes", randomBytes(33).toString("base64"), /expected 32 bytes in base64, got 33 bytes/],
+  ["not base64", "!".repeat(44), /expected 32 bytes in base64, got 0 bytes/],
+  ["hexadecimal", randomBytes(32).toString("hex"), /expected 32 bytes in base64, got 48 bytes/],
+])("a master key that is %s is refused without repeating it", (_, value, message) => {
+  const read = () => readMasterKeys({ USAGE_EXPORT_MASTER_KEY: value });
+  expect(read).toThrow(message);
+  if (value) expect(read).not.toThrow(value);
+});
+
+test("a previous master key that is none is refused by its name", () => {
+  expect(() => masterKeysOf(FIRST, "short")).toThrow("USAGE_EXPORT_MASTER_KEY_PREVIOUS: expected 32 bytes");
+});
+
+test.each([
+  ["base64url", (bytes: Buffer) => bytes.toString("base64url")],
+  ["with a line break at its end", (bytes: Buffer) => `${bytes.toString("base64")}\n`],
+])("a master key in %s is the same key", (_, encode) => {
+  const bytes = randomBytes(32);
+  expect(masterKeysOf(encode(bytes)).current.id).toBe(masterKeysOf(bytes.toString("base64")).current.id);
+});
+
+test("a ledger sealed with a master key that is not given is refused, with both mends", () => {
+  const sealedWith = [masterKeysOf(FIRST).current.id];
+  expect(() => requireMasterKeys(masterKeysOf(SECOND), sealedWith)).toThrow(/is not the master key .* keys rewrap/);
+  expect(() => requireMasterKeys(masterKeysOf(SECOND, FIRST), sealedWith)).not.toThrow();
+  expect(() => requireMasterKeys(masterKeysOf(FIRST), sealedWith)).not.toThrow();
+  expect(() => requireMasterKeys(masterKeysOf(FIRST), [])).not.toThrow();
+});

@@ -1,0 +1,156 @@
+import { expect, test } from "vitest";
+import { answerDates, coveredDays, dayOfRow } from "../../src/usage/answer-dates.ts";
+import { addDays } from "../../src/usage/day.ts";
+import { RUN_DAY, WINDOW } from "./sample-request.ts";
+
+const DAILY = { units: "day", amount: 1 };
+
+test.each<[string, unknown]>([
+  ["one day", { units: "day", amount: 1 }],
+  ["one day in the plural", { units: "days", amount: 1 }],
+  ["nothing", undefined],
+  ["null", null],
+])("a resolution of %s is a daily answer", (_, resolution) => {
+  expect(answerDates({ ...WINDOW, resolution }, WINDOW)).toEqual(WINDOW);
+});
+
+test.each<unknown>([
+  { units: "hour", amount: 1 },
+  { units: "week", amount: 1 },
+  { units: "month", amount: 1 },
+  { units: "day", amount: 7 },
+  { units: "day", amount: 0 },
+  { units: "day", amount: "1" },
+  { units: "day" },
+  { amount: 1 },
+  {},
+  "day",
+  1,
+  [],
+])("a resolution of %j is refused", (resolution) => {
+  expect(() => answerDates({ ...WINDOW, resolution }, WINDOW)).toThrow(
+    `expected buckets of one day, got resolution ${JSON.stringify(resolution)}`,
+  );
+});
+
+test("a window is echoed also where its days come as the midnights that begin them", () => {
+  const midnights = { start: "2026-03-16T00:00:00Z", end: "2026-03-17T00:00:00.000+00:00", resolution: DAILY };
+  expect(answerDates(midnights, WINDOW)).toEqual(WINDOW);
+});
+
+test.each<[string, Record<string, unknown>, string]>([
+  ["none", {}, "none"],
+  ["null", { start: null, end: null }, "none"],
+  ["another start", { ...WINDOW, start: "2026-03-15" }, "2026-03-15 to 2026-03-17"],
+  ["an earlier start", { ...WINDOW, start: "2025-03-16" }, "2025-03-16 to 2026-03-17"],
+  ["another end", { ...WINDOW, end: "2026-03-18" }, "2026-03-16 to 2026-03-18"],
+  ["no end", { start: WINDOW.start }, "2026-03-16 to ?"],
+  ["no start", { end: WINDOW.end }, "? to 2026-03-17"],
+  ["its days the wrong way round", { start: WINDOW.end, end: WINDOW.start }, "2026-03-17 to 2026-03-16"],
+])("an answer that echoes %s is not about the window that was asked for", (_, dates, came) => {
+  expect(() => answerDates({ ...dates, resolution: DAILY }, WINDOW)).toThrow(
+    `asked for 2026-03-16 to 2026-03-17, and the answer names ${came} as its window`,
+  );
+});
+
+test.each<unknown>([
+  "2026-02-30",
+  "yesterday",
+  "2026-03-16T12:00:00Z",
+  "2026-03-16T00:00:00+02:00",
+  20260316,
+  true,
+  {},
+])("%j is not a day the answer can start on", (start) => {
+  expect(() => answerDates({ ...WINDOW, start }, undefined)).toThrow("start: expected a day as YYYY-MM-DD, got ");
+});
+
+test("without a window the answer may name its own period, or none", () => {
+  expect(answerDates({ start: "2026-03-01", end: "2026-03-17" }, undefined)).toEqual({
+    start: "2026-03-01",
+    end: "2026-03-17",
+  });
+  expect(answerDates({}, undefined)).toBeUndefined();
+  expect(answerDates({ start: "2026-03-01" }, undefined)).toBeUndefined();
+});
+
+test("a period that ends before it starts is refused", () => {
+  expect(() => answerDates({ start: "2026-03-17", end: "2026-03-16" }, undefined)).toThrow(
+    "the answer's window ends before it starts: 2026-03-17 to 2026-03-16",
+  );
+});
+
+const DATED = { day: "2026-03-16", undated: false };
+
+test.each<[string, Record<string, unknown>]>([
+  ["inside its grouping", { grouping: { start: "2026-03-16", end: "2026-03-16" } }],
+  ["flat", { start: "2026-03-16", end: "2026-03-16" }],
+  ["flat beside a grouping without dates", { start: "2026-03-16", end: "2026-03-16", grouping: { model: "x" } }],
+  [
+    "flat beside a grouping that is the dimension's name",
+    { start: "2026-03-16", end: "2026-03-16", grouping: "model" },
+  ],
+  ["inside its grouping before flat", { start: "2026-03-17", grouping: { start: "2026-03-16", end: "2026-03-16" } }],
+  ["by its start only", { start: "2026-03-16" }],
+  ["by its end only", { grouping: { end: "2026-03-16" } }],
+  ["by null and its end", { grouping: { start: null, end: "2026-03-16" } }],
+  ["as a midnight", { start: "2026-03-16T00:00:00.000000Z", end: "2026-03-16T00:00Z" }],
+])("a row names its day %s", (_, row) => {
+  expect(dayOfRow(row, WINDOW, "results[0]", RUN_DAY)).toEqual(DATED);
+});
+
+test("a row without a day has the answer's period where that is a day", () => {
+  const period = { start: "2026-03-16", end: "2026-03-16" };
+  expect(dayOfRow({}, period, "results[0]", RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow({ grouping: { start: null, end: null } }, period, "results[0]", RUN_DAY)).toEqual(DATED);
+});
+
+test("a row without a day in an answer without a period has the day of the run", () => {
+  expect(dayOfRow({ requests: 1 }, undefined, "results[0]", RUN_DAY)).toEqual({ day: RUN_DAY, undated: true });
+});
+
+test.each<[string, Record<string, unknown>, string]>([
+  ["before the window", { start: "2026-03-15" }, "results[4]: 2026-03-15 lies outside the window"],
+  ["after the window", { start: "2026-03-18" }, "results[4]: 2026-03-18 lies outside the window"],
+  [
+    "of several days",
+    { start: "2026-03-16", end: "2026-03-17" },
+    "results[4]: expected a bucket of one day, got 2026-03-16 to",
+  ],
+  [
+    "that ends before it starts",
+    { start: "2026-03-17", end: "2026-03-16" },
+    "results[4]: expected a bucket of one day",
+  ],
+  ["of a day that is none", { start: "2026-02-30" }, "results[4].start: expected a day as YYYY-MM-DD"],
+  ["of an hour", { start: "2026-03-16T01:00:00Z" }, "results[4].start: expected a day as YYYY-MM-DD"],
+  [
+    "without a day in a window of several",
+    {},
+    "results[4] names no day, and the answer's period: expected a bucket of one day",
+  ],
+])("a row %s is refused", (_, row, reason) => {
+  expect(() => dayOfRow(row, WINDOW, "results[4]", RUN_DAY)).toThrow(reason);
+});
+
+const daysCovered = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY).length;
+
+test("the days that an answer names itself reach to tomorrow at most", () => {
+  expect(daysCovered("2026-03-19")).toBe(1);
+  expect(() => daysCovered("2026-03-17", "2026-03-20")).toThrow(
+    "expected at most 3660 days up to 2026-03-18, got 2026-03-17 to 2026-03-20",
+  );
+  expect(() => daysCovered("9999-12-31")).toThrow("got 9999-12-31 to 9999-12-31");
+});
+
+test("the days that an answer names itself reach back ten years at most", () => {
+  expect(daysCovered(addDays(RUN_DAY, -3_659), RUN_DAY)).toBe(3_660);
+  expect(() => daysCovered(addDays(RUN_DAY, -3_660), RUN_DAY)).toThrow("expected at most 3660 days");
+  expect(() => daysCovered("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
+});
+
+test("a day to come that a windowless answer names as its period is refused, and a period that only ends there is not", () => {
+  const until = (start: string, end: string) => coveredDays(undefined, { start, end }, [], RUN_DAY);
+  expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
+  expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: true }]);
+});

@@ -1,0 +1,246 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { AppError } from "../../src/errors.ts";
+import { type ExportDeps, type ExportRun, exportUsage, type RunCounts, type Stored } from "../../src/usage/export.ts";
+import type { UsageRequest } from "../../src/usage/plan.ts";
+import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
+
+const NEVER = new AbortController().signal;
+const LISTEN = sampleRequest("endpoint");
+const TOTAL = sampleRequest("none");
+const GOOD = sampleAnswer([]);
+
+const BOTH_REPLACED: Stored = {
+  slices: [
+    { day: "2026-03-16", decision: "replace" },
+    { day: "2026-03-17", decision: "unchanged" },
+  ],
+  rowsChanged: 3,
+};
+
+type Failed = {
+  readonly grouping: string;
+  readonly fetchNo: number;
+  readonly days: readonly string[];
+  readonly reason: string;
+};
+
+/** A world that answers everything well, but for what a test says. */
+function world(part: Partial<ExportDeps> = {}) {
+  const failed: Failed[] = [];
+  const lines: string[] = [];
+  let fetches = 0;
+  const deps: ExportDeps = {
+    nextFetchNo: async () => ++fetches,
+    fetch: async () => GOOD,
+    store: async () => BOTH_REPLACED,
+    fail: async ({ series }, fetchNo, days, reason) => {
+      failed.push({ grouping: series.grouping, fetchNo, days, reason });
+    },
+    refuse: async () => undefined,
+    log: pino({}, { write: (line) => lines.push(line) }),
+    ...part,
+  };
+  return { deps, failed, lines };
+}
+
+const run = (...requests: UsageRequest[]): ExportRun => ({ requests, runDay: RUN_DAY, concurrency: 2 });
+
+const failing = (reason: Error): Partial<ExportDeps> => ({
+  fetch: async ({ series }) => {
+    if (series.grouping === "endpoint") throw reason;
+    return GOOD;
+  },
+});
+
+test("what was stored is counted by slice", async () => {
+  const { deps, failed } = world();
+  expect(await exportUsage(run(TOTAL, LISTEN), deps, NEVER)).toEqual({
+    requests: 2,
+    planned: 4,
+    complete: 4,
+    suspect: 0,
+    failed: 0,
+    rowsChanged: 6,
+    failures: [],
+  });
+  expect(failed).toEqual([]);
+});
+
+test("a suspect slice is not counted as complete", async () => {
+  const { deps } = world({
+    store: async () => ({ slices: [{ day: "2026-03-17", decision: "suspect" }], rowsChanged: 0 }),
+  });
+  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, suspect: 1, failed: 0 });
+});
+
+test("a request that fails is recorded on its days and counted, and the others are stored", async () => {
+  const { deps, failed, lines } = world(failing(new AppError("unavailable", "no answer in 30 s")));
+  const result = await exportUsage(run(LISTEN, TOTAL, sampleRequest("model")), deps, NEVER);
+
+  expect(result).toMatchObject({ requests: 3, planned: 6, complete: 4, failed: 2, rowsChanged: 6 });
+  expect(result.failures).toEqual([{ request: LISTEN, reason: "no answer in 30 s" }]);
+  expect(failed).toEqual([
+    { grouping: "endpoint", fetchNo: 1, days: ["2026-03-16", "2026-03-17"], reason: "no answer in 30 s" },
+  ]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      msg: "usage request failed",
+      code: "unavailable",
+      project: PROJECT.name,
+      grouping: "endpoint",
+      start: "2026-03-16",
+    },
+  ]);
+});
+
+test("a failure without a window is recorded under the day of the run", async () => {
+  const { deps, failed } = world(failing(new AppError("unavailable", "down")));
+  await exportUsage(run(windowless("endpoint")), deps, NEVER);
+  expect(failed.map(({ days }) => days)).toEqual([[RUN_DAY]]);
+});
+
+test("an answer that is not one is a failure, and nothing of it is stored", async () => {
+  const stored: UsageRequest[] = [];
+  const { deps, failed } = world({
+    fetch: async () => sampleAnswer([sampleRow("2026-03-17", {}, { requests: -1 })]),
+    store: async (request) => {
+      stored.push(request);
+      return BOTH_REPLACED;
+    },
+  });
+  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, failed: 2 });
+  expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
+  expect(stored).toEqual([]);
+});
+
+test("a request that must not be made is a failure without a call", async () => {
+  let calls = 0;
+  const { deps, failed } = world({
+    refuse: async () => 'the service knows no feature "diarise"',
+    fetch: async () => {
+      calls++;
+      return GOOD;
+    },
+  });
+  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ failed: 2 });
+  expect(calls).toBe(0);
+  expect(failed[0]?.reason).toContain("diarise");
+});
+
+test.each(["22003", "22P05", "21000", "23514"])(
+  "data that Postgres refuses (%s) costs only its request",
+  async (code) => {
+    const { deps } = world({
+      store: async ({ series }) => {
+        if (series.grouping === "endpoint") throw Object.assign(new Error("out of range"), { code });
+        return BOTH_REPLACED;
+      },
+    });
+    expect(await exportUsage(run(LISTEN, TOTAL), deps, NEVER)).toMatchObject({ complete: 2, failed: 2 });
+  },
+);
+
+test.each<[string, Error]>([
+  ["a lost database", Object.assign(new Error("Connection terminated unexpectedly"), { code: "08006" })],
+  ["a database of our own that refuses", new AppError("database", "the schema is not the expected one")],
+  ["a mistake in this program", new TypeError("x is not a function")],
+])("%s ends the run", async (_, error) => {
+  const { deps, failed } = world({ store: () => Promise.reject(error) });
+  await expect(exportUsage(run(TOTAL, LISTEN), deps, NEVER)).rejects.toBe(error);
+  expect(failed).toEqual([]);
+});
+
+test("a fetch takes its number before its call", async () => {
+  const order: string[] = [];
+  const { deps } = world({
+    nextFetchNo: async () => order.push("number"),
+    fetch: async () => {
+      order.push("call");
+      return GOOD;
+    },
+  });
+  await exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, NEVER);
+  expect(order).toEqual(["number", "call", "number", "call"]);
+});
+
+test("no more requests are on their way at once than the run allows", async () => {
+  let now = 0;
+  let most = 0;
+  const { deps } = world({
+    fetch: async () => {
+      now++;
+      most = Math.max(most, now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+      return GOOD;
+    },
+  });
+  const requests = Array.from({ length: 20 }, () => TOTAL);
+  expect(await exportUsage({ requests, runDay: RUN_DAY, concurrency: 3 }, deps, NEVER)).toMatchObject({ requests: 20 });
+  expect(most).toBe(3);
+});
+
+test("answers are stored one at a time, and one that is refused does not hold up the next", async () => {
+  let now = 0;
+  let most = 0;
+  const { deps } = world({
+    store: async ({ series }) => {
+      now++;
+      most = Math.max(most, now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+      if (series.grouping === "endpoint") throw new AppError("bad_answer", "refused");
+      return BOTH_REPLACED;
+    },
+  });
+  const result = await exportUsage(run(LISTEN, TOTAL, LISTEN, TOTAL), deps, NEVER);
+  expect(result).toMatchObject({ complete: 4, failed: 4 });
+  expect(most).toBe(1);
+});
+
+test("a stop is not a failure: it ends the run, and nothing is recorded as failed", async () => {
+  const stop = new AbortController();
+  const reason = new AppError("stopped", "received SIGTERM");
+  let calls = 0;
+  const { deps, failed, lines } = world({
+    fetch: async () => {
+      calls++;
+      stop.abort(reason);
+      throw new Error("aborted by the client");
+    },
+  });
+  await expect(exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, stop.signal)).rejects.toBe(reason);
+  expect({ calls, failed, lines }).toEqual({ calls: 1, failed: [], lines: [] });
+});
+
+test("nothing goes on behind the caller's back after a run that ended early", async () => {
+  let open = 0;
+  const slow = Promise.withResolvers<unknown>();
+  const { deps } = world({
+    fetch: async ({ series }) => {
+      if (series.grouping === "endpoint") throw new AppError("database", "gone");
+      open++;
+      slow.resolve(undefined);
+      await new Promise((resolve) => setImmediate(resolve));
+      open--;
+      return GOOD;
+    },
+  });
+  await expect(exportUsage(run(TOTAL, LISTEN), deps, NEVER)).rejects.toThrow("gone");
+  await slow.promise;
+  expect(open).toBe(0);
+});
+
+test("progress is told after every request", async () => {
+  const seen: RunCounts[] = [];
+  const { deps } = world({
+    ...failing(new AppError("rejected", "no")),
+    onProgress: (counts) => seen.push({ ...counts }),
+  });
+  await exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, NEVER);
+  expect(seen).toMatchObject([
+    { requests: 1, planned: 4, complete: 2, failed: 0 },
+    { requests: 2, planned: 4, complete: 2, failed: 2 },
+  ]);
+});

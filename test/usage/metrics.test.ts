@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/usage/exact-number.ts";
+import { METRICS, readMetrics } from "../../src/usage/metrics.ts";
+
+const PLACE = "results[3]";
+
+test("all seven metrics are read in the order of the columns", () => {
+  const row = Object.fromEntries(METRICS.map((metric, i) => [metric, i + 0.5]));
+  expect(readMetrics(row, PLACE)).toEqual({ values: ["0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5"], extra: null });
+});
+
+test("a metric that is absent or null is not 0", () => {
+  const { values } = readMetrics({ hours: 0, total_hours: null, requests: 2 }, PLACE);
+  expect(values).toEqual(["0", null, null, null, null, null, "2"]);
+});
+
+test("minus zero is zero", () => {
+  expect(readMetrics({ hours: -0, requests: new ExactNumber("-0.0") }, PLACE).values).toEqual([
+    "0",
+    null,
+    null,
+    null,
+    null,
+    null,
+    "0",
+  ]);
+});
+
+test("an unknown number is kept as an extra metric, exact, and nothing else unknown is", () => {
+  const row = {
+    requests: 1,
+    zebra_minutes: new ExactNumber("9007199254740993"),
+    credits: 1.5,
+    balance: -2,
+    note: "text",
+    flag: true,
+    nothing: null,
+    list: [1],
+    nested: { depth: 1 },
+  };
+  expect(readMetrics(row, PLACE).extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
+});
+
+test("a row of extra metrics only is a row", () => {
+  expect(readMetrics({ credits: 1 }, PLACE)).toMatchObject({ extra: '{"credits":1}' });
+});
+
+test("the dates and the dimensions of a flat row are no extra metrics", () => {
+  const row = { requests: 1, start: 20260317, end: 20260317, model: 3, models: 3, tags: 5, grouping: 7, method: 1 };
+  expect(readMetrics(row, PLACE).extra).toBeNull();
+});
+
+test.each(["constructor", "toString", 'a"b', "with space", "日本"])("an extra metric may be called %j", (name) => {
+  const { extra } = readMetrics({ requests: 1, [name]: 2 }, PLACE);
+  expect(JSON.parse(extra ?? "")).toEqual({ [name]: 2 });
+});
+
+test("a row without any number is refused", () => {
+  expect(() => readMetrics({ hours: null, model: "nova" }, PLACE)).toThrow(
+    "results[3]: the row has none of the metrics",
+  );
+});
+
+test.each<[unknown, string]>([
+  [-1, "results[3].hours: expected 0 or more, got -1"],
+  [-0.000001, "results[3].hours: expected 0 or more, got -0.000001"],
+  [new ExactNumber("-1e-400"), "results[3].hours: expected 0 or more, got -0.000"],
+  [new ExactNumber("1e999"), "results[3].hours: expected a finite number, got 1e999"],
+  [new ExactNumber("-1e999"), "results[3].hours: expected a finite number, got -1e999"],
+  [new ExactNumber(`1e-999`), "results[3].hours: expected a finite number, got 1e-999"],
+  [Number.POSITIVE_INFINITY, "results[3].hours: expected a finite number, got Infinity"],
+  [Number.NaN, "results[3].hours: expected a finite number, got NaN"],
+  ["1.5", 'results[3].hours: expected a number, got the string "1.5"'],
+  ["NaN", 'results[3].hours: expected a number, got the string "NaN"'],
+  ["Infinity", 'results[3].hours: expected a number, got the string "Infinity"'],
+  ["", 'results[3].hours: expected a number, got the string ""'],
+  [true, "results[3].hours: expected a number, got the boolean true"],
+  [[1], "results[3].hours: expected a number, got an array"],
+  [{ value: 1 }, "results[3].hours: expected a number, got an object"],
+])("%s is refused for a metric", (value, reason) => {
+  expect(() => readMetrics({ hours: value, requests: 1 }, PLACE)).toThrow(reason);
+});
+
+test("an extra metric that is not finite is refused too", () => {
+  expect(() => readMetrics({ requests: 1, credits: new ExactNumber("1e999") }, PLACE)).toThrow(
+    "results[3].credits: expected a finite number, got 1e999",
+  );
+});

@@ -1,0 +1,116 @@
+// Answers that are not stored. Each names its reason, because a person has to mend what is behind it.
+
+import { expect, test } from "vitest";
+import { AppError } from "../../src/errors.ts";
+import { normalise } from "../../src/usage/normalise.ts";
+import type { UsageRequest } from "../../src/usage/plan.ts";
+import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
+
+const DAY = "2026-03-17";
+
+function refusal(request: UsageRequest, answer: unknown): string {
+  try {
+    normalise(request, answer, RUN_DAY);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "bad_answer") return error.message;
+    throw error;
+  }
+  throw new Error("the answer was taken");
+}
+
+test.each<[unknown, string]>([
+  [null, "expected an object, got null"],
+  [undefined, "expected an object, got nothing"],
+  [[], "expected an object, got an array"],
+  [[sampleRow(DAY)], "expected an object, got an array"],
+  ["ok", 'expected an object, got the string "ok"'],
+  [true, "expected an object, got the boolean true"],
+  [0, "expected an object, got the number 0"],
+  [{}, 'expected an array at "results", got nothing'],
+  [{ results: null }, 'expected an array at "results", got null'],
+  [{ results: {} }, 'expected an array at "results", got an object'],
+  [{ results: "none" }, 'expected an array at "results", got the string "none"'],
+  [{ error: "not found" }, 'expected an array at "results", got nothing'],
+])("%j is not an answer", (answer, reason) => {
+  expect(refusal(sampleRequest("none"), answer)).toBe(reason);
+});
+
+test.each<[unknown, string]>([
+  [null, "results[1]: expected an object, got null"],
+  [[], "results[1]: expected an object, got an array"],
+  ["row", 'results[1]: expected an object, got the string "row"'],
+])("one row that is %j refuses the whole answer", (row, reason) => {
+  expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), row]))).toBe(reason);
+});
+
+test.each<[string, unknown]>([
+  ["absent", sampleRow(DAY)],
+  ["absent beside others", sampleRow(DAY, { endpoint: "listen", tags: null })],
+  ["null under the other dialect's name", sampleRow(DAY, { models: null, endpoint: null })],
+])("a grouped answer whose dimension is %s everywhere is the answer to another question", (_, row) => {
+  const reason = refusal(sampleRequest("model"), sampleAnswer([row]));
+  expect(reason).toContain('no row has the dimension "model" that was asked for');
+  expect(reason).toContain("service.dialect");
+});
+
+test("an answer to a window names that window", () => {
+  expect(refusal(sampleRequest("none"), { results: [sampleRow(DAY)] })).toContain(
+    "the answer names none as its window",
+  );
+  expect(refusal(sampleRequest("none"), sampleAnswer([], { start: "2026-02-16" }))).toContain(
+    "the answer names 2026-02-16 to 2026-03-17 as its window",
+  );
+});
+
+test("a row outside the window refuses the answer", () => {
+  expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), sampleRow("2026-03-18")]))).toBe(
+    "results[1]: 2026-03-18 lies outside the window 2026-03-16 to 2026-03-17",
+  );
+});
+
+test("a row outside the period that a windowless answer names refuses it too", () => {
+  const answer = { start: "2026-03-01", end: "2026-03-10", results: [sampleRow(DAY)] };
+  expect(refusal(windowless("none"), answer)).toContain("2026-03-17 lies outside the window 2026-03-01 to 2026-03-10");
+});
+
+test("an answer in weeks is refused", () => {
+  expect(refusal(sampleRequest("none"), sampleAnswer([], { resolution: { units: "week", amount: 1 } }))).toContain(
+    "expected buckets of one day",
+  );
+});
+
+test("a bucket of several days is refused", () => {
+  const row = { requests: 1, grouping: { start: "2026-03-16", end: DAY } };
+  expect(refusal(sampleRequest("none"), sampleAnswer([row]))).toContain("expected a bucket of one day");
+});
+
+test("the same group twice with different numbers is refused, however its set is written", () => {
+  const results = [sampleRow(DAY, { tags: ["a", "b"] }), sampleRow(DAY, { tags: ["b", "a"] }, { requests: 2 })];
+  expect(refusal(sampleRequest("tags"), sampleAnswer(results))).toBe(
+    'two rows with different numbers for tags ["b","a"] on 2026-03-17',
+  );
+});
+
+test("the same group twice is refused where only an extra metric differs, or where one lacks a metric", () => {
+  const twice = (a: Record<string, unknown>, b: Record<string, unknown>) =>
+    refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY, {}, a), sampleRow(DAY, {}, b)]));
+  expect(twice({ requests: 1, credits: 1 }, { requests: 1, credits: 2 })).toContain("more than one row");
+  expect(twice({ requests: 1, hours: 0 }, { requests: 1 })).toContain("more than one row");
+});
+
+test("several rows a day without a grouping are not a total", () => {
+  const results = [
+    sampleRow(DAY, { endpoint: "listen" }, { requests: 1 }),
+    sampleRow(DAY, { endpoint: "speak" }, { requests: 2 }),
+  ];
+  expect(refusal(sampleRequest("none"), sampleAnswer(results))).toBe(
+    "more than one row for 2026-03-17, though no grouping was asked for",
+  );
+});
+
+test("a reason names the row and the field, and cuts what the service sent", () => {
+  const results = [sampleRow(DAY), sampleRow("2026-03-16", {}, { hours: "9".repeat(500) })];
+  const reason = refusal(sampleRequest("none"), sampleAnswer(results));
+  expect(reason).toMatch(/^results\[1\]\.hours: expected a number, got the string "9{30,}$/);
+  expect(reason.length).toBeLessThan(120);
+});

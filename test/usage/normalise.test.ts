@@ -1,0 +1,144 @@
+import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/usage/exact-number.ts";
+import { type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
+import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
+
+const FIRST = "2026-03-16";
+const SECOND = "2026-03-17";
+const ONE_DAY = { start: SECOND, end: SECOND };
+
+/** Day to the values shown for its groups. */
+function shownByDay(slices: readonly NormalisedSlice[]): Record<string, (string | null)[]> {
+  return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ group }) => group.display)]));
+}
+
+function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, (string | null | undefined)[]> {
+  return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ metrics }) => metrics.values.at(-1))]));
+}
+
+test("each day of the window is a slice with its rows, also a day without any", () => {
+  const slices = normalise(
+    sampleRequest("endpoint"),
+    sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]),
+    RUN_DAY,
+  );
+  expect(slices).toEqual([
+    { day: FIRST, undated: false, rows: [] },
+    {
+      day: SECOND,
+      undated: false,
+      rows: [
+        {
+          group: { key: '["listen"]', sent: '"listen"', display: "listen" },
+          metrics: { values: [null, null, null, null, null, null, "1"], extra: null },
+        },
+      ],
+    },
+  ]);
+});
+
+test("an answer without results says that there was no usage", () => {
+  expect(shownByDay(normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY))).toEqual({
+    [FIRST]: [],
+    [SECOND]: [],
+  });
+});
+
+test("rows belong to their days in whatever order they come", () => {
+  const results = [sampleRow(SECOND, {}, { requests: 2 }), sampleRow(FIRST, {}, { requests: 1 })];
+  expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY))).toEqual({
+    [FIRST]: ["1"],
+    [SECOND]: ["2"],
+  });
+});
+
+test.each<[string, Record<string, unknown>, string | null]>([
+  ["a text", { grouping: { start: SECOND, end: SECOND, model: "nova" } }, "nova"],
+  ["an array", { grouping: { start: SECOND, end: SECOND, model: ["nova"] } }, "nova"],
+  ["null", { grouping: { start: SECOND, end: SECOND, model: null } }, null],
+  ["flat on the row", { start: SECOND, end: SECOND, model: "nova" }, "nova"],
+  ["flat beside the dates of the grouping", { model: "nova", grouping: { start: SECOND, end: SECOND } }, "nova"],
+  [
+    "by the other dialect's name",
+    { grouping: { start: SECOND, end: SECOND, models: ["nova", null] } },
+    '["nova",null]',
+  ],
+  ["flat by the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
+])("a dimension is read as %s", (_, row, display) => {
+  const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer([{ requests: 1, ...row }], ONE_DAY), RUN_DAY);
+  expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
+});
+
+test("a row that lacks the dimension the others have is a group of its own", () => {
+  const results = [sampleRow(SECOND, { model: "nova" }), sampleRow(SECOND), sampleRow(SECOND, { model: null })];
+  const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  expect(slices[0]?.rows.map(({ group }) => group.sent)).toEqual(['"nova"', "absent", "null"]);
+});
+
+test("null, an empty text, an empty array and nothing are four rows of a day", () => {
+  const results = [null, "", [], undefined].map((tags) => sampleRow(SECOND, tags === undefined ? {} : { tags }));
+  const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  expect(slices[0]?.rows).toHaveLength(4);
+});
+
+test("the same row twice is one row, also where its set is written in another order", () => {
+  const results = [
+    sampleRow(SECOND, { tags: ["a", "b"] }, { hours: 1.5 }),
+    sampleRow(SECOND, { tags: ["b", "a"] }, { hours: new ExactNumber("1.50") }),
+  ];
+  const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  expect(shownByDay(slices)).toEqual({ [SECOND]: ['["a","b"]'] });
+});
+
+test("the total said twice is one total", () => {
+  const results = [sampleRow(SECOND), sampleRow(SECOND)];
+  expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY))).toEqual({
+    [SECOND]: ["1"],
+  });
+});
+
+test("dimensions that were not asked for do not split the total", () => {
+  const results = [sampleRow(SECOND, { endpoint: "listen", model: ["nova"], tags: null })];
+  const slices = normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  expect(slices[0]?.rows.map(({ group }) => group.key)).toEqual(["all"]);
+});
+
+test("an answer of one day may leave its rows undated", () => {
+  const answer = sampleAnswer([{ requests: 4 }], ONE_DAY);
+  expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), answer, RUN_DAY))).toEqual({ [SECOND]: ["4"] });
+});
+
+test("an unknown number of a row is kept", () => {
+  const answer = sampleAnswer([{ requests: 4, credits: 2.5, start: SECOND, end: SECOND }]);
+  const [, slice] = normalise(sampleRequest("none"), answer, RUN_DAY);
+  expect(slice?.rows.map(({ metrics }) => metrics.extra)).toEqual(['{"credits":2.5}']);
+});
+
+test("without a window the answer's own days are covered, those between without rows too", () => {
+  const results = [sampleRow("2026-03-14", {}, { requests: 2 }), sampleRow("2026-03-12")];
+  expect(requestsByDay(normalise(windowless("none"), { results }, RUN_DAY))).toEqual({
+    "2026-03-12": ["1"],
+    "2026-03-13": [],
+    "2026-03-14": ["2"],
+  });
+});
+
+test("without a window the answer's period tells how far it goes, but for days to come", () => {
+  const results = [sampleRow("2026-03-16")];
+  const until = (end: string) =>
+    Object.keys(requestsByDay(normalise(windowless("none"), { start: "2026-03-01", end, results }, RUN_DAY)));
+  expect(until("2026-03-17")).toEqual(["2026-03-16", "2026-03-17"]);
+  expect(until("2026-03-18")).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
+  expect(until("2026-03-31")).toEqual(["2026-03-16"]);
+});
+
+test.each<[string, unknown, string, boolean]>([
+  ["rows and no day", { results: [{ requests: 3 }] }, RUN_DAY, true],
+  ["no row and no day", { results: [] }, RUN_DAY, true],
+  ["rows of a period of one day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
+  ["no row in a period of one day", { ...ONE_DAY, results: [] }, SECOND, false],
+  ["no row in a period of several", { start: "2026-02-16", end: SECOND, results: [] }, RUN_DAY, true],
+])("without a window %s are stored under the day that is known", (_, answer, day, undated) => {
+  const slices = normalise(windowless("none"), answer, RUN_DAY);
+  expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
+});

@@ -1,0 +1,175 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/day.ts";
+import {
+  configuredSeries,
+  type ExportJob,
+  planExport,
+  REQUEST_DAYS_MAX,
+  type Selection,
+  seriesOf,
+  sliceCount,
+} from "../../src/usage/plan.ts";
+import type { Filter } from "../../src/usage/series.ts";
+import { ALL_USAGE, PROJECT, sampleJob, sampleRequest, windowless } from "./sample-request.ts";
+
+const TODAY = "2026-03-18";
+const LISTEN: Filter = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
+const STAGING = { id: "p2", name: "staging" };
+
+function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): (Window | undefined)[] {
+  return planExport(job, today, selection).map(({ window }) => window);
+}
+
+test("a job reads its last complete days, without today", () => {
+  expect(windowsOf(sampleJob({ window: { days: 7, today: false } }))).toEqual([
+    { start: "2026-03-11", end: "2026-03-17" },
+  ]);
+});
+
+test("a job of one day reads yesterday", () => {
+  expect(windowsOf(sampleJob({ window: { days: 1, today: false } }))).toEqual([
+    { start: "2026-03-17", end: "2026-03-17" },
+  ]);
+});
+
+test("a job that asks for it reads today as well", () => {
+  expect(windowsOf(sampleJob({ window: { days: 2, today: true } }))).toEqual([
+    { start: "2026-03-16", end: "2026-03-18" },
+  ]);
+});
+
+test.each<[number, readonly number[]]>([
+  [30, [30]],
+  [31, [31]],
+  [32, [31, 1]],
+  [62, [31, 31]],
+  [63, [31, 31, 1]],
+])("a window of %i days is asked for in stretches of %j days, the newest first", (days, counts) => {
+  const windows = windowsOf(sampleJob({ window: { days, today: false } })).filter((window) => window !== undefined);
+  expect(windows.map(dayCount)).toEqual(counts);
+  expect(windows[0]?.end).toBe("2026-03-17");
+});
+
+test("every stretch is read for every series before the next older one", () => {
+  const job = sampleJob({ groupings: ["none", "model"], window: { days: 40, today: false } });
+  expect(planExport(job, TODAY).map(({ series, window }) => [window?.end, series.grouping])).toEqual([
+    ["2026-03-17", "none"],
+    ["2026-03-17", "model"],
+    ["2026-02-14", "none"],
+    ["2026-02-14", "model"],
+  ]);
+});
+
+test("without a window it is one request a series, without a date", () => {
+  const { window: _, ...job } = sampleJob({ groupings: ["none", "tags"] });
+  expect(windowsOf(job)).toEqual([undefined, undefined]);
+});
+
+test("days that are asked for take the place of the window, and those in a row become one request", () => {
+  const days = ["2026-02-28", "2026-03-01", "2025-12-31", "2026-03-05", "2026-03-01", "2026-01-01"];
+  expect(windowsOf(sampleJob(), TODAY, { days })).toEqual([
+    { start: "2026-03-05", end: "2026-03-05" },
+    { start: "2026-02-28", end: "2026-03-01" },
+    { start: "2025-12-31", end: "2026-01-01" },
+  ]);
+});
+
+test("no days asked for is no request", () => {
+  expect(windowsOf(sampleJob(), TODAY, { days: [] })).toEqual([]);
+});
+
+const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
+
+test("the requests of any window cover each of its days exactly once, newest first, 31 days at most", () => {
+  fc.assert(
+    fc.property(aDay, fc.integer({ min: 1, max: 800 }), fc.boolean(), (today, days, withToday) => {
+      const windows = windowsOf(sampleJob({ window: { days, today: withToday } }), today).map(
+        (window) => window ?? { start: "", end: "" },
+      );
+      const wanted = daysOf({ start: addDays(today, -days), end: withToday ? today : addDays(today, -1) });
+      expect([...windows].reverse().flatMap(daysOf)).toEqual(wanted);
+      expect(Math.max(...windows.map(dayCount))).toBeLessThanOrEqual(REQUEST_DAYS_MAX);
+    }),
+    // Around month ends, the end of a year, and both kinds of February.
+    {
+      examples: [
+        ["2024-03-01", 31, false],
+        ["2024-03-01", 366, false],
+        ["2023-03-01", 62, true],
+        ["2026-01-01", 1, false],
+      ],
+    },
+  );
+});
+
+test("any days that are asked for are covered exactly once, and no other day is", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 150 }), (offsets) => {
+      const days = offsets.map((offset) => addDays("2023-12-01", offset));
+      const windows = windowsOf(sampleJob(), TODAY, { days }).filter((window) => window !== undefined);
+      expect([...windows].reverse().flatMap(daysOf)).toEqual([...new Set(days)].sort());
+      expect(windows.every((window) => dayCount(window) <= REQUEST_DAYS_MAX)).toBe(true);
+    }),
+  );
+});
+
+test("every grouping is read under every filter of every project", () => {
+  const job = sampleJob({ projects: [PROJECT, STAGING], filters: [ALL_USAGE, LISTEN], groupings: ["none", "model"] });
+  const names = seriesOf(job).map(({ project, filter, grouping }) => `${project.name} ${filter.name} ${grouping}`);
+  expect(names.sort()).toEqual([
+    "production all model",
+    "production all none",
+    "production listen model",
+    "production listen none",
+    "staging all model",
+    "staging all none",
+    "staging listen model",
+    "staging listen none",
+  ]);
+});
+
+test.each<[string, Selection, readonly string[]]>([
+  ["a project", { projects: ["staging"] }, ["staging all none", "staging listen none"]],
+  ["a filter", { filters: ["listen"] }, ["production listen none", "staging listen none"]],
+  ["a project and a filter", { projects: ["staging"], filters: ["all"] }, ["staging all none"]],
+  ["a grouping the job does not have", { groupings: ["tags"] }, []],
+  ["no project at all", { projects: [] }, []],
+])("a selection of %s narrows the plan", (_, selection, expected) => {
+  const job = sampleJob({ projects: [PROJECT, STAGING], filters: [ALL_USAGE, LISTEN] });
+  const requests = planExport(job, TODAY, selection);
+  expect(requests.map(({ series }) => `${series.project.name} ${series.filter.name} ${series.grouping}`)).toEqual(
+    expected,
+  );
+});
+
+test("a series of two jobs is registered once, with the longer window, whichever job comes first", () => {
+  const week = sampleJob({ name: "week", groupings: ["none", "model"], window: { days: 7, today: false } });
+  const month = sampleJob({ name: "month", groupings: ["none"], window: { days: 30, today: false } });
+  for (const jobs of [
+    [week, month],
+    [month, week],
+  ]) {
+    const configured = configuredSeries(jobs).map(({ series, windowDays }) => [series.grouping, windowDays]);
+    expect(configured.sort()).toEqual([
+      ["model", 7],
+      ["none", 30],
+    ]);
+  }
+});
+
+test("a series that one job reads with a window and another without is read again for as long as the window says", () => {
+  const { window: _, ...dateless } = sampleJob({ name: "dateless" });
+  for (const jobs of [
+    [sampleJob(), dateless],
+    [dateless, sampleJob()],
+  ]) {
+    expect(configuredSeries(jobs).map(({ windowDays }) => windowDays)).toEqual([7]);
+  }
+  expect(configuredSeries([dateless]).map(({ windowDays }) => windowDays)).toEqual([undefined]);
+});
+
+test("a request counts one slice a day, and one where only the answer tells the days", () => {
+  expect(sliceCount(sampleRequest("none", { start: "2024-02-01", end: "2024-03-01" }))).toBe(30);
+  expect(sliceCount(windowless("none"))).toBe(1);
+});
