@@ -45,8 +45,13 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
 }
 
 function passwordOf(url: string | undefined): string | undefined {
-  if (url === undefined || !URL.canParse(url)) return undefined;
-  return decodeURIComponent(new URL(url).password);
+  const password = URL.parse(url ?? "")?.password;
+  try {
+    return password && decodeURIComponent(password);
+  } catch {
+    // A percent sign that begins no escape stands for itself.
+    return password;
+  }
 }
 
 export async function readConfig(app: App): Promise<Config> {
@@ -66,6 +71,8 @@ export async function withAnyDatabase<T>(app: App, work: (db: Database) => Promi
   const db = await openDatabase(app);
   try {
     return await work(db);
+  } catch (error) {
+    throw isDatabaseAway(error) ? databaseAway(app, error) : error;
   } finally {
     await db.destroy();
   }
@@ -79,6 +86,24 @@ async function openDatabase(app: App): Promise<Database> {
     throw new AppError("config", "DATABASE_URL: expected postgres://user:password@host:port/database");
   }
   return openPostgres(url, app.log);
+}
+
+/** SQLSTATE classes of connections, passwords, database names, resources and shutdowns, and what the network says. */
+const AWAY_CODE = /^(?:(?:08|28|3D|53|57)\w{3}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
+/** What pg says, without a code, of a connection that broke or was not to be had. */
+const AWAY_WORDS =
+  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
+
+function isDatabaseAway(error: unknown): error is Error {
+  if (!(error instanceof Error) || error instanceof AppError) return false;
+  return AWAY_CODE.test("code" in error ? String(error.code) : "") || AWAY_WORDS.test(error.message);
+}
+
+/** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */
+function databaseAway({ env }: App, error: Error): AppError {
+  const cause = error instanceof AggregateError ? error.errors[0] : error;
+  const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
+  return new AppError("database", `the database at ${host}${pathname} can't be used`, { cause });
 }
 
 /** Loaded when it is needed: half the commands call nothing. */

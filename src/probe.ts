@@ -1,7 +1,7 @@
 // Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
 
 import { randomBytes } from "node:crypto";
-import { fetchBreakdown } from "./api/breakdown.ts";
+import { fetchBreakdown, groupingName } from "./api/breakdown.ts";
 import { fetchFields } from "./api/fields.ts";
 import type { Service } from "./api/http.ts";
 import { fetchToken } from "./api/keys.ts";
@@ -175,7 +175,7 @@ async function probeFilter(probe: Probe, filter: Filter, windowed: boolean): Pro
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const request = { series, window };
   const answer = await probe.use((key) => fetchBreakdown(probe.service, request, key, probe.signal));
-  return normalise(request, answer, probe.today);
+  return normalise(request, answer, probe.today, groupingName(series.grouping, probe.service.dialect));
 }
 
 function yesterdayOf({ today }: Probe): Window {

@@ -1,7 +1,7 @@
 // Wires one run of an export job: the pipeline of usage/ to the service, the database and the log.
 
 import { randomUUID } from "node:crypto";
-import { fetchBreakdown } from "./api/breakdown.ts";
+import { fetchBreakdown, groupingName } from "./api/breakdown.ts";
 import { fetchFields } from "./api/fields.ts";
 import type { Service } from "./api/http.ts";
 import type { App } from "./app.ts";
@@ -71,9 +71,14 @@ export async function runExportJob(
   await startRun(db, { runId, kind: "export", job: job.name, trigger });
   log.info({ runId, requests: requests.length }, "export started");
   const heartbeat = setInterval(() => touchRun(db, runId).catch(() => {}), HEARTBEAT_MS);
+  let done = NOTHING_DONE;
+  const onProgress = (counts: RunCounts) => {
+    done = countsOf(counts);
+    context.onProgress?.(counts);
+  };
   try {
     const refuse = await checkFeatures(context, job, requests);
-    const deps = { ...exportDeps(context, job, ids, runId), refuse, log: log.child({ runId }) };
+    const deps = { ...exportDeps({ ...context, onProgress }, job, ids, runId), refuse, log: log.child({ runId }) };
     const run = { requests, runDay: today, concurrency: config.service.maxConcurrent };
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
@@ -83,7 +88,7 @@ export async function runExportJob(
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
     // Where the database is what failed, this fails too, and the heartbeat's end tells.
-    await finishRun(db, runId, status, NOTHING_DONE, app.scrubber.scrub(errorText(error))).catch(() => {});
+    await finishRun(db, runId, status, done, app.scrubber.scrub(errorText(error))).catch(() => {});
     throw error;
   } finally {
     clearInterval(heartbeat);
@@ -105,6 +110,7 @@ function exportDeps(
     nextFetchNo: () => nextFetchNo(db),
     fetch: (request, signal) =>
       keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal)),
+    askedAs: ({ series }) => groupingName(series.grouping, service.dialect),
     store: (request, fetchNo, slices) =>
       mergeAnswer(db, {
         seriesId: idOf(ids, request.series),

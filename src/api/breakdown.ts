@@ -3,7 +3,7 @@
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { DIMENSIONS, type Dimension } from "../usage/series.ts";
+import { DIMENSIONS, type Dimension, type Grouping } from "../usage/series.ts";
 import type { Dialect, Service } from "./http.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
@@ -15,6 +15,12 @@ const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; fil
 /** Parameters with a meaning of their own. Any other name is a feature to the service, and none of these may be one. */
 const RESERVED: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
 
+/** The name a grouping is asked by. */
+export function groupingName(grouping: Grouping, dialect: Dialect): string {
+  const names = dialect === "2026" ? NAMES_OF_2026 : {};
+  return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
+}
+
 export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
   const { grouping, filter } = series;
   const names = dialect === "2026" ? NAMES_OF_2026 : {};
@@ -23,7 +29,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     query.set("start", window.start);
     query.set("end", window.end);
   }
-  if (grouping !== "none") query.set("grouping", names[grouping]?.grouping ?? grouping);
+  if (grouping !== "none") query.set("grouping", groupingName(grouping, dialect));
   for (const [feature, value] of Object.entries(filter.features)) {
     if (RESERVED.has(feature)) {
       throw new AppError(

@@ -33,6 +33,8 @@ export type Stored = {
 export type ExportDeps = {
   readonly nextFetchNo: () => Promise<number>;
   readonly fetch: (request: UsageRequest, signal: AbortSignal) => Promise<unknown>;
+  /** The name the request's grouping is sent by. */
+  readonly askedAs: (request: UsageRequest) => string;
   readonly store: (request: UsageRequest, fetchNo: number, slices: readonly NormalisedSlice[]) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], reason: string) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
@@ -100,7 +102,7 @@ async function exportOne(
     const refusal = await deps.refuse(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal);
-    return await store(() => deps.store(request, fetchNo, normalise(request, answer, runDay)));
+    return await store(() => deps.store(request, fetchNo, normalise(request, answer, runDay, deps.askedAs(request))));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

@@ -21,9 +21,14 @@ export type NormalisedSlice = {
 
 /**
  * The slices an answer covers, each with all its rows: every day of the window, or without one the days the answer names,
- * or `runDay` where it names none. Throws `bad_answer` with the reason.
+ * or `runDay` where it names none. `askedAs` is the name the grouping was sent by. Throws `bad_answer` with the reason.
  */
-export function normalise(request: UsageRequest, answer: unknown, runDay: Day): NormalisedSlice[] {
+export function normalise(
+  request: UsageRequest,
+  answer: unknown,
+  runDay: Day,
+  askedAs: string = request.series.grouping,
+): NormalisedSlice[] {
   if (!isObject(answer)) throw refused(`expected an object, got ${kindOf(answer)}`);
   if (!Array.isArray(answer.results)) {
     throw refused(`expected an array at "results", got ${kindOf(answer.results)}`);
@@ -34,7 +39,7 @@ export function normalise(request: UsageRequest, answer: unknown, runDay: Day): 
     return row;
   });
   const { grouping } = request.series;
-  if (grouping !== "none") requireDimension(grouping, results);
+  if (grouping !== "none") requireDimension(grouping, askedAs, results);
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
   const undatedDays = new Set<Day>();
@@ -85,11 +90,11 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
  * must be in the rows. The other dialect's name counts only where it holds a value: that service names all its
  * dimensions in every row, and null in each of them says that it did not group.
  */
-function requireDimension(dimension: Dimension, results: readonly JsonObject[]): void {
+function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[]): void {
   if (results.length === 0) return;
   const present = results.some((row) => {
     const { value, name } = dimensionValue(row, dimension);
-    return value !== undefined && (name === dimension || value !== null);
+    return value !== undefined && (name === askedAs || value !== null);
   });
   if (present) return;
   throw refused(

@@ -89,15 +89,11 @@ test("a connection is opened with nothing that a pooler refuses", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the server has no port");
-  const pooled = openPostgres(`postgres://someone:secret@127.0.0.1:${address.port}/somewhere`);
-  try {
-    await expect(sql`select 1`.execute(pooled)).rejects.toThrow();
-    // Length and version come first, then names and values, each ended by NUL.
-    const words = (await asked.promise).subarray(8).toString().split("\0");
-    const names = words.filter((_, i) => i % 2 === 0 && words[i] !== "");
-    expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name"]));
-  } finally {
-    await pooled.destroy();
-    server.close();
-  }
+  await using pooled = openPostgres(`postgres://someone:secret@127.0.0.1:${address.port}/somewhere`);
+  await expect(sql`select 1`.execute(pooled)).rejects.toThrow();
+  server.close();
+  // Length and version come first, then names and values, each ended by NUL.
+  const words = (await asked.promise).subarray(8).toString().split("\0");
+  const names = words.filter((_, i) => i % 2 === 0 && words[i] !== "");
+  expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name"]));
 });

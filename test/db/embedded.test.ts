@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
 import { testFailures } from "./failures-behaviour.ts";
+import { testEmptyGuard } from "./guard-behaviour.ts";
 import { testMerge } from "./merge-behaviour.ts";
 import { testSeries } from "./series-behaviour.ts";
 import { newSeries, shown, slice, store } from "./stored-usage.ts";
@@ -41,11 +42,11 @@ test("what was stored is there when it is opened again", async () => {
   await store(first, seriesId, [slice("2026-03-17", { listen: "1" })]);
   await first.destroy();
 
-  const second = await openEmbedded(other);
+  await using second = await openEmbedded(other);
   expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
-  await second.destroy();
 });
 
 describe("merge", () => testMerge(db));
+describe("empty guard", () => testEmptyGuard(db));
 describe("series", () => testSeries(db));
 describe("failures", () => testFailures(db));

@@ -35,42 +35,31 @@ const name = new URL(url).pathname.slice(1);
 await runStatement(url, `alter database ${name} set search_path = evil, pg_catalog`);
 
 test("nothing of it reaches what is stored", async () => {
-  const db = openPostgres(url);
-  try {
-    expect((await databaseNow(db)).getFullYear()).toBeGreaterThan(2001);
-    const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-    await markNextAlarm(db, [seriesId], new Date("2100-01-01T02:15:00Z"));
-    await markDue(db, [seriesId], {
-      first: "2026-03-16",
-      oldest: { start: "2026-03-16", end: "2026-03-17" },
-      through: "2026-03-17",
-    });
-    const runId = randomUUID();
-    await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
-    await touchRun(db, runId);
-    await store(db, seriesId, [slice("2026-03-16", { listen: "1", speak: "1" })], { runId });
-    await store(db, seriesId, [slice("2026-03-16", { listen: "2" })], { runId });
-    await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
-    await finishRun(db, runId, "failed", { ...NOTHING_DONE, failed: 1 }, "down");
-    expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
+  await using db = openPostgres(url);
+  expect((await databaseNow(db)).getFullYear()).toBeGreaterThan(2001);
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  const due = { start: "2026-03-16", end: "2026-03-17" };
+  await markNextAlarm(db, [seriesId], new Date("2100-01-01T02:15:00Z"));
+  await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
+  const runId = randomUUID();
+  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+  await touchRun(db, runId);
+  await store(db, seriesId, [slice("2026-03-16", { listen: "1", speak: "1" })], { runId });
+  await store(db, seriesId, [slice("2026-03-16", { listen: "2" })], { runId });
+  await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
+  await finishRun(db, runId, "failed", { ...NOTHING_DONE, failed: 1 }, "down");
+  expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
 
-    await runStatement(url, `alter database ${name} reset search_path`);
-    const clean = openPostgres(url);
-    try {
-      expect(await shown(clean, project)).toEqual({ "2026-03-16": { listen: "2" } });
-      expect(await coverageOf(clean, project)).toMatchObject([
-        { usage_date: "2026-03-16", status: "complete", rows: 1 },
-        { usage_date: "2026-03-17", status: "failed", error: "down" },
-      ]);
-      const run = await clean.selectFrom("usage_export.run").selectAll().executeTakeFirstOrThrow();
-      expect(run).toMatchObject({ run_id: runId, status: "failed", slices_failed: 1 });
-      expect(run.finished_at?.getFullYear()).toBeGreaterThan(2001);
-      const slices = await clean.selectFrom("usage_export.slice").select("attempted_at").execute();
-      expect(slices.every((one) => one.attempted_at.getFullYear() > 2001)).toBe(true);
-    } finally {
-      await clean.destroy();
-    }
-  } finally {
-    await db.destroy();
-  }
+  await runStatement(url, `alter database ${name} reset search_path`);
+  await using clean = openPostgres(url);
+  expect(await shown(clean, project)).toEqual({ "2026-03-16": { listen: "2" } });
+  expect(await coverageOf(clean, project)).toMatchObject([
+    { usage_date: "2026-03-16", status: "complete", rows: 1 },
+    { usage_date: "2026-03-17", status: "failed", error: "down" },
+  ]);
+  const run = await clean.selectFrom("usage_export.run").selectAll().executeTakeFirstOrThrow();
+  expect(run).toMatchObject({ run_id: runId, status: "failed", slices_failed: 1 });
+  expect(run.finished_at?.getFullYear()).toBeGreaterThan(2001);
+  const slices = await clean.selectFrom("usage_export.slice").select("attempted_at").execute();
+  expect(slices.every((one) => one.attempted_at.getFullYear() > 2001)).toBe(true);
 });

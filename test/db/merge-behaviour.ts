@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/database.ts";
-import { recordFailure } from "../../src/db/failures.ts";
 import { nextFetchNo } from "../../src/db/runs.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, slice, store, view } from "./stored-usage.ts";
@@ -181,65 +180,6 @@ export function testMerge(db: Database): void {
     const again = await store(db, seriesId, [rowsOn(FIRST, [...rows].reverse())]);
     expect(again.rowsChanged).toBe(0);
     expect(await rowVersions(db, seriesId)).toHaveLength(4);
-  });
-
-  test("a day that loses all its rows is suspect and keeps them, for the same run however often it asks", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    const runId = randomUUID();
-    for (const _ of [1, 2]) {
-      expect(await store(db, seriesId, [slice(FIRST, {})], { runId })).toEqual({
-        slices: [{ day: FIRST, decision: "suspect" }],
-        rowsChanged: 0,
-      });
-    }
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-    expect(await coverageOf(db, project)).toMatchObject([
-      { status: "suspect", rows: 1, error: expect.stringContaining("no rows") },
-    ]);
-  });
-
-  test("another run that finds the day empty confirms it", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    const confirmed = await store(db, seriesId, [slice(FIRST, {})]);
-    expect(confirmed).toEqual({ slices: [{ day: FIRST, decision: "replace" }], rowsChanged: 1 });
-    expect(await shown(db, project)).toEqual({});
-    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 0, error: null }]);
-  });
-
-  test("a failure between two empty answers does not make the second the first", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    await recordFailure(db, { seriesId, days: [FIRST], fetchNo: await nextFetchNo(db), reason: "down" });
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "replace" }] });
-  });
-
-  test("rows that come back clear the suspicion, and the next empty answer is a first one again", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
-    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "suspect" }] });
-  });
-
-  test("without the guard an empty answer empties the day", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    await store(db, seriesId, [slice(FIRST, {})], { emptyGuard: "off" });
-    expect(await shown(db, project)).toEqual({});
-  });
-
-  test("one day of an answer can be suspect while the others are stored", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2" })]);
-    const result = await store(db, seriesId, [slice(FIRST, {}), slice(SECOND, { listen: "3" })]);
-    expect(result.slices.map(({ decision }) => decision)).toEqual(["suspect", "replace"]);
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" }, [SECOND]: { listen: "3" } });
   });
 
   test("an answer whose fetch began before that of the stored one changes nothing", async () => {

@@ -75,25 +75,21 @@ await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set de
 test("a failure and an answer that both wait for a day do not then wait for each other", {
   timeout: 15_000,
 }, async () => {
-  const replica = openPostgres(url);
-  try {
-    const { seriesId } = await newSeries(db);
-    const [first, ...later] = answer(1);
-    if (!first) throw new Error("the answer has no day");
-    await store(db, seriesId, [first]);
-    const fetchNo = await nextFetchNo(db);
-    const everyone = await db.transaction().execute(async (tx) => {
-      await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
-      const failure = recordFailure(replica, { seriesId, days: DAYS, fetchNo, reason: "down" });
-      await expect.poll(waiting).toBe(1);
-      const stored = store(replica, seriesId, [first, ...later]);
-      await expect.poll(waiting).toBe(2);
-      return { done: Promise.all([failure, stored]) };
-    });
-    await everyone.done;
-  } finally {
-    await replica.destroy();
-  }
+  await using replica = openPostgres(url);
+  const { seriesId } = await newSeries(db);
+  const [first, ...later] = answer(1);
+  if (!first) throw new Error("the answer has no day");
+  await store(db, seriesId, [first]);
+  const fetchNo = await nextFetchNo(db);
+  const everyone = await db.transaction().execute(async (tx) => {
+    await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
+    const failure = recordFailure(replica, { seriesId, days: DAYS, fetchNo, reason: "down" });
+    await expect.poll(waiting).toBe(1);
+    const stored = store(replica, seriesId, [first, ...later]);
+    await expect.poll(waiting).toBe(2);
+    return { done: Promise.all([failure, stored]) };
+  });
+  await everyone.done;
 });
 
 test("an answer that was unchanged when it came and is not when its turn comes is stored", async () => {

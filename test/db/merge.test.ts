@@ -1,6 +1,8 @@
 import { testDatabase } from "../support/database.ts";
+import { testEmptyGuard } from "./guard-behaviour.ts";
 import { testMerge } from "./merge-behaviour.ts";
 
 const { db } = await testDatabase();
 
 testMerge(db);
+testEmptyGuard(db);

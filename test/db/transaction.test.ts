@@ -142,7 +142,7 @@ test("no connection of the pool keeps a setting, a prepared statement, a lock or
           (select json_agg(name) from pg_settings where source = 'session') as settings,
           (select json_agg(name) from pg_prepared_statements) as prepared,
           (select json_agg(channel) from pg_listening_channels() as channel) as channels,
-          (select json_agg(locktype) from pg_locks where locktype = 'advisory') as locks,
+          (select json_agg(locktype) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
           (select json_agg(relname) from pg_class where relpersistence = 't') as temporary
       `.execute(connection);
       return rows;

@@ -33,6 +33,7 @@ function world(part: Partial<ExportDeps> = {}) {
   const deps: ExportDeps = {
     nextFetchNo: async () => ++fetches,
     fetch: async () => GOOD,
+    askedAs: ({ series }) => series.grouping,
     store: async () => BOTH_REPLACED,
     fail: async ({ series }, fetchNo, days, reason) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
@@ -112,6 +113,12 @@ test("an answer that is not one is a failure, and nothing of it is stored", asyn
   expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, failed: 2 });
   expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
   expect(stored).toEqual([]);
+});
+
+test("an answer is read by the name its grouping was asked for", async () => {
+  const row = sampleRow("2026-03-17", { models: null });
+  const { deps } = world({ fetch: async () => sampleAnswer([row]), askedAs: () => "models" });
+  expect(await exportUsage(run(sampleRequest("model")), deps, NEVER)).toMatchObject({ failed: 0 });
 });
 
 test("a request that must not be made is a failure without a call", async () => {

@@ -53,6 +53,14 @@ test.each<[string, unknown]>([
   expect(reason).toContain("service.dialect");
 });
 
+test("null everywhere is an answer only under the name the dimension was asked for", () => {
+  const answer = (name: string) => sampleAnswer([sampleRow(DAY, { [name]: null })]);
+  expect(normalise(sampleRequest("model"), answer("model"), RUN_DAY)).toHaveLength(2);
+  expect(normalise(sampleRequest("model"), answer("models"), RUN_DAY, "models")).toHaveLength(2);
+  expect(() => normalise(sampleRequest("model"), answer("models"), RUN_DAY)).toThrow("service.dialect");
+  expect(() => normalise(sampleRequest("model"), answer("model"), RUN_DAY, "models")).toThrow("service.dialect");
+});
+
 test("an answer to a window names that window", () => {
   expect(refusal(sampleRequest("none"), { results: [sampleRow(DAY)] })).toContain(
     "the answer names none as its window",

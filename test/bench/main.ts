@@ -1,0 +1,56 @@
+// A program: runs the benchmarks named as arguments (merge, memory), or all, on a throwaway server, and prints what came out.
+
+import { randomBytes } from "node:crypto";
+import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+import { startServer } from "../support/postgres-server.ts";
+import { measureExport } from "./memory.ts";
+import { measureMerge } from "./merge.ts";
+
+const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) => Promise<string>>> = {
+  merge: async (newDatabase) => {
+    const { rows, newRows, sameAgain, tenthChanged, newRowsIntoFull, fullRows } = await measureMerge(
+      await newDatabase(),
+      await newDatabase(),
+    );
+    const line = (what: string, seconds: number) =>
+      `  ${what.padEnd(34)}${seconds.toFixed(2).padStart(6)} s  ${(seconds / newRows).toFixed(2).padStart(5)} of new rows\n`;
+    return [
+      `merge: ${rows} rows in 7 answers\n`,
+      line("new rows", newRows),
+      line("the same again", sameAgain),
+      line("a tenth changed", tenthChanged),
+      line(`new rows into a table of ${fullRows}`, newRowsIntoFull),
+    ].join("");
+  },
+  memory: async (newDatabase) => {
+    const few = await measureExport(await newDatabase(), 2, 10);
+    const many = await measureExport(await newDatabase(), 2, 2_000);
+    const lines = [...few, ...many].map(
+      ({ rows, peakMb, seconds }) =>
+        `  ${String(rows).padStart(8)} rows ${String(peakMb).padStart(5)} MB ${seconds} s\n`,
+    );
+    return `memory of an export, new and then unchanged:\n${lines.join("")}`;
+  },
+};
+
+const server = await startServer(process.env, (line) => void process.stdout.write(`${line}\n`));
+const made: string[] = [];
+try {
+  const names = process.argv.slice(2);
+  for (const [name, run] of Object.entries(BENCHMARKS)) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    process.stdout.write(
+      await run(async () => {
+        const database = `usage_export_bench_${randomBytes(4).toString("hex")}`;
+        await runStatement(server.url, `create database ${database}`);
+        made.push(database);
+        // The servers of the suite write every statement down, with its parameters, which is slower than the statement.
+        await runStatement(server.url, `alter database ${database} set log_statement = 'none'`);
+        return databaseUrl(server.url, database);
+      }),
+    );
+  }
+} finally {
+  for (const database of made) await runStatement(server.url, `drop database ${database} with (force)`);
+  await server.stop();
+}

@@ -1,0 +1,126 @@
+// How long storing answers takes: new rows, the same again and a tenth changed, and new rows into an empty and a full table.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { type Database, openPostgres } from "../../src/db/database.ts";
+import { mergeAnswer } from "../../src/db/merge.ts";
+import { migrateToLatest } from "../../src/db/migrate.ts";
+import { nextFetchNo } from "../../src/db/runs.ts";
+import { idOf, registerSeries } from "../../src/db/series.ts";
+import { daysOf } from "../../src/usage/day.ts";
+import { groupOf } from "../../src/usage/group.ts";
+import type { NormalisedSlice } from "../../src/usage/normalise.ts";
+import { DIMENSIONS } from "../../src/usage/series.ts";
+
+/** Seven requests a round, one for each dimension, of seven days each: 100,009 rows. */
+const DAYS = daysOf({ start: "2026-03-10", end: "2026-03-16" });
+const GROUPS = 2_041;
+const FULL_ROUNDS = 10;
+const ROUNDS = 5;
+
+/** Medians of interleaved rounds. */
+export type MergeSeconds = {
+  readonly rows: number;
+  readonly newRows: number;
+  readonly sameAgain: number;
+  readonly tenthChanged: number;
+  readonly newRowsIntoFull: number;
+  readonly fullRows: number;
+};
+
+/** Both databases are migrated here, and may be filled. */
+export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<MergeSeconds> {
+  const [empty, full] = [openPostgres(emptyUrl), openPostgres(fullUrl)];
+  try {
+    await migrateToLatest(empty);
+    await migrateToLatest(full);
+    for (let round = 0; round < FULL_ROUNDS; round++) await storeAll(full, randomUUID(), sameNumbers);
+    // Known groups, compiled code and warm caches are what every night but the first finds.
+    await storeAll(empty, randomUUID(), sameNumbers);
+
+    const seconds: Record<"newRows" | "sameAgain" | "tenthChanged" | "newRowsIntoFull", number[]> = {
+      newRows: [],
+      sameAgain: [],
+      tenthChanged: [],
+      newRowsIntoFull: [],
+    };
+    for (let round = 0; round < ROUNDS; round++) {
+      await sql`truncate usage_export.snapshot_row, usage_export.snapshot_change, usage_export.slice`.execute(empty);
+      const project = randomUUID();
+      seconds.newRows.push(await storeAll(empty, project, sameNumbers));
+      seconds.newRowsIntoFull.push(await storeAll(full, randomUUID(), sameNumbers));
+      seconds.sameAgain.push(await storeAll(empty, project, sameNumbers));
+      seconds.tenthChanged.push(await storeAll(empty, project, (group) => (group % 10 === 0 ? "2" : "1")));
+    }
+    const rows = DIMENSIONS.length * DAYS.length * GROUPS;
+    return {
+      rows,
+      newRows: median(seconds.newRows),
+      sameAgain: median(seconds.sameAgain),
+      tenthChanged: median(seconds.tenthChanged),
+      newRowsIntoFull: median(seconds.newRowsIntoFull),
+      fullRows: rows * FULL_ROUNDS,
+    };
+  } finally {
+    await empty.destroy();
+    await full.destroy();
+  }
+}
+
+const sameNumbers = (): string => "1";
+
+/** Stores one answer for each dimension and returns how many seconds that took, without making the answers up. */
+async function storeAll(db: Database, projectId: string, requests: (group: number) => string): Promise<number> {
+  const project = { id: projectId, name: projectId };
+  const filter = { name: "all", features: {}, dimensions: {} };
+  const series = DIMENSIONS.map((grouping) => ({ project, grouping, filter }));
+  const ids = await registerSeries(
+    db,
+    series.map((one) => ({ series: one, windowDays: DAYS.length })),
+  );
+  const runId = randomUUID();
+  let seconds = 0;
+  for (const one of series) {
+    const slices = DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests));
+    const startedMs = performance.now();
+    await mergeAnswer(db, {
+      seriesId: idOf(ids, one),
+      grouping: one.grouping,
+      fetchNo: await nextFetchNo(db),
+      runId,
+      slices,
+      emptyGuard: "confirm",
+      ownDays: false,
+    });
+    seconds += (performance.now() - startedMs) / 1_000;
+  }
+  return seconds;
+}
+
+function sliceOf(
+  day: string,
+  grouping: (typeof DIMENSIONS)[number],
+  dayNo: number,
+  requests: (group: number) => string,
+): NormalisedSlice {
+  const rows = Array.from({ length: GROUPS }, (_, i) => ({
+    group: groupOf(grouping, [`${grouping}-${i}`, `another-${i % 100}`], "row"),
+    metrics: {
+      values: [
+        `${i}.724206944444${dayNo}`,
+        `${i}.739579166666${dayNo}`,
+        "0",
+        "0",
+        "0",
+        String(9_158_866 + i),
+        requests(i),
+      ],
+      extra: null,
+    },
+  }));
+  return { day, undated: false, rows };
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

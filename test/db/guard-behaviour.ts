@@ -1,0 +1,72 @@
+// What becomes of a day whose rows vanish all at once, on any database.
+
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import type { Database } from "../../src/db/database.ts";
+import { recordFailure } from "../../src/db/failures.ts";
+import { nextFetchNo } from "../../src/db/runs.ts";
+import { coverageOf, newSeries, shown, slice, store } from "./stored-usage.ts";
+
+const FIRST = "2026-03-16";
+const SECOND = "2026-03-17";
+
+export function testEmptyGuard(db: Database): void {
+  test("a day that loses all its rows is suspect and keeps them, for the same run however often it asks", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    const runId = randomUUID();
+    for (const _ of [1, 2]) {
+      expect(await store(db, seriesId, [slice(FIRST, {})], { runId })).toEqual({
+        slices: [{ day: FIRST, decision: "suspect" }],
+        rowsChanged: 0,
+      });
+    }
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+    expect(await coverageOf(db, project)).toMatchObject([
+      { status: "suspect", rows: 1, error: expect.stringContaining("no rows") },
+    ]);
+  });
+
+  test("another run that finds the day empty confirms it", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await store(db, seriesId, [slice(FIRST, {})]);
+    const confirmed = await store(db, seriesId, [slice(FIRST, {})]);
+    expect(confirmed).toEqual({ slices: [{ day: FIRST, decision: "replace" }], rowsChanged: 1 });
+    expect(await shown(db, project)).toEqual({});
+    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 0, error: null }]);
+  });
+
+  test("a failure between two empty answers does not make the second the first", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await store(db, seriesId, [slice(FIRST, {})]);
+    await recordFailure(db, { seriesId, days: [FIRST], fetchNo: await nextFetchNo(db), reason: "down" });
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "replace" }] });
+  });
+
+  test("rows that come back clear the suspicion, and the next empty answer is a first one again", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await store(db, seriesId, [slice(FIRST, {})]);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
+    expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "suspect" }] });
+  });
+
+  test("without the guard an empty answer empties the day", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await store(db, seriesId, [slice(FIRST, {})], { emptyGuard: "off" });
+    expect(await shown(db, project)).toEqual({});
+  });
+
+  test("one day of an answer can be suspect while the others are stored", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2" })]);
+    const result = await store(db, seriesId, [slice(FIRST, {}), slice(SECOND, { listen: "3" })]);
+    expect(result.slices.map(({ decision }) => decision)).toEqual(["suspect", "replace"]);
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" }, [SECOND]: { listen: "3" } });
+  });
+}
