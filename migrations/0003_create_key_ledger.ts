@@ -85,7 +85,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create view bi.api_keys as
     select k.project_id, k.project, k.rotation, k.api_key_id, k.intent_id, k.comment, k.state, k.scopes_granted as scopes,
       k.requested_at, k.created_at, k.active_since, k.draining_since, k.due_for_removal_at, k.retired_at, k.expires_at,
-      extract(epoch from now() - coalesce(k.created_at, k.requested_at))::numeric / 86400 as age_days,
+      extract(epoch from now() - k.requested_at)::numeric / 86400 as age_days,
       u.last_seen_in_use, k.note
     from usage_export.api_key k
     left join lateral (
@@ -114,7 +114,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     due_for_removal_at: "Since when it can be removed at the service",
     retired_at: "When it was found or made to be gone",
     expires_at: "When it ends by itself; NULL where it does not",
-    age_days: "Its age in days",
+    age_days: "Its age in days, since it was asked for",
     last_seen_in_use:
       "The newest stored day with usage by this key, a calendar day in UTC; NULL where none is known: usage names keys by accessor, which need not be the key's identifier",
     note: "Why it is in this state, where that needs words",

@@ -48,6 +48,7 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
       windowed: job.window !== undefined,
     })),
   );
+  if (series.length === 0) findings.push(await finding("usage", () => probeGrouping(probe, totalOf(probe), false)));
   const filters = new Map(series.map((one) => [one.series.filter.name, one]));
   const groupings = new Map(series.map((one) => [one.series.grouping, one]));
   const featured = [...filters.values()].filter(({ series: { filter } }) => Object.keys(filter.features).length > 0);
@@ -81,7 +82,7 @@ async function finding(what: string, ask: () => Promise<Told>): Promise<Finding>
   try {
     return { what, ...(await ask()) };
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
+    if (!(error instanceof AppError) || error.code === "stopped") throw error;
     return { what, state: "fail", text: errorText(error) };
   }
 }
@@ -136,11 +137,8 @@ async function probeGrouping(probe: Probe, series: Series, windowed: boolean): P
 /** A window of two days and one of the last of them must tell the same of that day, or `end` is not the last day. */
 async function probeWindow(probe: Probe): Promise<Told> {
   const yesterday = yesterdayOf(probe);
-  const series: Series = { project: probe.project, grouping: "none", filter: UNFILTERED };
-  const [one, two] = await Promise.all([
-    read(probe, series, yesterday),
-    read(probe, series, { start: addDays(yesterday.end, -1), end: yesterday.end }),
-  ]);
+  const one = await read(probe, totalOf(probe), yesterday);
+  const two = await read(probe, totalOf(probe), { start: addDays(yesterday.end, -1), end: yesterday.end });
   const before = two.find(({ day }) => day < yesterday.end)?.rows.length ?? 0;
   if (rowCount(one) > 0) return { state: "ok", text: "start and end are honoured, and end is the last day" };
   return before > 0
@@ -160,16 +158,21 @@ async function probeWindow(probe: Probe): Promise<Told> {
  */
 async function probeFilter(probe: Probe, filter: Filter, windowed: boolean): Promise<Told> {
   const nonsense = `usage_export_probe_${randomBytes(4).toString("hex")}`;
-  const filters = [filter, { ...UNFILTERED, features: { [nonsense]: "true" } }, UNFILTERED];
   const window = windowed ? yesterdayOf(probe) : undefined;
-  const [own, unknown, all] = await Promise.all(
-    filters.map(async (one) =>
-      fingerprint(await read(probe, { project: probe.project, grouping: "none", filter: one }, window)),
-    ),
-  );
-  if (own === all) return { state: "warn", text: "the same numbers as without the filter: it may have no effect" };
+  const readWith = (one: Filter) => read(probe, { ...totalOf(probe), filter: one }, window);
+  const all = await readWith(UNFILTERED);
+  const own = fingerprint(await readWith(filter));
+  const unknown = fingerprint(await readWith({ ...UNFILTERED, features: { [nonsense]: "true" } }));
+  if (rowCount(all) === 0) return { state: "ok", text: "no usage, so it can't be told whether it narrows anything" };
+  if (own === fingerprint(all)) {
+    return { state: "warn", text: "the same numbers as without the filter: it may have no effect" };
+  }
   if (own === unknown) return { state: "warn", text: "the same numbers as for a feature that does not exist" };
   return { state: "ok", text: "narrows the numbers" };
+}
+
+function totalOf({ project }: Probe): Series {
+  return { project, grouping: "none", filter: UNFILTERED };
 }
 
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {

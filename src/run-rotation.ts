@@ -6,7 +6,7 @@ import { databaseNow } from "./db/database.ts";
 import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "./db/lease.ts";
 import { finishRun, startRun, touchRun } from "./db/runs.ts";
 import { AppError, errorText } from "./errors.ts";
-import type { Wish } from "./keys/plan.ts";
+import type { Wish } from "./keys/plan-next.ts";
 import type { RotationJob } from "./keys/policy.ts";
 import { type RotationResult, rotateKey } from "./keys/rotate.ts";
 import { type RotationContext, rotationDeps } from "./rotation-wiring.ts";

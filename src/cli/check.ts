@@ -29,6 +29,7 @@ async function checkOnline(app: App, config: Config): Promise<Findings[]> {
       ...(await checkProjects(app, config, db)),
     ]);
   } catch (error) {
+    app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
     const findings: Finding[] = [{ what: "connection", state: "fail", text: errorText(error) }];
     return [{ of, findings }, ...(await checkProjects(app, config, undefined))];

@@ -54,6 +54,8 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
     .exitOverride()
     .showHelpAfterError("(--help shows what there is)")
+    // Else what stands behind `keys rewrap` would be taken for options of `keys`, which has the same ones.
+    .enablePositionalOptions()
     .helpCommand(false);
 
   const add = (name: string, summary: string, load: (options: OptionValues) => Promise<Run>, parent = program) =>

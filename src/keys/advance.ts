@@ -2,7 +2,7 @@
 
 import { AppError, errorText } from "../errors.ts";
 import type { LedgerKey, NewKey } from "./ledger.ts";
-import type { Step } from "./plan.ts";
+import type { Step } from "./plan-next.ts";
 import { commentOf, type RotationJob, type Sink, sinkId } from "./policy.ts";
 import type { RotationDeps } from "./rotation-deps.ts";
 import { missingScopes } from "./scopes.ts";

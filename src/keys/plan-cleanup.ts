@@ -1,13 +1,24 @@
 // Decides what the keys of the past need: those that were replaced, and those whose secret was lost. Pure.
 
 import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
-import type { CleanupStep } from "./plan.ts";
 import { type RotationJob, sinkId } from "./policy.ts";
 
 /** The service may show a key in its list a moment after it made it; later than this, one that is not there was not made. */
 const UNLISTED_MS_MAX = 60 * 60 * 1000;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What a key of the past needs. */
+export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
+  | {
+      /** Its use is looked at first, where the service tells. */
+      readonly kind: "release";
+    }
+  | { readonly kind: "delete" }
+  /** Somebody may have removed it at the service. */
+  | { readonly kind: "recheck" }
+  | { readonly kind: "search"; readonly giveUp: boolean }
+);
 
 /** Never for the key in use, nor for one on its way: neither is draining. */
 export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {

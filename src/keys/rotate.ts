@@ -3,7 +3,9 @@
 
 import { AppError, errorText } from "../errors.ts";
 import { advance } from "./advance.ts";
-import { type CleanupStep, needsAttention, type Plan, planRotation, type Step, type Wish } from "./plan.ts";
+import { needsAttention, type Plan, planRotation } from "./plan.ts";
+import type { CleanupStep } from "./plan-cleanup.ts";
+import type { Step, Wish } from "./plan-next.ts";
 import type { RotationJob } from "./policy.ts";
 import type { RotationDeps } from "./rotation-deps.ts";
 import { tidy } from "./tidy.ts";

@@ -1,7 +1,7 @@
 // Does one step of cleaning up. Each is safe to repeat, and returns whether anything changed.
 
 import { activeKey, type LedgerKey } from "./ledger.ts";
-import type { CleanupStep } from "./plan.ts";
+import type { CleanupStep } from "./plan-cleanup.ts";
 import type { RotationDeps, ServiceKey } from "./rotation-deps.ts";
 
 export async function tidy(step: CleanupStep, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {

@@ -8,18 +8,19 @@ import { measureMerge } from "./merge.ts";
 
 const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) => Promise<string>>> = {
   merge: async (newDatabase) => {
-    const { rows, newRows, sameAgain, tenthChanged, newRowsIntoFull, fullRows } = await measureMerge(
+    const { rows, newRows, sameAgain, tenthChanged, newRowsIntoFull, fullRows, asOf } = await measureMerge(
       await newDatabase(),
       await newDatabase(),
     );
     const line = (what: string, seconds: number) =>
-      `  ${what.padEnd(34)}${seconds.toFixed(2).padStart(6)} s  ${(seconds / newRows).toFixed(2).padStart(5)} of new rows\n`;
+      `  ${what.padEnd(40)}${seconds.toFixed(2).padStart(6)} s  ${(seconds / newRows).toFixed(2).padStart(5)} of new rows\n`;
     return [
       `merge: ${rows} rows in 7 answers\n`,
       line("new rows", newRows),
       line("the same again", sameAgain),
       line("a tenth changed", tenthChanged),
       line(`new rows into a table of ${fullRows}`, newRowsIntoFull),
+      line("usage as of a moment, over that table", asOf),
     ].join("");
   },
   memory: async (newDatabase) => {

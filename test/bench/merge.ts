@@ -26,6 +26,8 @@ export type MergeSeconds = {
   readonly tenthChanged: number;
   readonly newRowsIntoFull: number;
   readonly fullRows: number;
+  /** One look at the past over the full table. */
+  readonly asOf: number;
 };
 
 /** Both databases are migrated here, and may be filled. */
@@ -60,6 +62,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
       tenthChanged: median(seconds.tenthChanged),
       newRowsIntoFull: median(seconds.newRowsIntoFull),
       fullRows: rows * FULL_ROUNDS,
+      asOf: await secondsOf(() => sql`select count(*) from bi.usage_as_of(now())`.execute(full)),
     };
   } finally {
     await empty.destroy();
@@ -81,20 +84,24 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
   const runId = randomUUID();
   let seconds = 0;
   for (const one of series) {
-    const slices = DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests));
-    const startedMs = performance.now();
-    await mergeAnswer(db, {
+    const answer = {
       seriesId: idOf(ids, one),
       grouping: one.grouping,
       fetchNo: await nextFetchNo(db),
       runId,
-      slices,
+      slices: DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests)),
       emptyGuard: "confirm",
       ownDays: false,
-    });
-    seconds += (performance.now() - startedMs) / 1_000;
+    } as const;
+    seconds += await secondsOf(() => mergeAnswer(db, answer));
   }
   return seconds;
+}
+
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return (performance.now() - startedMs) / 1_000;
 }
 
 function sliceOf(

@@ -51,7 +51,7 @@ test("connections that are lost while nobody uses them end nothing, and are repl
     url,
     `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
   );
-  await expect.poll(() => lines.length).toBeGreaterThanOrEqual(3);
+  await expect.poll(() => lines.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
   expect(JSON.parse(lines[0] ?? "")).toMatchObject({ msg: "database connection lost" });
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
 });

@@ -84,9 +84,9 @@ test("a failure and an answer that both wait for a day do not then wait for each
   const everyone = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
     const failure = recordFailure(replica, { seriesId, days: DAYS, fetchNo, reason: "down" });
-    await expect.poll(waiting).toBe(1);
+    await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
     const stored = store(replica, seriesId, [first, ...later]);
-    await expect.poll(waiting).toBe(2);
+    await expect.poll(waiting, { timeout: 5_000 }).toBe(2);
     return { done: Promise.all([failure, stored]) };
   });
   await everyone.done;
@@ -98,7 +98,7 @@ test("an answer that was unchanged when it came and is not when its turn comes i
   const stored = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
     const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
-    await expect.poll(waiting).toBe(1);
+    await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
     // What another writer would do: other numbers, and the hash that goes with them.
     await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
     await sql`update usage_export.slice set content_hash = 'another' where series_id = ${seriesId}`.execute(tx);

@@ -1,0 +1,152 @@
+// What the command `check` finds out before the first night does.
+
+import { expect } from "vitest";
+import { z } from "zod";
+import type { EmulatorOptions } from "../../src/emulator/server.ts";
+import { testDatabase } from "../support/database.ts";
+import { PRODUCTION, smallConfig } from "./small-config.ts";
+import { PROJECT_ID, type World, worldTest } from "./world.ts";
+
+const database = await testDatabase();
+const test = worldTest(database);
+
+const Answer = z.array(
+  z.strictObject({
+    of: z.string(),
+    findings: z.array(z.strictObject({ what: z.string(), state: z.enum(["ok", "warn", "fail"]), text: z.string() })),
+  }),
+);
+
+/** Each finding as a line, with its state first. */
+async function findings(
+  world: World,
+  env = {},
+): Promise<{ readonly status: number | null; readonly lines: readonly string[] }> {
+  const { status, stdout } = await world.run(["check", "--json"], env);
+  const answer = Answer.parse(JSON.parse(stdout));
+  return {
+    status,
+    lines: answer.flatMap(({ of, findings }) =>
+      findings.map(({ what, state, text }) => `${state} ${of}: ${what}: ${text}`),
+    ),
+  };
+}
+
+const DIARIZED = { name: "diarized", features: { diarize: true } };
+
+test("with a good service everything is well", async ({ world }) => {
+  const emulator = await world.serve();
+  const exports = [{ groupings: ["none", "model"], filters: [{ name: "all" }, DIARIZED] }];
+  await world.configure(smallConfig(emulator.url, { exports }));
+
+  const { status, stdout, stderr } = await world.run(["check"]);
+
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  expect(stdout).toMatch(
+    /^configuration\n {2}ok {3}file: jobs\.config\.json\ndatabase at DATABASE_URL\n {2}ok {3}schema: up to date\n/,
+  );
+  expect(stdout).toMatch(/\nproject production\n {2}ok {3}key: scopes member\n/);
+  expect(stdout.match(/^ {2}(?!ok )/gm)).toBeNull();
+});
+
+type Trouble = {
+  readonly emulator?: Partial<EmulatorOptions>;
+  readonly config?: Parameters<typeof smallConfig>[1];
+  readonly found: RegExp;
+  readonly status?: number;
+};
+
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  "a service of another dialect": {
+    emulator: { dialect: "2026" },
+    config: { exports: [{ groupings: ["model"] }] },
+    found: /^fail project production: grouping model: .*service\.dialect/m,
+  },
+  "a service of the dialect that is not configured": {
+    config: { service: { dialect: "2026" }, exports: [{ groupings: ["model"] }] },
+    found: /^fail project production: grouping model: .*service\.dialect/m,
+  },
+  "a service that ignores the window": {
+    emulator: { window: "ignored" },
+    found: /^fail project production: window: asked for .* export without "window"/m,
+  },
+  "a feature that the service does not know": {
+    config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
+    found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
+  },
+  "a filter that narrows nothing": {
+    emulator: { fields: "missing" },
+    config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
+    found: /^warn project production: filter diarized: the same numbers as without the filter/m,
+    status: 0,
+  },
+  "a service that lists no features": {
+    emulator: { fields: "missing" },
+    config: { exports: [{ filters: [DIARIZED] }] },
+    found: /^warn project production: features: the service does not list/m,
+    status: 0,
+  },
+  "a day without usage": {
+    emulator: { usage: () => [] },
+    config: { exports: [{ filters: [DIARIZED] }] },
+    found: /^ok project production: filter diarized: no usage, so it can't be told/m,
+    status: 0,
+  },
+  "a project that the key does not belong to": {
+    config: { projects: [PRODUCTION, { ...PRODUCTION, id: "project-of-others", name: "others" }] },
+    found: /^fail project others: usage: .*404/m,
+  },
+};
+
+test.for(Object.entries(TROUBLES))("%s", async ([_, { emulator, config, found, status = 1 }], { world }) => {
+  const { url } = await world.serve(emulator);
+  await world.configure(smallConfig(url, config));
+  const { lines, ...result } = await findings(world);
+  expect(lines.join("\n")).toMatch(found);
+  expect(result).toEqual({ status });
+});
+
+test("a key that is refused is one finding, and one call", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(world, { USAGE_EXPORT_KEY: world.newSecret() });
+  expect(lines.slice(3)).toEqual([expect.stringMatching(/^fail project production: key: .*401.*Invalid credentials/)]);
+  expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
+});
+
+test("a key without the scope to read usage is told which one it needs", async ({ world }) => {
+  const secret = world.newSecret();
+  const emulator = await world.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
+  await world.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(world, { USAGE_EXPORT_KEY: secret });
+  expect(lines.at(-1)).toMatch(/^fail project production: key: .*scopes keys:read; reading usage needs project:read/);
+  expect(status).toBe(1);
+});
+
+test("a database that is away is one finding, and the projects are looked at all the same", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(world, { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
+  expect(lines[1]).toMatch(/^fail database at DATABASE_URL: connection: .* can't be used: connect ECONNREFUSED/);
+  expect(lines[2]).toBe("ok project production: key: scopes member");
+  expect(status).toBe(1);
+});
+
+test("--offline looks at the configuration, and calls nothing", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  const result = await world.run(["check", "--offline"], { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
+  expect(result).toMatchObject({ status: 0, stdout: "configuration\n  ok   file: jobs.config.json\n", stderr: "" });
+  expect(emulator.requests).toEqual([]);
+});
+
+test("what is wrong with the configuration is told before anything is called", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["modle"] }] }));
+  expect(await world.run(["check"])).toMatchObject({
+    status: 2,
+    stdout: "",
+    stderr: expect.stringContaining('did you mean "model"?'),
+  });
+  expect(emulator.requests).toEqual([]);
+});

@@ -1,0 +1,137 @@
+// A mistake on the command line or in the configuration is told before anything is called: exit status 2, no request,
+// and no connection to the database, which here would be refused.
+
+import { expect } from "vitest";
+import { addDays, dayOf } from "../../src/emulator/days.ts";
+import { PRODUCTION, smallConfig } from "./small-config.ts";
+import { worldTest } from "./world.ts";
+
+const test = worldTest();
+
+type Mistake = {
+  readonly config?: (baseUrl: string) => unknown;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Told to the person, each of them. */
+  readonly told: readonly RegExp[];
+};
+
+const inJob = (fields: Readonly<Record<string, unknown>>) => (url: string) => smallConfig(url, { exports: [fields] });
+const inService = (fields: Readonly<Record<string, unknown>>) => (url: string) => smallConfig(url, { service: fields });
+const inProject = (fields: Readonly<Record<string, unknown>>) => (url: string) =>
+  smallConfig(url, { projects: [{ ...PRODUCTION, ...fields }] });
+const filters = [{ name: "all" }, { name: "diarized", features: { diarize: true } }];
+
+const MISTAKES: Readonly<Record<string, Mistake>> = {
+  "an unknown grouping": {
+    config: inJob({ groupings: ["none", "acessor"] }),
+    told: [/exports\[0\]\.groupings\[1\]/, /got "acessor"/, /did you mean "accessor"\?/],
+  },
+  "an unknown field": {
+    config: inJob({ windows: { days: 2 } }),
+    told: [/exports\[0\]\.windows/, /did you mean "window"\?/],
+  },
+  "an unknown dimension of a filter": {
+    config: inJob({ filters: [{ name: "x", dimensions: { endpiont: "listen" } }] }),
+    told: [/exports\[0\]\.filters\[0\]\.dimensions/, /did you mean "endpoint"\?/],
+  },
+  "http to another host": {
+    config: inService({ baseUrl: "http://api.example.com" }),
+    told: [/service\.baseUrl/, /https:\/\/api\.example\.com/],
+  },
+  "a project id that leads elsewhere": { config: inProject({ id: ".." }), told: [/projects\[0\]\.id/, /"\.\."/] },
+  "a schedule that is none": { config: inJob({ schedule: "15 25 * * *" }), told: [/exports\[0\]\.schedule/, /hour/] },
+  "a project that is not there": {
+    config: inJob({ projects: ["prodution"] }),
+    told: [/exports\[0\]\.projects\[0\]/, /did you mean "production"\?/],
+  },
+  "a key variable that is not set": {
+    env: { USAGE_EXPORT_KEY: undefined },
+    told: [/projects\[0\]\.key/, /USAGE_EXPORT_KEY is not set/],
+  },
+  "a key variable that is empty": { env: { USAGE_EXPORT_KEY: "" }, told: [/USAGE_EXPORT_KEY is empty/] },
+  "a key file that is missing": {
+    config: inProject({ key: { file: "secrets/no.key" } }),
+    told: [/projects\[0\]\.key/, /no\.key/, /does not exist/],
+  },
+  "broken JSON": { config: () => '{\n  "service": {,}\n}', told: [/line 2, column 15/] },
+  "an empty file": { config: () => "", told: [/jobs\.config\.json is empty/] },
+  "a configuration that is not there": {
+    args: ["export", "--config", "nowhere.json"],
+    told: [/nowhere\.json does not exist/, /--config/],
+  },
+  "an unknown command": { args: ["exprot"], told: [/unknown command 'exprot'/, /Did you mean export\?/] },
+  "an unknown option": {
+    args: ["export", "--projcet", "x"],
+    told: [/unknown option '--projcet'/, /Did you mean --project\?/],
+  },
+  "an argument too many": { args: ["export", "nightly"], told: [/too many arguments/] },
+  "an unknown job": { args: ["export", "--job", "nightli"], told: [/--job: "nightli"/, /did you mean "nightly"\?/] },
+  "an unknown project": {
+    args: ["export", "--project", "producton"],
+    told: [/--project/, /did you mean "production"\?/],
+  },
+  "an unknown grouping to narrow to": { args: ["export", "--grouping", "acessor"], told: [/--grouping/, /accessor/] },
+  "an unknown filter": {
+    config: inJob({ filters }),
+    args: ["export", "--filter", "diarised"],
+    told: [/--filter: "diarised"/, /did you mean "diarized"\?/],
+  },
+  "a combination that no job has": { args: ["export", "--grouping", "tags"], told: [/no export has this combination/] },
+  "a day that does not exist": { args: ["export", "--day", "2026-02-30"], told: [/--day/, /2026-02-30/] },
+  "a day to come": {
+    args: ["export", "--day", addDays(dayOf(new Date()), 2)],
+    told: [/--day/, /has not begun/],
+  },
+  "a day for an export without a window": {
+    config: inJob({ window: undefined }),
+    args: ["export", "--day", "2026-01-01"],
+    told: [/--day/, /has no "window"/],
+  },
+  "an option without its value": { args: ["export", "--job"], told: [/--job.*argument missing/] },
+  "a log level that is none": { env: { LOG_LEVEL: "loud" }, told: [/LOG_LEVEL/, /"loud"/, /debug/] },
+  "a configuration without exports": {
+    config: (url) => ({ ...smallConfig(url), exports: [] }),
+    told: [/no export/, /"exports"/],
+  },
+};
+
+test.for(Object.entries(MISTAKES))(
+  "%s",
+  async ([_, { config = smallConfig, args = ["export"], env, told }], { world }) => {
+    const emulator = await world.serve();
+    await world.configure(config(emulator.url));
+
+    const { status, stdout, stderr } = await world.run(args, env);
+
+    expect({ status, stdout, requests: emulator.requests }).toEqual({ status: 2, stdout: "", requests: [] });
+    for (const words of told) expect(stderr).toMatch(words);
+    expect(stderr).not.toMatch(/\n\s+at /);
+  },
+);
+
+test("a key in the configuration is refused, and not shown", async ({ world }) => {
+  const literal = world.newSecret("jobs.config.json");
+  await world.configure(smallConfig("https://api.example.com", { projects: [{ ...PRODUCTION, key: literal }] }));
+
+  const { status, stderr } = await world.run(["export"]);
+
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/projects\[0\]\.key.*"env"/);
+});
+
+test("all mistakes of a configuration are told at once", async ({ world }) => {
+  const config = smallConfig("http://api.example.com", { exports: [{ groupings: ["modle"], schedule: "now" }] });
+  await world.configure(config);
+
+  const { stderr } = await world.run(["export"]);
+
+  expect(stderr).toContain("3 faults");
+});
+
+test("without a command there is a list of them", async ({ world }) => {
+  const { status, stderr } = await world.run([]);
+
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/export .*runs export jobs now/);
+});

@@ -1,0 +1,19 @@
+// Stops the service in the middle of a run, so that a test can act at a moment it knows.
+
+import type { Emulator } from "../../src/emulator/server.ts";
+
+/**
+ * Waits until the service gets a request of that number, which it leaves without an answer, as those that follow.
+ * Returns the function that lets all of them have theirs.
+ */
+export async function reached(emulator: Emulator, number: number): Promise<() => void> {
+  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  emulator.fault = () => {
+    if (emulator.requests.length < number) return undefined;
+    asked.resolve();
+    return { kind: "hold", until: answered.promise };
+  };
+  await asked.promise;
+  return answered.resolve;
+}

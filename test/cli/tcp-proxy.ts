@@ -1,0 +1,50 @@
+// A TCP proxy in front of the database server, to be cut like a cable.
+
+import { once } from "node:events";
+import net from "node:net";
+
+export type TcpProxy = AsyncDisposable & {
+  /** The same database, reached through the proxy. */
+  readonly url: string;
+  /** Ends every connection and takes no new ones. */
+  readonly cut: () => void;
+};
+
+export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
+  const target = new URL(databaseUrl);
+  const sockets = new Set<net.Socket>();
+  let whole = true;
+  const keep = (socket: net.Socket): net.Socket => {
+    sockets.add(socket);
+    return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
+  };
+  const server = net.createServer((client) => {
+    if (!whole) return void client.destroy();
+    const upstream = keep(net.connect(Number(target.port), target.hostname));
+    keep(client)
+      .on("close", () => upstream.destroy())
+      .pipe(upstream);
+    upstream.on("close", () => client.destroy()).pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
+
+  const url = new URL(databaseUrl);
+  url.hostname = "127.0.0.1";
+  url.port = String(address.port);
+  const cut = () => {
+    whole = false;
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: url.href,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,114 @@
+// The test function of whole-program tests: each test gets a work folder, an API key of its own and an empty database,
+// and when it is over nothing it started is left, and its key must be nowhere.
+
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { sql } from "kysely";
+import { test as base, expect, type TestAPI } from "vitest";
+import type { Database } from "../../src/db/database.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import { findLeaks } from "../support/leaks.ts";
+import { type Program, type ProgramResult, startProgram } from "../support/program.ts";
+
+export const PROJECT_ID = "project-1";
+
+/** Undefined takes a variable out of the environment. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export type World = {
+  /** Where the program runs, with its jobs.config.json. */
+  readonly folder: string;
+  /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
+  readonly key: string;
+  /** The emulator, with the key and any others it is given. */
+  readonly serve: (options?: Partial<EmulatorOptions>) => Promise<Emulator>;
+  /** Writes the configuration, from text as it stands. */
+  readonly configure: (config: unknown) => Promise<void>;
+  readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
+  readonly start: (args: readonly string[], env?: Environment) => Program;
+  /** A secret that is looked for as well when the test is over; it may be in one file of the folder. */
+  readonly newSecret: (fileName?: string) => string;
+};
+
+type TestDatabase = { readonly db: Database; readonly url: string };
+
+/** Called at the top of a test file; without a database the program is told of one that nobody answers for. */
+export function worldTest(database?: TestDatabase): TestAPI<{ world: World }> {
+  return base.extend<{ world: World }>({
+    world: async ({ onTestFinished }, use) => {
+      if (database) await emptyTables(database.db);
+      const { world, close } = await openWorld(database?.url);
+      onTestFinished(close);
+      await use(world);
+    },
+  });
+}
+
+const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
+
+async function openWorld(databaseUrl: string | undefined) {
+  const opened = new AsyncDisposableStack();
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
+  opened.defer(() => rm(folder, { recursive: true }));
+
+  const secrets: string[] = [];
+  const allowedFiles: string[] = [];
+  const newSecret = (fileName?: string) => {
+    if (fileName !== undefined) allowedFiles.push(path.join(folder, fileName));
+    const secret = randomBytes(20).toString("hex");
+    secrets.push(secret);
+    return secret;
+  };
+  const key = newSecret();
+  const results: Promise<ProgramResult>[] = [];
+  const start: World["start"] = (args, changes = {}) => {
+    const all = { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key, ...changes };
+    const env = Object.fromEntries(
+      Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+    const program = opened.use(startProgram(args, { env, cwd: folder }));
+    results.push(program.ended);
+    return program;
+  };
+
+  const world: World = {
+    folder,
+    key,
+    newSecret,
+    start,
+    run: (args, env) => start(args, env).ended,
+    configure: (config) =>
+      writeFile(path.join(folder, "jobs.config.json"), typeof config === "string" ? config : JSON.stringify(config)),
+    async serve({ consoleKeys = [], ...options } = {}) {
+      const first = { secret: key, projectId: PROJECT_ID, scopes: ["member"] };
+      return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
+    },
+  };
+  return { world, close };
+
+  async function close(): Promise<void> {
+    await using _ = opened;
+    const outputs = await Promise.allSettled(results);
+    const texts = outputs.map((output) =>
+      output.status === "fulfilled" ? output.value.stdout + output.value.stderr : String(output.reason),
+    );
+    const places = {
+      texts: { output: texts.join("\n") },
+      folders: [folder],
+      allowedFiles,
+      ...(databaseUrl !== undefined && { databaseUrl }),
+    };
+    expect(await findLeaks(secrets, places)).toEqual([]);
+  }
+}
+
+/** Tests of one file share its database, one after the other. */
+async function emptyTables(db: Database): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname = 'usage_export' and tablename not like 'kysely%'
+  `.execute(db);
+  await sql`truncate ${sql.raw(rows.map(({ name }) => name).join(", "))}`.execute(db);
+}
