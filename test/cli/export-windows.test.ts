@@ -20,7 +20,10 @@ const yesterday = addDays(today, -1);
 test("a window of 60 days is read in requests of at most 31 days, without a gap", async ({ world }) => {
   const emulator = await world.serve();
   await world.configure(
-    smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: ["none", "endpoint"], window: { days: 60 } }] }),
+    smallConfig(emulator.url, {
+      service: { maxConcurrent: 1 },
+      exports: [{ groupings: ["none", "endpoint"], window: { days: 60 } }],
+    }),
   );
 
   expect(await world.run(["export"])).toMatchObject({ status: 0 });

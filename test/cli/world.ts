@@ -62,14 +62,14 @@ async function openWorld(databaseUrl: string | undefined) {
     return secret;
   };
   const key = newSecret();
-  const results: Promise<ProgramResult>[] = [];
+  const programs: Program[] = [];
   const start: World["start"] = (args, changes = {}) => {
     const all = { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key, ...changes };
     const env = Object.fromEntries(
       Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     );
-    const program = opened.use(startProgram(args, { env, cwd: folder }));
-    results.push(program.ended);
+    const program = startProgram(args, { env, cwd: folder });
+    programs.push(program);
     return program;
   };
 
@@ -90,7 +90,8 @@ async function openWorld(databaseUrl: string | undefined) {
 
   async function close(): Promise<void> {
     await using _ = opened;
-    const outputs = await Promise.allSettled(results);
+    for (const program of programs) await program[Symbol.asyncDispose]();
+    const outputs = await Promise.allSettled(programs.map(({ ended }) => ended));
     const texts = outputs.map((output) =>
       output.status === "fulfilled" ? output.value.stdout + output.value.stderr : String(output.reason),
     );
