@@ -183,7 +183,8 @@ async function createCoverageViews(db: Kysely<unknown>): Promise<void> {
       sl.fetched_at, sl.rows, sl.error
     from usage_export.slice sl
     join usage_export.series s using (series_id)
-    where s.superseded_at is null
+    -- What is configured no more is not read again, so a failure of its last night would stay for ever.
+    where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')
     union all
     select s.project_id, s.project, s."grouping", s.filter, day::date, 'missing',
       usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null

@@ -7,8 +7,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/global-setup.ts",
     pool: "forks",
-    // Tests mostly wait, for the database and for the programs they start, so every core has a worker.
-    maxWorkers: "100%",
+    // Tests mostly wait, for the database, for programs they start, for a lease to run out: more at once than there are cores.
+    maxWorkers: 4,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

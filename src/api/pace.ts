@@ -1,4 +1,4 @@
-// How fast the service is called, for all calls together: a number at once, a number a second, and not before the
+// How fast the service is called, for all calls together: a number at once, evenly a number a second, and not before the
 // service said it may be called again.
 
 import { AppError } from "../errors.ts";
@@ -22,8 +22,6 @@ export type Pace = {
 export function openPace(settings: PaceSettings, now: () => number, sleep: Sleep): Pace {
   const places = openPlaces(settings.maxConcurrent);
   const intervalMs = 1000 / settings.requestsPerSecond;
-  /** After a pause this many requests may start at once: those of one second. */
-  const aheadMs = Math.max(0, 1000 - intervalMs);
   let heldUntilMs = Number.NEGATIVE_INFINITY;
   let nextMs = Number.NEGATIVE_INFINITY;
 
@@ -37,7 +35,7 @@ export function openPace(settings: PaceSettings, now: () => number, sleep: Sleep
         await sleep(heldUntilMs - nowMs, signal);
       } else if (startMs === undefined) {
         // Taken once, so that waiting again for the service does not use up a second turn.
-        startMs = Math.max(nextMs, nowMs - aheadMs);
+        startMs = Math.max(nextMs, nowMs);
         nextMs = startMs + intervalMs;
       } else if (startMs > nowMs) {
         await sleep(startMs - nowMs, signal);

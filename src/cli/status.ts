@@ -68,6 +68,8 @@ function render({ jobs, slices, gaps, rotations }: Status): string {
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(gap)}`);
   if (gaps.length > GAPS_SHOWN_MAX) lines.push(`  and ${gaps.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
   for (const rotation of rotations) {
+    const { apiKeyId, ageDays } = rotation;
+    if (apiKeyId !== null) lines.push(`rotation ${rotation.rotation}: key ${apiKeyId}, ${ageDays} days old`);
     for (const warning of rotationWarnings(rotation)) lines.push(`rotation ${rotation.rotation}: ${warning}`);
   }
   return `${lines.join("\n")}\n`;

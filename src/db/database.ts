@@ -63,7 +63,7 @@ async function openPool(url: string, log: Logger | undefined): Promise<PostgresP
     },
   });
   // Without these a connection that breaks, idle or in use, would end the process.
-  const onError = (err: Error) => log?.warn({ err: { message: err.message } }, "database connection lost");
+  const onError = (err: Error) => log?.warn({ reason: err.message }, "database connection lost");
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));
   return pool;

@@ -30,13 +30,13 @@ export async function takeLease(db: Database, rotation: string, owner: string): 
   });
 }
 
-/** Throws `stopped` where the lease ran out and another process has it. */
+/** Throws `stopped` where the lease ran out and another process has it, or where it was given back in the meantime. */
 export async function renewLease(db: Database, { rotation, fence }: Lease): Promise<void> {
   const { rows } = await inTransaction(db, (tx) =>
     sql`
       update usage_export.rotation
       set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-      where name = ${rotation} and fence = ${fence}::bigint
+      where name = ${rotation} and fence = ${fence}::bigint and lease_owner is not null
       returning name
     `.execute(tx),
   );

@@ -34,26 +34,26 @@ async function startsOf(pace: ReturnType<typeof paceOf>, count: number): Promise
   return starts;
 }
 
-test("one second's worth of requests starts at once, the others evenly", async () => {
-  expect(await startsOf(paceOf({ requestsPerSecond: 5 }), 8)).toEqual([0, 0, 0, 0, 0, 200, 400, 600]);
+test("requests start evenly, so that no second has more than it may", async () => {
+  expect(await startsOf(paceOf({ requestsPerSecond: 5 }), 8)).toEqual([0, 200, 400, 600, 800, 1_000, 1_200, 1_400]);
 });
 
-test("less than one request a second has no burst", async () => {
+test("less than one request a second is possible", async () => {
   expect(await startsOf(paceOf({ requestsPerSecond: 0.5 }), 3)).toEqual([0, 2_000, 4_000]);
 });
 
-test("a long pause does not save up more than one second's worth", async () => {
+test("a long pause saves nothing up", async () => {
   const pace = paceOf({ requestsPerSecond: 2 });
   pace.pass(3_600_000);
   const [first = 0, ...others] = await startsOf(pace, 4);
-  expect(others.map((start) => start - first)).toEqual([0, 500, 1_000]);
+  expect(others.map((start) => start - first)).toEqual([500, 1_000, 1_500]);
 });
 
 test("no request starts while the service is left alone, whoever was told", async () => {
   const pace = paceOf({});
   pace.hold(31_000);
   pace.hold(2_000);
-  expect(await startsOf(pace, 2)).toEqual([31_000, 31_000]);
+  expect(await startsOf(pace, 2)).toEqual([31_000, 31_001]);
 });
 
 test("a wait that is longer than what is waited fails at once, for every call, until enough of it has passed", async () => {

@@ -32,8 +32,27 @@ test("as JSON it has the same, and no secret", async ({ world }) => {
   const [row] = await ledgerRows(world.db);
   expect(JSON.parse((await world.run(["keys", "--json"])).stdout)).toMatchObject({
     keys: [{ rotation: "exporter", project: "production", apiKeyId: row?.api_key_id, state: "active", ageDays: 0 }],
-    rotations: [{ rotation: "exporter", failedAttempts: 0, lastError: null, fallback: null }],
+    rotations: [
+      {
+        rotation: "exporter",
+        apiKeyId: row?.api_key_id,
+        ageDays: 0,
+        failedAttempts: 0,
+        lastError: null,
+        fallback: null,
+      },
+    ],
   });
+});
+
+test("status has the age of the key in use", async ({ world }) => {
+  await world.prepare();
+  await world.prepare({ now: true });
+  await age(world.db, 3);
+  const [, current] = await ledgerRows(world.db);
+  const { status, stdout } = await world.run(["status"]);
+  expect(stdout).toContain(`rotation exporter: key ${current?.api_key_id}, 3 days old\n`);
+  expect(status).toBe(0);
 });
 
 test("a key that is seen in the stored usage has the day it was last", async ({ world }) => {

@@ -108,20 +108,3 @@ test("a command that takes too long is ended, and the delivery is tried again by
   expect(world.emulator.secretWorks(await stored(file))).toBe(true);
   expect(world.proxy.creates).toHaveLength(1);
 });
-
-test("a signal during a delivery does not cut it, and the rotation goes on with the next", async ({ world }) => {
-  const { program, file } = await storingCommand(
-    world,
-    "echo delivering >&2; touch begun; while [ ! -e go ]; do sleep 0.05; done",
-  );
-  await world.configure({ deliver: [{ command: [program] }] });
-  const program1 = world.start(["rotate"]);
-  await program1.waitFor('"change":"verified"');
-  program1.kill("SIGTERM");
-  await writeFile(path.join(world.folder, "go"), "");
-  const stopped = await program1.ended;
-  expect(stopped).toMatchObject({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.emulator.secretWorks(await stored(file))).toBe(true);
-  expect(world.proxy.creates).toHaveLength(1);
-});

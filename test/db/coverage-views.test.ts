@@ -180,3 +180,14 @@ test("a series that was planned and never read is fresh through the day before t
   await due(seriesId, back(3), back(1), FUTURE);
   expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(4), fetched_at: null }]);
 });
+
+test("what is configured no more keeps its complete days, and none of its failures or gaps", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(3), back(1), PAST);
+  await store(db, seriesId, [slice(back(3), { listen: "1" })]);
+  await fail(seriesId, [back(2)], "the service is away");
+  expect(Object.values(await statuses(project)).sort()).toEqual(["complete", "failed", "missing"]);
+
+  await registerSeries(db, []);
+  expect(await statuses(project)).toEqual({ [back(3)]: "complete" });
+});

@@ -86,6 +86,14 @@ test("renewing makes it last from now on, also when it had run out and nobody to
   expect(await takeLease(db, rotation, "second")).toBeUndefined();
 });
 
+test("a renewal that comes after it was given back does not take it again", async () => {
+  const rotation = newName();
+  const lease = await taken(rotation);
+  await releaseLease(db, lease);
+  await expect(renewLease(db, lease)).rejects.toMatchObject({ code: "stopped" });
+  await expect(taken(rotation)).resolves.toMatchObject({ fence: "2" });
+});
+
 test("giving back an old lease does not take it from the new owner", async () => {
   const rotation = newName();
   const old = await taken(rotation);

@@ -36,6 +36,12 @@ test("of our environment the command sees PATH and HOME alone", async () => {
   expect(names.filter((name) => !own.includes(name))).toEqual(["HOME", "PATH", "USAGE_EXPORT_API_KEY_ID"]);
 });
 
+test("the key is neither among its arguments nor in its environment, where others could see it", async () => {
+  await run('echo "$0" "$@" > "$1/arguments"; env > "$1/environment"');
+  expect(await written("arguments")).toBe(`sh ${folder}\n`);
+  expect(await written("environment")).not.toContain(KEY.reveal());
+});
+
 test("a command that does not read the key and ends well is well", async () => {
   await expect(run("exit 0")).resolves.toBeUndefined();
 });
