@@ -30,6 +30,17 @@ test("a key that was put back comes first", async () => {
   expect(keys.map(({ intentId }) => intentId)).toEqual([first, second]);
 });
 
+test("the key in use comes first also when the clock has gone back", async () => {
+  const { job, key } = await newRotation(db);
+  const [first, second] = [newIntent(), newIntent()];
+  await key(first, "active");
+  await key(second, "active");
+  const change = { active_since: new Date(Date.now() + 60_000) };
+  await db.updateTable("usage_export.api_key").set(change).where("intent_id", "=", first).execute();
+  const keys = await keysInUse(db, job.name, job.project.id);
+  expect(keys.map(({ intentId }) => intentId)).toEqual([second, first]);
+});
+
 test("a key on its way is not used, nor one that was abandoned on it", async () => {
   const { job, key, write } = await newRotation(db);
   const abandoned = newIntent();
