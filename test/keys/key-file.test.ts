@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -123,6 +123,4 @@ test("a file in the place of its folder is found by the test, and by the deliver
 // Not a folder of a closed mode: root may write anywhere but in what the kernel shows.
 test("a folder that can't be written is found by the test", async () => {
   await expect(testKeyFile("/proc/usage-export/exporter.key")).rejects.toMatchObject({ code: "delivery" });
-});
-  await chmod(folder, 0o700);
 });
