@@ -122,5 +122,5 @@ test("a file in the place of its folder is found by the test, and by the deliver
 
 // Not a folder of a closed mode: root may write anywhere but in what the kernel shows.
 test("a folder that can't be written is found by the test", async () => {
-  await expect(testKeyFile("/proc/usage-export/exporter.key")).rejects.toMatchObject({ code: "delivery" });
+  await expect(testKeyFile("/proc/exporter.key")).rejects.toMatchObject({ code: "delivery" });
 });
