@@ -65,7 +65,9 @@ test("the id that a key is bound to can't be rewritten", async () => {
 
 test.each([0, 1, 2, 3, 4])("a change in part %i of the sealed text is noticed", async (part) => {
   const parts = (await sealKey(KEY, "key-1", masterKeysOf(FIRST))).split(".");
-  const changed = parts.map((text, i) => (i === part ? `${text === "" ? "" : text.slice(0, -2)}AA` : text)).join(".");
+  // The first letter: the last one of a part holds bits that count for nothing, and may be the same by chance.
+  const other = (text: string) => (text === "" ? "AA" : `${text.startsWith("A") ? "B" : "A"}${text.slice(1)}`);
+  const changed = parts.map((text, i) => (i === part ? other(text) : text)).join(".");
   await expect(openSealedKey(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
 });
 
