@@ -6,26 +6,30 @@ import { expect, test } from "vitest";
 
 const SRC = path.join(import.meta.dirname, "../src");
 
-/** What the files of a folder may import besides their own folder and packages. cli/ and the root files wire: they may all. */
+/** What the files of a folder may import besides their own folder and packages. cli/, jobs/, worker/ and the root files wire: they may all. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: ["errors.ts", "secret.ts"],
   keys: ["errors.ts", "secret.ts"],
   api: ["errors.ts", "secret.ts", "usage", "keys"],
   db: ["errors.ts", "secret.ts", "usage", "keys"],
   config: ["errors.ts", "secret.ts", "usage", "keys"],
-  schedule: ["errors.ts"],
+  schedule: ["errors.ts", "usage"],
+  monitor: ["errors.ts", "secret.ts", "usage", "keys"],
   emulator: ["errors.ts"],
 };
-const WIRES = ["cli"];
+const WIRES = ["cli", "jobs", "worker"];
 
 /** Packages that only some places may import: a folder, or a file. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   kysely: ["db"],
   pg: ["db/database.ts"],
   "@electric-sql/pglite": ["db/database.ts"],
-  undici: ["api/http.ts"],
+  "pg-boss": ["db"],
+  undici: ["api/http.ts", "monitor/post.ts"],
+  "prom-client": ["monitor"],
   jose: ["keys/seal.ts"],
   commander: ["cli"],
+  "cli-progress": ["cli"],
   "node-cron": ["schedule", "config"],
 };
 

@@ -2,9 +2,9 @@ import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
+import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
+import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
 import { readMasterKeys } from "../keys/seal.ts";
-import { openKeyRing, requireStaticKeys } from "../keys-in-use.ts";
-import { type Finding, type Probe, probeProject } from "../probe.ts";
 import { dayOf } from "../usage/day.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };

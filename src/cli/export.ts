@@ -1,6 +1,6 @@
 import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
-import { openKeyRing, requireStaticKeys } from "../keys-in-use.ts";
-import { countsOf, runExportJob } from "../run-export.ts";
+import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
+import { countsOf, runExportJob } from "../jobs/run-export.ts";
 import { dayOf } from "../usage/day.ts";
 import { describe, type ExportResult } from "../usage/export.ts";
 import type { ExportJob } from "../usage/plan.ts";

@@ -1,9 +1,9 @@
 import { type App, withDatabase } from "../app.ts";
 import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
+import { openMasterKeys } from "../jobs/keys-in-use.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
-import { openMasterKeys } from "../keys-in-use.ts";
 
 type KeysOptions = { readonly json?: boolean };
 

@@ -4,14 +4,14 @@ import { didYouMean } from "../config/near-miss.ts";
 import type { Database } from "../db/database.ts";
 import { readLedger } from "../db/key-ledger.ts";
 import { AppError, errorText } from "../errors.ts";
+import { openKeyRing, openMasterKeys, requireStaticKeys } from "../jobs/keys-in-use.ts";
+import { runRotationJob, wishOf } from "../jobs/run-rotation.ts";
 import { planRotation } from "../keys/plan.ts";
 import type { CleanupStep } from "../keys/plan-cleanup.ts";
 import type { Step } from "../keys/plan-next.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
-import { openKeyRing, openMasterKeys, requireStaticKeys } from "../keys-in-use.ts";
-import { runRotationJob, wishOf } from "../run-rotation.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];

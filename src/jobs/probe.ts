@@ -1,21 +1,21 @@
 // Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
 
 import { randomBytes } from "node:crypto";
-import { fetchBreakdown, groupingName } from "./api/breakdown.ts";
-import { fetchFields } from "./api/fields.ts";
-import type { Service } from "./api/http.ts";
-import { fetchToken } from "./api/keys.ts";
-import { didYouMean } from "./config/near-miss.ts";
-import { AppError, errorText } from "./errors.ts";
-import { testSink } from "./keys/deliver.ts";
-import type { RotationJob } from "./keys/policy.ts";
-import { holdsScope } from "./keys/scopes.ts";
-import type { Secret } from "./secret.ts";
-import { addDays, type Day, type Window } from "./usage/day.ts";
-import { unknownFeatures } from "./usage/features.ts";
-import { type NormalisedSlice, normalise } from "./usage/normalise.ts";
-import { type ExportJob, seriesOf } from "./usage/plan.ts";
-import type { Filter, Project, Series } from "./usage/series.ts";
+import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
+import { fetchFields } from "../api/fields.ts";
+import type { Service } from "../api/http.ts";
+import { fetchToken } from "../api/keys.ts";
+import { didYouMean } from "../config/near-miss.ts";
+import { AppError, errorText } from "../errors.ts";
+import { testSink } from "../keys/deliver.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import { holdsScope } from "../keys/scopes.ts";
+import type { Secret } from "../secret.ts";
+import { addDays, type Day, type Window } from "../usage/day.ts";
+import { unknownFeatures } from "../usage/features.ts";
+import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { type ExportJob, seriesOf } from "../usage/plan.ts";
+import type { Filter, Project, Series } from "../usage/series.ts";
 
 export type Finding = {
   readonly what: string;

@@ -2,26 +2,26 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Service } from "./api/http.ts";
-import { createKey, deleteKey, fetchToken, listKeys } from "./api/keys.ts";
-import type { App } from "./app.ts";
-import { type Database, databaseNow } from "./db/database.ts";
-import { writeLedger } from "./db/key-changes.ts";
-import { readLedger } from "./db/key-ledger.ts";
-import { sealedKey } from "./db/keystore.ts";
-import { type Lease, renewLease } from "./db/lease.ts";
-import { AppError, errorText } from "./errors.ts";
-import { deliverKey, testSink } from "./keys/deliver.ts";
-import type { LedgerChange } from "./keys/ledger.ts";
-import type { RotationJob } from "./keys/policy.ts";
-import type { RotationDeps } from "./keys/rotation-deps.ts";
-import { makesSelfHosted } from "./keys/scopes.ts";
-import { type MasterKeys, openSealedKey, sealKey } from "./keys/seal.ts";
+import type { Service } from "../api/http.ts";
+import { createKey, deleteKey, fetchToken, listKeys } from "../api/keys.ts";
+import type { App } from "../app.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { writeLedger } from "../db/key-changes.ts";
+import { readLedger } from "../db/key-ledger.ts";
+import { sealedKey } from "../db/keystore.ts";
+import { type Lease, renewLease } from "../db/lease.ts";
+import { AppError, errorText } from "../errors.ts";
+import { deliverKey, testSink } from "../keys/deliver.ts";
+import type { LedgerChange } from "../keys/ledger.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { RotationDeps } from "../keys/rotation-deps.ts";
+import { makesSelfHosted } from "../keys/scopes.ts";
+import { type MasterKeys, openSealedKey, sealKey } from "../keys/seal.ts";
+import type { Secret } from "../secret.ts";
+import { dayOf } from "../usage/day.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 import { seenInUse } from "./keys-seen.ts";
-import type { Secret } from "./secret.ts";
 import { tryKey } from "./try-key.ts";
-import { dayOf } from "./usage/day.ts";
 
 export type RotationContext = {
   readonly app: App;

@@ -1,21 +1,20 @@
 // Wires one run of an export job: the pipeline of usage/ to the service, the database and the log.
 
 import { randomUUID } from "node:crypto";
-import { fetchBreakdown, groupingName } from "./api/breakdown.ts";
-import { fetchFields } from "./api/fields.ts";
-import type { Service } from "./api/http.ts";
-import type { App } from "./app.ts";
-import type { Config } from "./config/config.ts";
-import { didYouMean } from "./config/near-miss.ts";
-import { type Database, databaseNow } from "./db/database.ts";
-import { recordFailure } from "./db/failures.ts";
-import { mergeAnswer } from "./db/merge.ts";
-import { finishRun, nextFetchNo, startRun, touchRun } from "./db/runs.ts";
-import { idOf, markDue, markNextAlarm, registerSeries, type SeriesIds } from "./db/series.ts";
-import { errorText } from "./errors.ts";
-import type { KeyRing } from "./keys-in-use.ts";
-import { nextAlarm } from "./schedule/next-alarm.ts";
-import { dayOf } from "./usage/day.ts";
+import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
+import { fetchFields } from "../api/fields.ts";
+import type { Service } from "../api/http.ts";
+import type { App } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { didYouMean } from "../config/near-miss.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { recordFailure } from "../db/failures.ts";
+import { mergeAnswer } from "../db/merge.ts";
+import { finishRun, nextFetchNo, startRun, touchRun } from "../db/runs.ts";
+import { idOf, markDue, markNextAlarm, registerSeries, type SeriesIds } from "../db/series.ts";
+import { errorText } from "../errors.ts";
+import { nextAlarm } from "../schedule/next-alarm.ts";
+import { dayOf } from "../usage/day.ts";
 import {
   type ExportDeps,
   type ExportResult,
@@ -23,8 +22,8 @@ import {
   NOTHING_DONE,
   type RunCounts,
   type RunTrigger,
-} from "./usage/export.ts";
-import { unknownFeatures } from "./usage/features.ts";
+} from "../usage/export.ts";
+import { unknownFeatures } from "../usage/features.ts";
 import {
   configuredSeries,
   dueDays,
@@ -33,8 +32,9 @@ import {
   type Selection,
   seriesOf,
   type UsageRequest,
-} from "./usage/plan.ts";
-import type { Project } from "./usage/series.ts";
+} from "../usage/plan.ts";
+import type { Project } from "../usage/series.ts";
+import type { KeyRing } from "./keys-in-use.ts";
 
 /** What runs of the same process share. */
 export type ExportContext = {

@@ -2,15 +2,15 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { databaseNow } from "./db/database.ts";
-import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "./db/lease.ts";
-import { finishRun, startRun, touchRun } from "./db/runs.ts";
-import { AppError, errorText } from "./errors.ts";
-import type { Wish } from "./keys/plan-next.ts";
-import type { RotationJob } from "./keys/policy.ts";
-import { type RotationResult, rotateKey } from "./keys/rotate.ts";
+import { databaseNow } from "../db/database.ts";
+import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/lease.ts";
+import { finishRun, startRun, touchRun } from "../db/runs.ts";
+import { AppError, errorText } from "../errors.ts";
+import type { Wish } from "../keys/plan-next.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import { type RotationResult, rotateKey } from "../keys/rotate.ts";
+import { NOTHING_DONE, type RunTrigger } from "../usage/export.ts";
 import { type RotationContext, rotationDeps } from "./rotation-wiring.ts";
-import { NOTHING_DONE, type RunTrigger } from "./usage/export.ts";
 
 export type { RotationContext } from "./rotation-wiring.ts";
 

@@ -1,18 +1,18 @@
 // The keys that projects are read with, by the references of the configuration: from the environment, a file, or the
 // rotation that renews them.
 
-import { refusesKey } from "./api/failure.ts";
-import type { App } from "./app.ts";
-import type { Config, KeyReference, StaticKeyReference } from "./config/config.ts";
-import { keyProblems, readKey } from "./config/credentials.ts";
-import type { Database } from "./db/database.ts";
-import { recordEvent } from "./db/key-events.ts";
-import { keysInUse, masterKeysUsed, rotationsWithKey } from "./db/keystore.ts";
-import { AppError } from "./errors.ts";
-import { holdsScope, scopesFault } from "./keys/scopes.ts";
-import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "./keys/seal.ts";
-import type { Secret } from "./secret.ts";
-import type { Project } from "./usage/series.ts";
+import { refusesKey } from "../api/failure.ts";
+import type { App } from "../app.ts";
+import type { Config, KeyReference, StaticKeyReference } from "../config/config.ts";
+import { keyProblems, readKey } from "../config/credentials.ts";
+import type { Database } from "../db/database.ts";
+import { recordEvent } from "../db/key-events.ts";
+import { keysInUse, masterKeysUsed, rotationsWithKey } from "../db/keystore.ts";
+import { AppError } from "../errors.ts";
+import { holdsScope, scopesFault } from "../keys/scopes.ts";
+import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
+import type { Secret } from "../secret.ts";
+import type { Project } from "../usage/series.ts";
 
 export type KeyRing = {
   /**

@@ -1,16 +1,16 @@
 // Looks whether a replaced key is still used, by the breakdown by accessor.
 
-import { fetchBreakdown } from "./api/breakdown.ts";
-import type { Service } from "./api/http.ts";
-import { listKeys } from "./api/keys.ts";
-import { AppError, errorText } from "./errors.ts";
-import type { LedgerKey } from "./keys/ledger.ts";
-import type { RotationJob } from "./keys/policy.ts";
-import type { SeenInUse } from "./keys/rotation-deps.ts";
+import { fetchBreakdown } from "../api/breakdown.ts";
+import type { Service } from "../api/http.ts";
+import { listKeys } from "../api/keys.ts";
+import { AppError, errorText } from "../errors.ts";
+import type { LedgerKey } from "../keys/ledger.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { SeenInUse } from "../keys/rotation-deps.ts";
+import { addDays, type Day } from "../usage/day.ts";
+import { normalise } from "../usage/normalise.ts";
+import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
 import type { KeyRing } from "./keys-in-use.ts";
-import { addDays, type Day } from "./usage/day.ts";
-import { normalise } from "./usage/normalise.ts";
-import { REQUEST_DAYS_MAX, type UsageRequest } from "./usage/plan.ts";
 
 export type Look = {
   readonly service: Service;

@@ -1,14 +1,14 @@
 // Tries an API key by a harmless call.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { fetchBreakdown } from "./api/breakdown.ts";
-import type { Service } from "./api/http.ts";
-import { fetchProjects, fetchToken, listKeys } from "./api/keys.ts";
-import { AppError } from "./errors.ts";
-import type { RotationJob } from "./keys/policy.ts";
-import { holdsScope } from "./keys/scopes.ts";
-import type { Secret } from "./secret.ts";
-import { addDays, type Day } from "./usage/day.ts";
+import { fetchBreakdown } from "../api/breakdown.ts";
+import type { Service } from "../api/http.ts";
+import { fetchProjects, fetchToken, listKeys } from "../api/keys.ts";
+import { AppError } from "../errors.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import { holdsScope } from "../keys/scopes.ts";
+import type { Secret } from "../secret.ts";
+import { addDays, type Day } from "../usage/day.ts";
 
 export type KeyToTry = {
   readonly key: Secret;
