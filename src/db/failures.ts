@@ -13,15 +13,21 @@ export type Failure = {
   /** The number of the fetch that failed: a slice that a later one has completed is left alone. */
   readonly fetchNo: number;
   readonly reason: string;
+  /** Whether the run tries again by itself: only the last try counts as a failure of the run. */
+  readonly triedAgain?: boolean;
 };
 
 /** The last good rows stay as they are; only the state changes. */
-export async function recordFailure(db: Database, { seriesId, days, fetchNo, reason }: Failure): Promise<void> {
+export async function recordFailure(
+  db: Database,
+  { seriesId, days, fetchNo, reason, triedAgain = false }: Failure,
+): Promise<void> {
   const text = storableText(reason);
   await inTransaction(db, async (tx) => {
     await lockSlices(tx, seriesId, days);
     await sql`
-      update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now()
+      update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
+        failures = failures + ${triedAgain ? 0 : 1}
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[]) and fetch_no < ${fetchNo}
     `.execute(tx);
   });

@@ -32,8 +32,15 @@ export type MergeResult = {
 
 type HashedSlice = NormalisedSlice & { readonly contentHash: string };
 
-/** Safe to repeat: an answer that is stored already is found unchanged. */
-export async function mergeAnswer(db: Database, answer: Answer): Promise<MergeResult> {
+/**
+ * Safe to repeat: an answer that is stored already is found unchanged. What `also` does is done with the answer or not at
+ * all.
+ */
+export async function mergeAnswer(
+  db: Database,
+  answer: Answer,
+  also: (tx: Tx, result: MergeResult) => Promise<void> = async () => {},
+): Promise<MergeResult> {
   const slices = [...answer.slices].sort((a, b) => (a.day < b.day ? -1 : 1)).map(withHash);
   const days = slices.map(({ day }) => day);
   // In a transaction of its own: a number stays valid whatever becomes of the merge, and no merge waits for another's
@@ -64,7 +71,9 @@ export async function mergeAnswer(db: Database, answer: Answer): Promise<MergeRe
     const rowsChanged = replaced.length > 0 ? await mergeRows(tx, answer.seriesId, replaced, ids, seenAt) : 0;
     await writeSlices(tx, answer, decided, seenAt);
     if (answer.ownDays) await followAnswer(tx, answer.seriesId, slices);
-    return { slices: decided.map(({ slice, decision }) => ({ day: slice.day, decision })), rowsChanged };
+    const result = { slices: decided.map(({ slice, decision }) => ({ day: slice.day, decision })), rowsChanged };
+    await also(tx, result);
+    return result;
   });
 }
 
@@ -94,7 +103,7 @@ async function writeSlices(tx: Tx, answer: Answer, decided: readonly Decided[], 
     update usage_export.slice sl
     set status = 'complete', fetch_no = ${answer.fetchNo}, fetched_at = ${seenAt}, attempted_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
-      error = null, suspect_run = null
+      error = null, suspect_run = null, failures = 0
     from unnest(
       ${good.map(({ slice }) => slice.day)}::text[], ${closedAt}::text[],
       ${good.map(({ slice }) => slice.contentHash)}::text[], ${good.map(({ slice }) => slice.rows.length)}::integer[]

@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
 import { AppError } from "../errors.ts";
 import type { Database } from "./database.ts";
+import { installQueue } from "./queue.ts";
 
 const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const SCHEMA = "usage_export";
@@ -22,6 +23,13 @@ function provider(): MigrationProvider {
  * was, and a pooler keeps no lock.
  */
 export async function migrateToLatest(db: Database): Promise<readonly string[]> {
+  const applied = await applyMigrations(db);
+  // The queue brings migrations of its own, which do nothing where there is nothing to do.
+  await installQueue(db);
+  return applied;
+}
+
+async function applyMigrations(db: Database): Promise<readonly string[]> {
   return db.transaction().execute(async (tx) => {
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
     const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });

@@ -36,6 +36,17 @@ interface SliceTable {
   error: string | null;
   suspect_run: string | null;
   attempted_at: Generated<Date>;
+  failures: Generated<number>;
+}
+
+interface JobTable {
+  kind: "export" | "rotation";
+  name: string;
+  scheduled_through: Date | null;
+  paused_at: Date | null;
+  paused_why: string | null;
+  paused_by: string | null;
+  created_at: Generated<Date>;
 }
 
 interface RunTable {
@@ -47,7 +58,8 @@ interface RunTable {
   started_at: Generated<Instant>;
   heartbeat_at: Generated<Date>;
   finished_at: Date | null;
-  status: Generated<"running" | "ok" | "failed" | "stopped">;
+  status: Generated<"running" | "ok" | "failed" | "stopped" | "skipped">;
+  requests_open: number | null;
   requests: Generated<number>;
   slices_planned: Generated<number>;
   slices_complete: Generated<number>;
@@ -111,6 +123,7 @@ interface KeyEventTable {
 }
 
 export interface Tables {
+  "usage_export.job": JobTable;
   "usage_export.rotation": RotationTable;
   "usage_export.api_key": ApiKeyTable;
   "usage_export.key_delivery": KeyDeliveryTable;

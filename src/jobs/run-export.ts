@@ -1,29 +1,14 @@
 // Wires one run of an export job: the pipeline of usage/ to the service, the database and the log.
 
 import { randomUUID } from "node:crypto";
-import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
-import { fetchFields } from "../api/fields.ts";
-import type { Service } from "../api/http.ts";
-import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { didYouMean } from "../config/near-miss.ts";
-import { type Database, databaseNow } from "../db/database.ts";
-import { recordFailure } from "../db/failures.ts";
-import { mergeAnswer } from "../db/merge.ts";
-import { finishRun, nextFetchNo, startRun, touchRun } from "../db/runs.ts";
-import { idOf, markDue, markNextAlarm, registerSeries, type SeriesIds } from "../db/series.ts";
+import { databaseNow } from "../db/database.ts";
+import { finishRun, startRun, touchRun } from "../db/runs.ts";
+import { idOf, markDue, markNextAlarm, registerSeries } from "../db/series.ts";
 import { errorText } from "../errors.ts";
 import { nextAlarm } from "../schedule/next-alarm.ts";
 import { dayOf } from "../usage/day.ts";
-import {
-  type ExportDeps,
-  type ExportResult,
-  exportUsage,
-  NOTHING_DONE,
-  type RunCounts,
-  type RunTrigger,
-} from "../usage/export.ts";
-import { unknownFeatures } from "../usage/features.ts";
+import { type ExportResult, exportUsage, NOTHING_DONE, type RunCounts, type RunTrigger } from "../usage/export.ts";
 import {
   configuredSeries,
   dueDays,
@@ -33,16 +18,12 @@ import {
   seriesOf,
   type UsageRequest,
 } from "../usage/plan.ts";
-import type { Project } from "../usage/series.ts";
-import type { KeyRing } from "./keys-in-use.ts";
+import { type ExportWorld, exportDeps } from "./export-deps.ts";
+import { openFeatureCheck } from "./feature-check.ts";
 
 /** What runs of the same process share. */
-export type ExportContext = {
-  readonly app: App;
+export type ExportContext = ExportWorld & {
   readonly config: Config;
-  readonly db: Database;
-  readonly service: Service;
-  readonly keys: KeyRing;
   readonly onProgress?: (counts: RunCounts) => void;
 };
 
@@ -77,8 +58,15 @@ export async function runExportJob(
     context.onProgress?.(counts);
   };
   try {
-    const refuse = await checkFeatures(context, job, requests);
-    const deps = { ...exportDeps({ ...context, onProgress }, job, ids, runId), refuse, log: log.child({ runId }) };
+    const features = openFeatureCheck(context);
+    await features.askFirst(requests, job.checkFeatures);
+    const stored = { runId, idOf: ({ series }: UsageRequest) => idOf(ids, series), emptyGuard: job.emptyGuard };
+    const deps = {
+      ...exportDeps(context, stored),
+      refuse: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),
+      log: log.child({ runId }),
+      onProgress,
+    };
     const run = { requests, runDay: today, concurrency: config.service.maxConcurrent };
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
@@ -97,67 +85,4 @@ export async function runExportJob(
 
 export function countsOf({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): RunCounts {
   return { requests, planned, complete, suspect, failed, rowsChanged };
-}
-
-function exportDeps(
-  context: ExportContext,
-  job: ExportJob,
-  ids: SeriesIds,
-  runId: string,
-): Omit<ExportDeps, "log" | "refuse"> {
-  const { app, db, service, keys, onProgress } = context;
-  return {
-    nextFetchNo: () => nextFetchNo(db),
-    fetch: (request, signal) =>
-      keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal)),
-    askedAs: ({ series }) => groupingName(series.grouping, service.dialect),
-    store: (request, fetchNo, slices) =>
-      mergeAnswer(db, {
-        seriesId: idOf(ids, request.series),
-        grouping: request.series.grouping,
-        fetchNo,
-        runId,
-        slices,
-        emptyGuard: job.emptyGuard,
-        ownDays: request.window === undefined,
-      }),
-    fail: (request, fetchNo, days, reason) =>
-      recordFailure(db, { seriesId: idOf(ids, request.series), days, fetchNo, reason: app.scrubber.scrub(reason) }),
-    ...(onProgress && { onProgress }),
-  };
-}
-
-/**
- * Asks each project which features it knows before anything else is asked: a name that is none would be answered with
- * numbers for another question. What can't be found out fails the requests that depend on it, and no others.
- */
-async function checkFeatures(
-  { app, service, keys }: ExportContext,
-  job: ExportJob,
-  requests: readonly UsageRequest[],
-): Promise<ExportDeps["refuse"]> {
-  const hasFeatures = ({ series: { filter } }: UsageRequest) => Object.keys(filter.features).length > 0;
-  const projects = job.checkFeatures === "off" ? [] : requests.filter(hasFeatures).map(({ series }) => series.project);
-  const once = new Map(projects.map((project) => [project.id, project]));
-  const known = new Map([...once].map(([id, project]) => [id, knownFeatures(project)]));
-  await Promise.allSettled(known.values());
-
-  return async ({ series: { project, filter } }) => {
-    const features = await known.get(project.id);
-    const [unknown] = unknownFeatures(filter, features);
-    if (unknown === undefined) return undefined;
-    if (job.checkFeatures === "error") {
-      return `the service knows no feature "${unknown}" in this project, and would answer with numbers for another question${didYouMean(unknown, features ?? [])}`;
-    }
-    app.log.warn({ project: project.name, filter: filter.name, feature: unknown }, "feature unknown to the service");
-    return undefined;
-  };
-
-  async function knownFeatures(project: Project): Promise<readonly string[] | undefined> {
-    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
-    if (!fields?.features) {
-      app.log.warn({ project: project.name }, "the service does not list its features: filters are not checked");
-    }
-    return fields?.features;
-  }
 }

@@ -1,7 +1,7 @@
 // Runs the usage requests of one job: fetch, normalise, store, and count what failed.
 
 import type { Logger } from "pino";
-import { AppError, errorCode, errorText } from "../errors.ts";
+import { AppError, type ErrorCode, errorCode, errorText } from "../errors.ts";
 import { type Day, daysOf } from "./day.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
 import { sliceCount, type UsageRequest } from "./plan.ts";
@@ -29,6 +29,9 @@ export type Stored = {
   readonly rowsChanged: number;
 };
 
+/** Why a request has no answer that could be stored. */
+export type Refusal = { readonly reason: string; readonly code: ErrorCode | "internal" };
+
 /** What a run needs from the world. */
 export type ExportDeps = {
   readonly nextFetchNo: () => Promise<number>;
@@ -36,7 +39,7 @@ export type ExportDeps = {
   /** The name the request's grouping is sent by. */
   readonly askedAs: (request: UsageRequest) => string;
   readonly store: (request: UsageRequest, fetchNo: number, slices: readonly NormalisedSlice[]) => Promise<Stored>;
-  readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], reason: string) => Promise<void>;
+  readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
   readonly log: Logger;
@@ -68,7 +71,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   const work = async () => {
     for (const request of queue) {
       signal.throwIfAborted();
-      const outcome = await exportOne(request, run.runDay, deps, store, signal);
+      const outcome = await exportRequest(request, run.runDay, deps, store, signal);
       counts.requests++;
       if ("reason" in outcome) {
         failures.push({ request, reason: outcome.reason });
@@ -89,13 +92,14 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   return { ...counts, failures };
 }
 
-async function exportOne(
+/** Makes one request and stores its answer, or records why there is none. Throws what would only repeat with the next. */
+export async function exportRequest(
   request: UsageRequest,
   runDay: Day,
   deps: ExportDeps,
   store: OneAtATime,
   signal: AbortSignal,
-): Promise<Stored | { readonly reason: string }> {
+): Promise<Stored | Refusal> {
   // Before the call: an answer that is on its way while a later one is stored must not undo it.
   const fetchNo = await deps.nextFetchNo();
   try {
@@ -106,17 +110,17 @@ async function exportOne(
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;
-    const reason = errorText(error);
-    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], reason);
-    deps.log.error({ code: errorCode(error), reason, ...describe(request) }, "usage request failed");
-    return { reason };
+    const refusal = { reason: errorText(error), code: errorCode(error) };
+    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
+    deps.log.error({ ...refusal, ...describe(request) }, "usage request failed");
+    return refusal;
   }
 }
 
-type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
+export type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Calls are slow and answers are large: while one is stored the others wait as they came, not all taken apart. */
-function oneAtATime(): OneAtATime {
+export function oneAtATime(): OneAtATime {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const next = last.then(work);

@@ -35,7 +35,7 @@ function world(part: Partial<ExportDeps> = {}) {
     fetch: async () => GOOD,
     askedAs: ({ series }) => series.grouping,
     store: async () => BOTH_REPLACED,
-    fail: async ({ series }, fetchNo, days, reason) => {
+    fail: async ({ series }, fetchNo, days, { reason }) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
     refuse: async () => undefined,

@@ -1,0 +1,97 @@
+// What the database knows of the jobs themselves: how far their schedule was taken up, and whether somebody paused them.
+
+import { sql } from "kysely";
+import type { Database } from "./database.ts";
+import { storableText } from "./storable-text.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
+
+export type JobId = { readonly kind: "export" | "rotation"; readonly name: string };
+
+export type Pause = { readonly at: Date; readonly why: string; readonly by: string };
+
+export type StoredJob = JobId & {
+  readonly scheduledThrough: Date | undefined;
+  readonly pause: Pause | undefined;
+};
+
+/** Jobs that are there stay as they are. */
+export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      insert into usage_export.job (kind, name)
+      select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+      on conflict do nothing
+    `.execute(tx),
+  );
+}
+
+/** Nobody else decides about the job before the transaction ends. */
+export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
+  const row = await tx
+    .selectFrom("usage_export.job")
+    .selectAll()
+    .where("kind", "=", kind)
+    .where("name", "=", name)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toJob(row);
+}
+
+export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
+  const rows = await db.selectFrom("usage_export.job").selectAll().orderBy("kind").orderBy("name").execute();
+  return rows.map(toJob);
+}
+
+export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
+  await tx
+    .updateTable("usage_export.job")
+    .set({ scheduled_through: through })
+    .where("kind", "=", kind)
+    .where("name", "=", name)
+    .execute();
+}
+
+/** A job that is paused already keeps its first pause: it says since when numbers may be missing. */
+export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause, "at">): Promise<StoredJob> {
+  return changeJob(db, job, {
+    paused_at: sql<Date>`coalesce(paused_at, now())`,
+    paused_why: storableText(why),
+    paused_by: storableText(by),
+  });
+}
+
+export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
+  return changeJob(db, job, { paused_at: null, paused_why: null, paused_by: null });
+}
+
+type PauseColumns = {
+  readonly paused_at: ReturnType<typeof sql<Date>> | null;
+  readonly paused_why: string | null;
+  readonly paused_by: string | null;
+};
+
+async function changeJob(db: Database, job: JobId, pause: PauseColumns): Promise<StoredJob> {
+  await registerJobs(db, [job]);
+  const row = await inTransaction(db, (tx) =>
+    tx
+      .updateTable("usage_export.job")
+      .set(pause)
+      .where("kind", "=", job.kind)
+      .where("name", "=", job.name)
+      .returningAll()
+      .executeTakeFirstOrThrow(),
+  );
+  return toJob(row);
+}
+
+type JobRow = JobId & {
+  readonly scheduled_through: Date | null;
+  readonly paused_at: Date | null;
+  readonly paused_why: string | null;
+  readonly paused_by: string | null;
+};
+
+function toJob({ kind, name, scheduled_through, paused_at, paused_why, paused_by }: JobRow): StoredJob {
+  const pause = paused_at && { at: paused_at, why: paused_why ?? "", by: paused_by ?? "" };
+  return { kind, name, scheduledThrough: scheduled_through ?? undefined, pause: pause ?? undefined };
+}

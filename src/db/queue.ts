@@ -1,0 +1,154 @@
+// The queue through which workers share their work: pg-boss, in a schema of its own beside our tables. The only file, with
+// its two neighbours, that knows it.
+
+import type { PgBoss } from "pg-boss";
+import type { Logger } from "pino";
+import { AppError } from "../errors.ts";
+import type { Database } from "./database.ts";
+import { inside, onPool } from "./queue-adapter.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
+
+export const QUEUE_SCHEMA = "usage_export_queue";
+
+/** What waits in each queue, as JSON. */
+export type QueueName = "usage_request" | "usage_request_dead" | "rotation";
+
+/** One try at a piece of work: whoever has an older one can't settle it any more. */
+export type Taken = {
+  readonly queue: QueueName;
+  readonly id: string;
+  readonly retryCount: number;
+  readonly data: unknown;
+};
+
+export type Work = { readonly key: string; readonly data: object };
+
+export type Queue = {
+  /** Becomes work when the transaction commits. What waits or is worked at under the same key is left alone; returns how many were added. */
+  readonly add: (tx: Tx, queue: QueueName, works: readonly Work[]) => Promise<number>;
+  /** At most so many pieces of work, which are this process's until it settles them or stops saying that it lives. */
+  readonly take: (queue: QueueName, count: number) => Promise<readonly Taken[]>;
+  /** Says that this process lives and works at them. */
+  readonly touch: (taken: readonly Taken[]) => Promise<void>;
+  /** Done, with the transaction. False where it was somebody else's by then: whatever is counted must not be counted. */
+  readonly complete: (tx: Tx, taken: Taken) => Promise<boolean>;
+  /** To be tried again later, by anyone; after the last try it is a dead letter. */
+  readonly fail: (taken: Taken, reason: string) => Promise<void>;
+  /** Put back as it was, for others to take at once. */
+  readonly giveBack: (taken: Taken) => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+/** A process that says nothing for so long is taken for dead, and its work goes to others. */
+const HEARTBEAT_SECONDS = 15;
+/** How often the queue looks for the work of the dead. With it and the first delay, work moves on after at most 25 s. */
+const SUPERVISE_SECONDS = 5;
+
+/** The queue's own tables hold settled work for so long: what it was about is in ours. */
+const KEEP_SECONDS = 7 * 24 * 60 * 60;
+
+const EACH = {
+  heartbeatSeconds: HEARTBEAT_SECONDS,
+  deleteAfterSeconds: KEEP_SECONDS,
+  expireInSeconds: 24 * 60 * 60 - 1,
+};
+
+const QUEUES = [
+  // What a dead letter needs is only that somebody counts it, which can't go wrong for long.
+  { ...EACH, name: "usage_request_dead", retryLimit: 1000, retryDelay: 2 },
+  // 2, 4, 8 … 128 seconds: a service that is away for four minutes costs no slice. One key at a time: no day is asked for twice at once.
+  {
+    ...EACH,
+    name: "usage_request",
+    policy: "exclusive",
+    retryLimit: 7,
+    retryDelay: 2,
+    retryBackoff: true,
+    deadLetter: "usage_request_dead",
+  },
+  { ...EACH, name: "rotation", policy: "exclusive", retryLimit: 7, retryDelay: 2, retryBackoff: true },
+] as const;
+
+/** Makes or updates the queue's tables. Safe from several processes at once. */
+export async function installQueue(db: Database): Promise<void> {
+  const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
+  await boss.start();
+  try {
+    for (const { name, ...options } of QUEUES) {
+      await boss.createQueue(name, options);
+      const { policy: _fixed, ...changeable } = { policy: undefined, ...options };
+      await boss.updateQueue(name, changeable);
+    }
+  } finally {
+    await boss.stop({ close: false, graceful: false });
+  }
+}
+
+/** Throws where `installQueue` has not run for this version. */
+export async function openQueue(db: Database, log: Logger): Promise<Queue> {
+  const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
+  boss.on("error", (error) => log.warn({ reason: error.message }, "queue trouble"));
+  boss.on("warning", ({ message }) => log.warn({ reason: message }, "queue warning"));
+  try {
+    await boss.start();
+  } catch (error) {
+    if (!(error instanceof Error) || !/^pg-boss (is not installed|database requires migrations)$/.test(error.message))
+      throw error;
+    throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
+  }
+  return {
+    async add(tx, queue, works) {
+      const jobs = works.map(({ key, data }) => ({ singletonKey: key, data }));
+      const ids = jobs.length > 0 ? await boss.insert(queue, jobs, { db: inside(tx), returnId: true }) : [];
+      return ids?.length ?? 0;
+    },
+    async take(queue, count) {
+      const jobs = await boss.fetch(queue, { batchSize: count });
+      return jobs.map(({ id, retryCount, data }) => ({ queue, id, retryCount, data }));
+    },
+    async touch(taken) {
+      for (const [queue, attempts] of Map.groupBy(taken, (one) => one.queue))
+        await boss.touch(queue, attempts.map(attemptOf));
+    },
+    async complete(tx, taken) {
+      return wasOurs(await boss.complete(taken.queue, attemptOf(taken), null, { db: inside(tx) }));
+    },
+    async fail(taken, reason) {
+      await boss.fail(taken.queue, attemptOf(taken), { reason });
+    },
+    async giveBack(taken) {
+      await inTransaction(db, async (tx) => {
+        const cancelled = await boss.cancel(taken.queue, attemptOf(taken), { db: inside(tx) });
+        if (wasOurs(cancelled)) await boss.resume(taken.queue, taken.id, { db: inside(tx) });
+      });
+    },
+    stop: () => boss.stop({ close: false, graceful: false }),
+  };
+}
+
+function attemptOf({ id, retryCount }: Taken): { readonly id: string; readonly retryCount: number } {
+  return { id, retryCount };
+}
+
+/** How many pieces of work were settled stands in the answer, and not in its type. */
+function wasOurs(answer: object): boolean {
+  return "affected" in answer && Number(answer.affected) === 1;
+}
+
+type Duties = { readonly migrate: boolean; readonly createSchema: boolean; readonly supervise: boolean };
+
+async function openBoss(db: Database, duties: Duties): Promise<PgBoss> {
+  const { PgBoss } = await import("pg-boss");
+  return new PgBoss({
+    ...duties,
+    db: onPool(db),
+    schema: QUEUE_SCHEMA,
+    // Schedules are ours: they know coverage.
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    // Rebuilding an index needs its owner, and a few hundred rows a night bloat none.
+    reindex: false,
+    monitorVacuum: false,
+  });
+}

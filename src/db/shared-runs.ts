@@ -1,0 +1,106 @@
+// Runs whose requests workers share: begun with the work that waits for them, counted request by request, and over with the
+// last one.
+
+import { sql } from "kysely";
+import type { RunTrigger } from "../usage/export.ts";
+import type { Database } from "./database.ts";
+import type { NewRun } from "./runs.ts";
+import { storableText } from "./storable-text.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
+
+export type ScheduledRun = NewRun & {
+  /** The moment of its schedule; undefined where a gap or a person began it. */
+  readonly scheduledFor: Date | undefined;
+  /** "running" is worked at by whoever takes its requests; "skipped" is only a note that it should have been. */
+  readonly status: "running" | "skipped";
+  /** Slices it is to read. */
+  readonly planned: number;
+  readonly error?: string;
+};
+
+/** False where there is a run of the job for that moment already. */
+export async function insertRun(tx: Tx, run: ScheduledRun): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto("usage_export.run")
+    .values({
+      run_id: run.runId,
+      kind: run.kind,
+      job: run.job,
+      trigger: run.trigger,
+      scheduled_for: run.scheduledFor ?? null,
+      status: run.status,
+      slices_planned: run.planned,
+      error: run.error ?? null,
+      ...(run.status === "skipped" && { finished_at: sql<Date>`now()` }),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
+/** How many requests wait for the workers. A run that has none, as others read all of it already, is over. */
+export async function openRequests(tx: Tx, runId: string, requests: number): Promise<void> {
+  await sql`
+    update usage_export.run
+    set requests_open = ${requests}, status = case when ${requests} = 0 then 'ok' else status end,
+      finished_at = case when ${requests} = 0 then now() end
+    where run_id = ${runId}
+  `.execute(tx);
+}
+
+/** What became of one request of a run that workers share. */
+export type Settled = {
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  readonly rowsChanged: number;
+  readonly error: string | undefined;
+};
+
+export type RunEnd = {
+  readonly runId: string;
+  readonly job: string;
+  readonly trigger: RunTrigger;
+  readonly status: string;
+};
+
+/** Counts a request, and ends the run with its last one. Returns the run where it is over now. */
+export async function settleRequest(tx: Tx, runId: string, settled: Settled): Promise<RunEnd | undefined> {
+  const { complete, suspect, failed, rowsChanged, error } = settled;
+  const { rows } = await sql<RunEnd & { open: number }>`
+    update usage_export.run
+    set requests_open = requests_open - 1, requests = requests + 1, slices_complete = slices_complete + ${complete},
+      slices_suspect = slices_suspect + ${suspect}, slices_failed = slices_failed + ${failed},
+      rows_changed = rows_changed + ${rowsChanged}, heartbeat_at = now(),
+      error = coalesce(error, ${error === undefined ? null : storableText(error)}),
+      finished_at = case when requests_open = 1 then now() end,
+      status = case when requests_open > 1 then 'running'
+        when slices_suspect + ${suspect} + slices_failed + ${failed} = 0 then 'ok' else 'failed' end
+    where run_id = ${runId} and requests_open > 0
+    returning run_id as "runId", job, trigger, status, requests_open as open
+  `.execute(tx);
+  const row = rows[0];
+  return row && row.open === 0 ? row : undefined;
+}
+
+export type RunningRun = { readonly trigger: RunTrigger; readonly shared: boolean };
+
+/** The runs of a job that are not over: those that workers share, and those of one process that still says it lives. */
+export async function runningRuns(tx: Tx, kind: NewRun["kind"], job: string): Promise<readonly RunningRun[]> {
+  const { rows } = await sql<RunningRun>`
+    select trigger, requests_open is not null as shared from usage_export.run
+    where kind = ${kind} and job = ${job} and status = 'running'
+      and (requests_open is not null or heartbeat_at > now() - interval '1 minute')
+  `.execute(tx);
+  return rows;
+}
+
+/** Says that the runs workers share are looked after, while some of their requests wait for another try. */
+export async function touchSharedRuns(db: Database): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.run set heartbeat_at = now()
+      where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
+    `.execute(tx),
+  );
+}

@@ -1,0 +1,23 @@
+// Decides which slices are read again outside of a job's window: those that are due and not there. Pure.
+
+import type { Day } from "./day.ts";
+
+/** A slice that is due and not complete. */
+export type DueSlice = {
+  readonly seriesId: number;
+  readonly day: Day;
+  readonly status: "missing" | "failed";
+  /** How many runs failed to read it, one after the other. */
+  readonly failures: number;
+  readonly attemptedAt: Date | undefined;
+};
+
+const REST_MS_FIRST = 60 * 60_000;
+const REST_MS_MAX = 24 * 60 * 60_000;
+
+/** After a failure a slice rests, for longer each time: what is refused today is mostly refused in an hour, too. */
+export function isRested({ status, failures, attemptedAt }: DueSlice, now: Date): boolean {
+  if (status === "missing" || attemptedAt === undefined) return true;
+  const restMs = Math.min(REST_MS_FIRST * 2 ** Math.max(failures - 1, 0), REST_MS_MAX);
+  return now.getTime() - attemptedAt.getTime() >= restMs;
+}
