@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import type { Service } from "./api/http.ts";
 import type { Config } from "./config/config.ts";
 import { loadConfig } from "./config/load.ts";
+import { isAway, isShut } from "./db/away.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
 import { AppError } from "./errors.ts";
@@ -29,6 +30,9 @@ export type App = {
 };
 
 const EMBEDDED_FOLDER = "data";
+
+/** A failover or a restart of the database takes less. */
+const PATIENCE_MS = 60_000;
 
 const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
 
@@ -72,35 +76,25 @@ export async function withAnyDatabase<T>(app: App, work: (db: Database) => Promi
   try {
     return await work(db);
   } catch (error) {
-    throw isDatabaseAway(error) ? databaseAway(app, error) : error;
+    throw isAway(error) || isShut(error) ? databaseAway(app, error) : error;
   } finally {
     await db.destroy();
   }
 }
 
-async function openDatabase(app: App): Promise<Database> {
+/** A server that was reached once and went away is waited for. */
+export async function openDatabase(app: App): Promise<Database> {
   const url = app.env.DATABASE_URL;
   if (url === undefined || url === "") return openEmbedded(path.resolve(EMBEDDED_FOLDER));
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw new AppError("config", "DATABASE_URL: expected postgres://user:password@host:port/database");
   }
-  return openPostgres(url, app.log);
-}
-
-/** SQLSTATE classes of connections, passwords, database names, resources and shutdowns, and what the network says. */
-const AWAY_CODE = /^(?:(?:08|28|3D|53|57)\w{3}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
-/** What pg says, without a code, of a connection that broke or was not to be had. */
-const AWAY_WORDS =
-  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
-
-function isDatabaseAway(error: unknown): error is Error {
-  if (!(error instanceof Error) || error instanceof AppError) return false;
-  return AWAY_CODE.test("code" in error ? String(error.code) : "") || AWAY_WORDS.test(error.message);
+  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal });
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */
-function databaseAway({ env }: App, error: Error): AppError {
+export function databaseAway({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
   return new AppError("database", `the database at ${host}${pathname} can't be used`, { cause });

@@ -12,6 +12,8 @@ enableCompileCache(path.join(import.meta.dirname, "../node_modules/.cache/usage-
 for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag);
 const { runCommandLine } = await import("./cli/command-line.ts");
 
+const EXIT_MS = 1_000;
+
 // A reader that has seen enough closes the pipe; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -21,12 +23,16 @@ for (const stream of [process.stdout, process.stderr]) {
 
 // 0 all done, 1 something failed and what succeeded is stored, 2 the command line or the configuration is wrong.
 process.exitCode = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
+// All is closed by now. A connection that does not notice, as nobody answers at its other end, must not hold the process.
+setTimeout(() => process.exit(), EXIT_MS).unref();
 
 /** The first signal ends the work in order; a second one ends the process. */
 function abortOnSignals(...names: readonly NodeJS.Signals[]): AbortSignal {
   const controller = new AbortController();
-  for (const name of names) {
-    process.once(name, () => controller.abort(new AppError("stopped", `stopped by ${name}`)));
-  }
+  const stop = (name: NodeJS.Signals) => {
+    for (const each of names) process.removeListener(each, stop);
+    controller.abort(new AppError("stopped", `stopped by ${name}`));
+  };
+  for (const name of names) process.on(name, stop);
   return controller.signal;
 }

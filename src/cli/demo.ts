@@ -12,15 +12,15 @@ import { type DemoNumbers, demoNumbers } from "../db/demo-numbers.ts";
 import { migrateToLatest } from "../db/migrate.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
+import { withExportContext } from "../jobs/export-context.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
-import { runExportJob } from "../jobs/run-export.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { Secret } from "../secret.ts";
 import { addDays, dayOf, daysOf } from "../usage/day.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
 import type { Selection } from "../usage/plan.ts";
-import { progressLine } from "./progress.ts";
+import { runNow } from "./run-now.ts";
 
 const BACKFILL_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -115,21 +115,14 @@ function demoRunner(app: App, config: Config, db: Database): Run {
   return async (label, trigger, selection) => {
     const job = config.exports.find(({ window }) => window !== undefined);
     if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
-    const keys = await openKeyRing(app, config, db);
-    const service = await openServiceOf(app, config);
-    const progress = progressLine(label, app.terminal, (text) => process.stderr.write(text));
-    try {
-      const context = { app, config, db, service, keys, onProgress: progress.show };
-      const result = await runExportJob(context, job, trigger, selection);
-      progress.clear();
-      const { requests, complete, failed, rowsChanged } = result;
-      app.write(
-        `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
-      );
-      return result;
-    } finally {
-      await service.close();
-    }
+    const result = await withExportContext(app, config, db, (context) =>
+      runNow(context, job, { trigger, selection, label }),
+    );
+    const { requests, complete, failed, rowsChanged } = result;
+    app.write(
+      `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
+    );
+    return result;
   };
 }
 

@@ -1,8 +1,12 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { databaseNow } from "../db/database.ts";
+import { type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { type CoverageCounts, coverageCounts, coverageGaps, type Gap, type LastRun, lastRuns } from "../db/status.ts";
-import { nextAlarm } from "../schedule/next-alarm.ts";
+import { nextRunAt, overdueSince } from "../jobs/next-due.ts";
+import { instant } from "./instant.ts";
+import { renderPause } from "./jobs.ts";
 import { rotationWarnings } from "./keys.ts";
 
 type JobStatus = {
@@ -12,6 +16,9 @@ type JobStatus = {
   readonly timezone: string;
   readonly nextRun: Date | undefined;
   readonly lastRun: LastRun | undefined;
+  readonly paused: Pause | undefined;
+  /** When it was due, where no worker has taken it up since. */
+  readonly overdueSince: Date | undefined;
 };
 
 type Status = {
@@ -25,42 +32,60 @@ type Status = {
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [runs, slices, gaps, rotations] = await Promise.all([
+    const [now, stored, runs, slices, gaps, rotations] = await Promise.all([
+      databaseNow(db),
+      storedJobs(db),
       lastRuns(db),
       coverageCounts(db),
       coverageGaps(db),
       rotationStatuses(db),
     ]);
-    return { jobs: jobsOf(config, runs), slices, gaps, rotations };
+    return { jobs: jobsOf(config, stored, runs, now), slices, gaps, rotations };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
   const { suspect, failed, missing } = status.slices;
   const alerts = status.rotations.flatMap(rotationWarnings);
-  return suspect + failed + missing + alerts.length === 0 ? 0 : 1;
+  const overdue = status.jobs.filter(({ overdueSince }) => overdueSince !== undefined);
+  return suspect + failed + missing + alerts.length + overdue.length === 0 ? 0 : 1;
 }
 
-function jobsOf(config: Config, runs: readonly LastRun[]): JobStatus[] {
+function jobsOf(
+  { exports, rotations }: Config,
+  stored: readonly StoredJob[],
+  runs: readonly LastRun[],
+  now: Date,
+): JobStatus[] {
   const jobs = [
-    ...config.exports.map((job) => ({ ...job, kind: "export" })),
-    ...config.rotations.map((job) => ({ ...job, kind: "rotation" })),
+    ...exports.map((job) => ({ ...job, kind: "export" })),
+    ...rotations.map((job) => ({ ...job, kind: "rotation" })),
   ];
-  return jobs.map(({ kind, name, schedule, timezone }) => ({
-    kind,
-    job: name,
-    schedule,
-    timezone,
-    nextRun: nextAlarm(schedule, timezone),
-    lastRun: runs.find((run) => run.kind === kind && run.job === name),
-  }));
+  return jobs.map((job) => {
+    const { kind, name, schedule, timezone } = job;
+    const known = stored.find((one) => one.kind === kind && one.name === name);
+    const lastRun = runs.find((run) => run.kind === kind && run.job === name);
+    return {
+      kind,
+      job: name,
+      schedule,
+      timezone,
+      nextRun: nextRunAt(job, now),
+      lastRun,
+      paused: known?.pause,
+      // One that waits for the run before it is not forgotten.
+      overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
+    };
+  });
 }
 
 const GAPS_SHOWN_MAX = 20;
 
 function render({ jobs, slices, gaps, rotations }: Status): string {
-  const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun }) => [
+  const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
-    `  next run: ${nextRun ? minute(nextRun) : "none"}`,
+    `  next run: ${nextRun ? instant(nextRun) : "none"}`,
+    ...(paused ? [`  ${renderPause(paused)}`] : []),
+    ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
   ]);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
@@ -76,14 +101,10 @@ function render({ jobs, slices, gaps, rotations }: Status): string {
 }
 
 function renderRun({ status, startedAt, trigger, error }: LastRun): string {
-  return `${status}, ${minute(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
+  return `${status}, ${instant(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
 }
 
 function renderGap({ project, grouping, filter, status, from, to, error }: Gap): string {
   const days = from === to ? from : `${from} to ${to}`;
   return `${status}: ${project} / ${grouping} / ${filter}, ${days}${error === null ? "" : `: ${error}`}`;
-}
-
-function minute(instant: Date): string {
-  return `${instant.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

@@ -15,6 +15,7 @@ export type Config = {
   readonly projects: readonly ProjectConfig[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationJob[];
+  readonly worker: { readonly drainSeconds: number };
   readonly monitor: { readonly host: string; readonly port: number };
 };
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
 import { shown } from "./fault.ts";
 import { FeatureName } from "./feature-name.ts";
-import { Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
+import { JitterSeconds, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import { nearMiss } from "./near-miss.ts";
 
 const FeatureValue = z
@@ -53,6 +53,11 @@ export const Export = object({
   name: Name.describe("The export's name, as in `export --job NAME`."),
   schedule: Schedule.describe("When to run: a cron expression (minute hour day month weekday) in the time zone."),
   timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule. Days of usage are always UTC days."),
+  jitterSeconds: JitterSeconds,
+  overlap: z
+    .enum(["skip", "queue"])
+    .default("skip")
+    .describe("What becomes of a run whose time comes while the one before it still works: left out, or run after it."),
   projects: z.array(Name).min(1).describe("The names of the projects to read."),
   window: Window.exactOptional().describe(
     "The days to ask for. Left out, no date is sent, and a missed night can't be filled later.",

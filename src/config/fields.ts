@@ -66,6 +66,12 @@ function isTimezone(zone: string): boolean {
   }
 }
 
+export const JitterSeconds = wholeNumber(0, 3600)
+  .default(0)
+  .describe(
+    "Runs up to so many seconds later, each time another number: many installations then do not call at the same moment.",
+  );
+
 export const FilePath = text(1000).superRefine((path, context) => {
   if (!path.startsWith("~")) return;
   context.addIssue({ code: "custom", message: '"~" is not replaced by a home folder here: write the whole path' });

@@ -21,6 +21,7 @@ export function resolveConfig(shape: Shape, baseDir: string): Config {
     projects: shape.projects.map(({ id, name, key }) => ({ id, name, key: resolveKey(key, baseDir) })),
     exports: shape.exports.map((job) => resolveExport(job, byName)),
     rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
+    worker: shape.worker,
     monitor: shape.monitor,
   };
 }

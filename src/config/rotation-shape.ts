@@ -1,7 +1,7 @@
 // The shape of a rotation: which key is made anew, when, and where it is delivered.
 
 import { z } from "zod";
-import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
+import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import { didYouMean } from "./near-miss.ts";
 
 const PLACEHOLDERS = ["{comment}", "{id}"];
@@ -45,6 +45,7 @@ export const Rotation = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
   schedule: Schedule.describe("When to look whether a key is due: a cron expression in the time zone."),
   timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
+  jitterSeconds: JitterSeconds,
   project: Name.describe("The name of the project whose key is rotated."),
   comment: text(200).describe("What the service shows beside the key."),
   commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(

@@ -56,12 +56,19 @@ const Monitor = object({
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
 });
 
+const Worker = object({
+  drainSeconds: wholeNumber(1, 600)
+    .default(20)
+    .describe("How long a worker that is told to stop may take to finish what it has in hand."),
+});
+
 export const Shape = object({
   $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
   service: Service.describe("The service whose usage is exported."),
   projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
   exports: z.array(Export).default([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
+  worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
 });
 

@@ -5,6 +5,7 @@ import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect,
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
 import { lockFolder } from "./lock-file.ts";
+import { type Patience, patientPool } from "./patient-pool.ts";
 import type { Tables } from "./tables.ts";
 
 export type Database = Kysely<Tables>;
@@ -42,9 +43,13 @@ class UnlockedPGliteDialect extends PGliteDialect {
   }
 }
 
-/** Connects when first used. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state. */
-export function openPostgres(url: string, log?: Logger): Database {
-  return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: () => openPool(url, log) }) });
+/** Connects when first used, and waits for a server that goes away later where there is patience. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state. */
+export function openPostgres(url: string, log?: Logger, patience?: Patience): Database {
+  const open = async () => {
+    const pool = await openPool(url, log);
+    return patience ? patientPool(pool, patience) : pool;
+  };
+  return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: open }) });
 }
 
 async function openPool(url: string, log: Logger | undefined): Promise<PostgresPool> {

@@ -1,6 +1,7 @@
 // The queue through which workers share their work: pg-boss, in a schema of its own beside our tables. The only file, with
 // its two neighbours, that knows it.
 
+import { randomUUID } from "node:crypto";
 import type { PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
@@ -19,13 +20,21 @@ export type Taken = {
   readonly id: string;
   readonly retryCount: number;
   readonly data: unknown;
+  /** Of a dead letter, what went wrong at its last try. */
+  readonly lastError: string | undefined;
 };
 
-export type Work = { readonly key: string; readonly data: object };
+export type Work = {
+  /** What no two pieces of work are about at the same time. */
+  readonly key: string;
+  readonly data: object;
+  /** The highest goes first. */
+  readonly priority: number;
+};
 
 export type Queue = {
-  /** Becomes work when the transaction commits. What waits or is worked at under the same key is left alone; returns how many were added. */
-  readonly add: (tx: Tx, queue: QueueName, works: readonly Work[]) => Promise<number>;
+  /** Becomes work when the transaction commits. What waits or is worked at under the same key is left alone; returns what was added. */
+  readonly add: <Piece extends Work>(tx: Tx, queue: QueueName, works: readonly Piece[]) => Promise<readonly Piece[]>;
   /** At most so many pieces of work, which are this process's until it settles them or stops saying that it lives. */
   readonly take: (queue: QueueName, count: number) => Promise<readonly Taken[]>;
   /** Says that this process lives and works at them. */
@@ -98,13 +107,19 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   }
   return {
     async add(tx, queue, works) {
-      const jobs = works.map(({ key, data }) => ({ singletonKey: key, data }));
-      const ids = jobs.length > 0 ? await boss.insert(queue, jobs, { db: inside(tx), returnId: true }) : [];
-      return ids?.length ?? 0;
+      const jobs = works.map(({ key, data, priority }) => ({ id: randomUUID(), singletonKey: key, data, priority }));
+      const added = new Set(jobs.length > 0 ? await boss.insert(queue, jobs, { db: inside(tx), returnId: true }) : []);
+      return works.filter((_, index) => added.has(jobs[index]?.id ?? ""));
     },
     async take(queue, count) {
-      const jobs = await boss.fetch(queue, { batchSize: count });
-      return jobs.map(({ id, retryCount, data }) => ({ queue, id, retryCount, data }));
+      const jobs = await boss.fetch(queue, { batchSize: count, includeMetadata: true });
+      return jobs.map(({ id, retryCount, data, sourceOutput }) => ({
+        queue,
+        id,
+        retryCount,
+        data,
+        lastError: reasonIn(sourceOutput),
+      }));
     },
     async touch(taken) {
       for (const [queue, attempts] of Map.groupBy(taken, (one) => one.queue))
@@ -128,6 +143,13 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
 
 function attemptOf({ id, retryCount }: Taken): { readonly id: string; readonly retryCount: number } {
   return { id, retryCount };
+}
+
+/** What `fail` was given; or what the queue itself says where a process ended. */
+function reasonIn(output: object | null): string | undefined {
+  if (output === null) return undefined;
+  if ("reason" in output) return String(output.reason);
+  return "the process that read it ended";
 }
 
 /** How many pieces of work were settled stands in the answer, and not in its type. */

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import type { Database } from "./database.ts";
 import { storableText } from "./storable-text.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction, type Tx } from "./transaction.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -58,8 +58,11 @@ export async function finishRun(
 
 /** Later fetches have higher numbers, whichever process makes them. */
 export async function nextFetchNo(db: Database): Promise<number> {
-  const { rows } = await inTransaction(db, (tx) =>
-    sql<{ no: string | number }>`select nextval('usage_export.fetch_no') as no`.execute(tx),
-  );
+  return inTransaction(db, takeFetchNo);
+}
+
+/** The same as a part of a transaction. */
+export async function takeFetchNo(tx: Tx): Promise<number> {
+  const { rows } = await sql<{ no: string | number }>`select nextval('usage_export.fetch_no') as no`.execute(tx);
   return Number(rows[0]?.no);
 }

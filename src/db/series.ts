@@ -76,17 +76,32 @@ async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<
   `.execute(tx);
 }
 
-/** Notes when the next alarm of these series' job rings: from then on the day before that moment is due. */
-export async function markNextAlarm(
-  db: Database,
-  seriesIds: readonly number[],
-  alarm: Date | undefined,
-): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      update usage_export.series set next_due_at = ${alarm ?? null} where series_id = any(${seriesIds}::integer[])
-    `.execute(tx),
-  );
+export type NextDue = { readonly seriesId: number; readonly at: Date | undefined };
+
+/** Notes when series are due next: from then on the day before that moment is due. */
+export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
+  await sql`
+    update usage_export.series s set next_due_at = next.at
+    from unnest(${next.map(({ seriesId }) => seriesId)}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
+      as next (series_id, at)
+    where s.series_id = next.series_id and s.next_due_at is distinct from next.at
+  `.execute(tx);
+}
+
+/** The same for a schedule that may be another than before. A moment that is past stays: what was due then is due still. */
+export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    const past = await tx
+      .selectFrom("usage_export.series")
+      .select("series_id")
+      .where("next_due_at", "<=", sql<Date>`now()`)
+      .execute();
+    const overdue = new Set(past.map(({ series_id }) => series_id));
+    await markNextDue(
+      tx,
+      next.filter(({ seriesId }) => !overdue.has(seriesId)),
+    );
+  });
 }
 
 /**

@@ -13,8 +13,6 @@ export type ScheduledRun = NewRun & {
   readonly scheduledFor: Date | undefined;
   /** "running" is worked at by whoever takes its requests; "skipped" is only a note that it should have been. */
   readonly status: "running" | "skipped";
-  /** Slices it is to read. */
-  readonly planned: number;
   readonly error?: string;
 };
 
@@ -29,7 +27,6 @@ export async function insertRun(tx: Tx, run: ScheduledRun): Promise<boolean> {
       trigger: run.trigger,
       scheduled_for: run.scheduledFor ?? null,
       status: run.status,
-      slices_planned: run.planned,
       error: run.error ?? null,
       ...(run.status === "skipped" && { finished_at: sql<Date>`now()` }),
     })
@@ -38,12 +35,17 @@ export async function insertRun(tx: Tx, run: ScheduledRun): Promise<boolean> {
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** How many requests wait for the workers. A run that has none, as others read all of it already, is over. */
-export async function openRequests(tx: Tx, runId: string, requests: number): Promise<void> {
+/** Notes how many requests wait for the workers, and how many slices they read. Without any the run is over: others read all of it already. */
+export async function openRequests(
+  tx: Tx,
+  runId: string,
+  { requests, slices }: { readonly requests: number; readonly slices: number },
+): Promise<void> {
   await sql`
     update usage_export.run
-    set requests_open = ${requests}, status = case when ${requests} = 0 then 'ok' else status end,
-      finished_at = case when ${requests} = 0 then now() end
+    set requests_open = ${requests}::integer, slices_planned = ${slices},
+      status = case when ${requests}::integer = 0 then 'ok' else status end,
+      finished_at = case when ${requests}::integer = 0 then now() end
     where run_id = ${runId}
   `.execute(tx);
 }

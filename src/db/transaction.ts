@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type Transaction } from "kysely";
+import { isAway } from "./away.ts";
 import type { Database } from "./database.ts";
 import type { Tables } from "./tables.ts";
 
@@ -10,12 +11,8 @@ export type Tx = Transaction<Tables>;
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
 
-/** Deadlock, serialisation, lock and statement time, too many connections, a server that starts or stops. */
-const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P02", "57P03", "25006"]);
-const CONNECTION_LOST = /^(08...|ECONNRESET|ECONNREFUSED|EPIPE|ETIMEDOUT)$/;
-/** What pg says of a connection that is gone or was not to be had, without a code. */
-const CONNECTION_LOST_WORDS =
-  /^(Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded when trying to connect)/;
+/** Deadlock, serialisation, lock and statement time, and a server that is read-only while it changes its part. */
+const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "25006"]);
 
 /**
  * Runs `work` in a transaction, whole and again where the server ended it. `work` must be safe to repeat even after a
@@ -41,7 +38,5 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
 }
 
 function isTransient(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = "code" in error ? String(error.code) : "";
-  return AGAIN.has(code) || CONNECTION_LOST.test(code) || CONNECTION_LOST_WORDS.test(error.message);
+  return isAway(error) || (error instanceof Error && "code" in error && AGAIN.has(String(error.code)));
 }

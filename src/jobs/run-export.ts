@@ -4,22 +4,15 @@ import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { databaseNow } from "../db/database.ts";
 import { finishRun, startRun, touchRun } from "../db/runs.ts";
-import { idOf, markDue, markNextAlarm, registerSeries } from "../db/series.ts";
+import { idOf, markDue, markNextDue, registerSeries } from "../db/series.ts";
+import { inTransaction } from "../db/transaction.ts";
 import { errorText } from "../errors.ts";
-import { nextAlarm } from "../schedule/next-alarm.ts";
-import { dayOf } from "../usage/day.ts";
 import { type ExportResult, exportUsage, NOTHING_DONE, type RunCounts, type RunTrigger } from "../usage/export.ts";
-import {
-  configuredSeries,
-  dueDays,
-  type ExportJob,
-  planExport,
-  type Selection,
-  seriesOf,
-  type UsageRequest,
-} from "../usage/plan.ts";
+import { configuredSeries, type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
+import { seriesKey } from "../usage/series.ts";
 import { type ExportWorld, exportDeps } from "./export-deps.ts";
 import { openFeatureCheck } from "./feature-check.ts";
+import { nextDueOf } from "./next-due.ts";
 
 /** What runs of the same process share. */
 export type ExportContext = ExportWorld & {
@@ -30,23 +23,27 @@ export type ExportContext = ExportWorld & {
 /** How often a run says that it is alive: a third of the time after which it is taken for interrupted. */
 const HEARTBEAT_MS = 20_000;
 
-/** Runs a job now and records the run, whatever becomes of it. */
+/** Runs a job's plan now and records the run, whatever becomes of it. */
 export async function runExportJob(
   context: ExportContext,
   job: ExportJob,
   trigger: RunTrigger,
-  selection: Selection,
+  plan: ExportPlan,
 ): Promise<ExportResult> {
   const { app, config, db } = context;
   const log = app.log.child({ job: job.name });
-  // The database's clock is the one all replicas share.
-  const today = dayOf(await databaseNow(db));
+  const { requests, runDay, due } = plan;
   const ids = await registerSeries(db, configuredSeries(config.exports));
-  const requests = planExport(job, today, selection);
-  const seriesIds = seriesOf(job, selection).map((series) => idOf(ids, series));
-  await markNextAlarm(db, seriesIds, nextAlarm(job.schedule, job.timezone));
-  const due = dueDays(job, today, selection);
-  if (due) await markDue(db, seriesIds, due);
+  const series = [...new Map(requests.map((request) => [seriesKey(request.series), request.series])).values()];
+  // In this order: a run that ends in between has not hidden a night that was missed.
+  if (due) {
+    const seriesIds = series.map((one) => idOf(ids, one));
+    await markDue(db, seriesIds, due);
+  }
+  if (isUpToDate(plan)) {
+    const next = nextDueOf(series, ids, config.exports, await databaseNow(db));
+    await inTransaction(db, (tx) => markNextDue(tx, next));
+  }
 
   const runId = randomUUID();
   await startRun(db, { runId, kind: "export", job: job.name, trigger });
@@ -67,7 +64,7 @@ export async function runExportJob(
       log: log.child({ runId }),
       onProgress,
     };
-    const run = { requests, runDay: today, concurrency: config.service.maxConcurrent };
+    const run = { requests, runDay, concurrency: config.service.maxConcurrent };
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);

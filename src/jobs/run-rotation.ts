@@ -14,7 +14,12 @@ import { type RotationContext, rotationDeps } from "./rotation-wiring.ts";
 
 export type { RotationContext } from "./rotation-wiring.ts";
 
-export type RotationWish = { readonly now?: boolean; readonly rollback?: boolean };
+export type RotationWish = {
+  readonly now?: boolean;
+  readonly rollback?: boolean;
+  /** The run it belongs to, where there is one already. */
+  readonly runId?: string;
+};
 
 const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
 /** A lease and a little: after a crash its holder's lease has run out by then. */
@@ -32,7 +37,7 @@ export async function runRotationJob(
   // Before the wait: what another process has done in the meantime fulfils the wish.
   const wish = wishOf(asked, await databaseNow(db));
   const lease = await waitForLease(context, job);
-  const runId = randomUUID();
+  const runId = asked.runId ?? randomUUID();
   const renewing = setInterval(() => void stayAlive(context, lease, runId), RENEW_MS);
   try {
     await startRun(db, { runId, kind: "rotation", job: job.name, trigger });

@@ -15,6 +15,8 @@ export type RotationJob = {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
+  /** How much later than its moment the job runs at most. */
+  readonly jitterSeconds: number;
   readonly project: { readonly id: string; readonly name: string };
   readonly comment: string;
   /** How the comment of a key is written: "{comment}" and "{id}" are replaced. */

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText } from "../errors.ts";
 import { type Day, daysOf } from "./day.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
-import { sliceCount, type UsageRequest } from "./plan.ts";
+import { sliceCount, slicesOf, type UsageRequest } from "./plan.ts";
 import type { SliceDecision } from "./slice.ts";
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
@@ -64,7 +64,7 @@ export type RequestFailure = { readonly request: UsageRequest; readonly reason: 
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
   const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
-  counts.planned = run.requests.reduce((sum, request) => sum + sliceCount(request), 0);
+  counts.planned = slicesOf(run.requests);
   const queue = run.requests.values();
   const store = oneAtATime();
 

@@ -11,6 +11,10 @@ export type ExportJob = {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
+  /** How much later than its moment the job runs at most. */
+  readonly jitterSeconds: number;
+  /** What becomes of a moment that comes while the run before it is not over. */
+  readonly overlap: "skip" | "queue";
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
@@ -74,6 +78,13 @@ export function planExport(job: ExportJob, today: Day, selection: Selection = {}
   return stretches.flatMap((stretch) => series.map((one) => ({ series: one, window: stretch })));
 }
 
+/** One series on days of its own: one request a stretch of days that follow one another, the newest first. */
+export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
+  return runsOfDays(days)
+    .flatMap(stretchesOf)
+    .map((window) => ({ series, window }));
+}
+
 export type DueDays = {
   /**
    * Where no day was due before, the first that is. Undefined where a person picked days of the past only: the days
@@ -98,6 +109,26 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
     oldest,
     through: newest.end < yesterday ? newest.end : yesterday,
   };
+}
+
+/** What a run reads, and what is due because of it. */
+export type ExportPlan = {
+  readonly requests: readonly UsageRequest[];
+  /** The day it was planned on. An answer without any date is stored under it. */
+  readonly runDay: Day;
+  readonly due: DueDays | undefined;
+};
+
+export function planRun(job: ExportJob, today: Day, selection: Selection = {}): ExportPlan {
+  return { requests: planExport(job, today, selection), runDay: today, due: dueDays(job, today, selection) };
+}
+
+/**
+ * Whether all that was due when the run was planned is read by it, or due because of it: only then may the next alarm be the
+ * one to wait for. Old days alone say nothing of a night that was missed.
+ */
+export function isUpToDate({ requests, runDay, due }: ExportPlan): boolean {
+  return due ? due.through >= addDays(runDay, -1) : requests.some(({ window }) => window === undefined);
 }
 
 /** Newest first. A job reads its last complete days, and today where it asks for it. */
@@ -130,4 +161,8 @@ function stretchesOf(window: Window): Window[] {
 /** How many slices a request reads; 1 where only the answer tells. */
 export function sliceCount(request: UsageRequest): number {
   return request.window ? dayCount(request.window) : 1;
+}
+
+export function slicesOf(requests: readonly UsageRequest[]): number {
+  return requests.reduce((sum, request) => sum + sliceCount(request), 0);
 }

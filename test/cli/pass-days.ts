@@ -9,10 +9,15 @@ export async function passDays(db: Database, days: number): Promise<void> {
     await sql`update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(days)}`.execute(db);
   }
   const ago = sql`make_interval(days => ${days})`;
-  await sql`update usage_export.slice set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}`.execute(db);
-  await sql`update usage_export.run set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}`.execute(
-    db,
-  );
+  await sql`
+    update usage_export.slice
+    set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago}
+  `.execute(db);
+  await sql`
+    update usage_export.run
+    set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}, scheduled_for = scheduled_for - ${ago}
+  `.execute(db);
+  await sql`update usage_export.job set scheduled_through = scheduled_through - ${ago}`.execute(db);
   await sql`
     update usage_export.series
     set due_from = due_from - ${sql.lit(days)}, due_through = due_through - ${sql.lit(days)}, next_due_at = next_due_at - ${ago}

@@ -117,20 +117,35 @@ test("an export outlives the loss of its connections to the database", async ({ 
   await expectToHeal(world, emulator);
 });
 
-test("a database that is gone ends the export with a plain sentence", async ({ world }) => {
+test("an export waits for a database that goes away for some seconds", async ({ world }) => {
   const emulator = await serveMany(world);
   await using proxy = await tcpProxy(url);
   const program = world.start(["export"], { DATABASE_URL: proxy.url });
   const goOn = await reached(emulator, 4);
   proxy.cut();
   goOn();
+  await program.waitFor("database connection lost");
+  setTimeout(proxy.mend, 3_000);
 
-  const { status, stderr } = await program.ended;
+  expect(await program.ended).toMatchObject({ status: 0 });
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+});
+
+test("an export that waits for its database ends when it is told to", async ({ world }) => {
+  const emulator = await serveMany(world);
+  await using proxy = await tcpProxy(url);
+  const program = world.start(["export"], { DATABASE_URL: proxy.url });
+  const goOn = await reached(emulator, 4);
+  proxy.cut();
+  goOn();
+  await program.waitFor("database connection lost");
+  program.kill("SIGTERM");
+
+  const { status, stderr, durationMs } = await program.ended;
 
   expect(status).toBe(1);
-  expect(stderr.trimEnd().split("\n").at(-1)).toMatch(
-    /^usage-export: the database at 127\.0\.0\.1:\d+\/\w+ can't be used: /,
-  );
+  expect(stderr.trimEnd().split("\n").at(-1)).toBe("usage-export: stopped by SIGTERM");
+  expect(durationMs).toBeLessThan(20_000);
   await expectToHeal(world, emulator);
 });
 

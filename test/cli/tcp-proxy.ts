@@ -8,6 +8,8 @@ export type TcpProxy = AsyncDisposable & {
   readonly url: string;
   /** Ends every connection and takes no new ones. */
   readonly cut: () => void;
+  /** Takes connections again. */
+  readonly mend: () => void;
 };
 
 export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
@@ -41,6 +43,9 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   return {
     url: url.href,
     cut,
+    mend: () => {
+      whole = true;
+    },
     async [Symbol.asyncDispose]() {
       cut();
       server.close();

@@ -112,4 +112,5 @@ async function emptyTables(db: Database): Promise<void> {
     where schemaname = 'usage_export' and tablename not like 'kysely%'
   `.execute(db);
   await sql`truncate ${sql.raw(rows.map(({ name }) => name).join(", "))}`.execute(db);
+  await sql`delete from usage_export_queue.job`.execute(db);
 }

@@ -37,6 +37,8 @@ test("a configuration with every field becomes what the program uses", () => {
         name: "nightly",
         schedule: "15 2 * * *",
         timezone: "Europe/Vienna",
+        jitterSeconds: 90,
+        overlap: "queue",
         projects: [production, staging],
         window: { days: 7, today: true },
         groupings: ["none", "accessor", "model"],
@@ -51,6 +53,8 @@ test("a configuration with every field becomes what the program uses", () => {
         name: "weekly",
         schedule: "0 5 * * mon",
         timezone: "UTC",
+        jitterSeconds: 0,
+        overlap: "skip",
         projects: [lab],
         groupings: ["tags"],
         filters: [{ name: "all", features: {}, dimensions: {} }],
@@ -63,6 +67,7 @@ test("a configuration with every field becomes what the program uses", () => {
         name: "lab-key",
         schedule: "0 4 * * *",
         timezone: "Asia/Tokyo",
+        jitterSeconds: 60,
         project: lab,
         comment: "lab exporter",
         commentTemplate: "{comment} ({id})",
@@ -81,6 +86,7 @@ test("a configuration with every field becomes what the program uses", () => {
         name: "production-key",
         schedule: "@daily",
         timezone: "UTC",
+        jitterSeconds: 0,
         project: production,
         comment: "exporter",
         commentTemplate: "{comment} [{id}]",
@@ -92,6 +98,7 @@ test("a configuration with every field becomes what the program uses", () => {
         retire: "keep",
       },
     ],
+    worker: { drainSeconds: 45 },
     monitor: { host: "0.0.0.0", port: 0 },
   });
 });
@@ -109,6 +116,7 @@ test("a service and a project are enough, and the rest has defaults", () => {
     projects: [{ id: "p1", name: "one", key: { kind: "env", name: "KEY" } }],
     exports: [],
     rotations: [],
+    worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },
   });
 });
@@ -200,7 +208,7 @@ test("the message opens with the file and the number of faults, and each fault h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 fault:",
-      "- monitor.port (line 128): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 134): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -100,6 +100,10 @@ const EXPORTS: readonly Case[] = [
     'expected each grouping once; got "none", which stands at exports[0].groupings[0] already',
   ],
   ["exports[0].groupings[2]", null, "; got null"],
+  ["exports[0].jitterSeconds", 3601, "expected a whole number from 0 to 3600; got 3601"],
+  ["exports[0].overlap", "wait", 'expected one of "skip", "queue"; got "wait"'],
+  ["rotations[0].jitterSeconds", -1, "expected a whole number from 0 to 3600; got -1"],
+  ["worker.drainSeconds", 0, "expected a whole number from 1 to 600; got 0"],
   ["exports[0].checkFeatures", "ignore", 'expected one of "error", "warn", "off"; got "ignore"'],
   ["exports[0].emptyGuard", false, 'expected one of "confirm", "off"; got false'],
 ];

@@ -23,6 +23,8 @@ export const SAMPLE = {
       name: "nightly",
       schedule: "15 2 * * *",
       timezone: "Europe/Vienna",
+      jitterSeconds: 90,
+      overlap: "queue",
       projects: ["production", "staging"],
       window: { days: 7, today: true },
       groupings: ["none", "accessor", "model"],
@@ -40,6 +42,7 @@ export const SAMPLE = {
       name: "lab-key",
       schedule: "0 4 * * *",
       timezone: "Asia/Tokyo",
+      jitterSeconds: 60,
       project: "lab",
       comment: "lab exporter",
       commentTemplate: "{comment} ({id})",
@@ -53,6 +56,7 @@ export const SAMPLE = {
     },
     { name: "production-key", schedule: "@daily", project: "production", comment: "exporter", scopes: ["member"] },
   ],
+  worker: { drainSeconds: 45 },
   monitor: { host: "0.0.0.0", port: 0 },
 };
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
 import { nextFetchNo } from "../../src/db/runs.ts";
-import { idOf, markDue, markNextAlarm, registerSeries } from "../../src/db/series.ts";
+import { idOf, markDue, markNextDue, registerSeries } from "../../src/db/series.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
 import type { Day } from "../../src/usage/day.ts";
 import { testDatabase } from "../support/database.ts";
 import { configured, daysBack, newProject, newSeries, slice, store, view } from "./stored-usage.ts";
@@ -15,7 +16,7 @@ const FUTURE = new Date(Date.now() + HOUR_MS);
 
 async function due(seriesId: number, from: Day, through: Day, nextAlarm: Date): Promise<void> {
   await markDue(db, [seriesId], { first: from, oldest: { start: from, end: through }, through });
-  await markNextAlarm(db, [seriesId], nextAlarm);
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: nextAlarm }]));
 }
 
 async function fail(seriesId: number, days: readonly Day[], reason: string): Promise<void> {
@@ -63,7 +64,7 @@ test("yesterday is not missing before its night, and is as soon as the alarm has
   await store(db, seriesId, [slice(back(2), {})]);
   await due(seriesId, back(2), back(2), FUTURE);
   expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
-  await markNextAlarm(db, [seriesId], PAST);
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
   expect(await statuses(project)).toEqual({ [back(2)]: "complete", [back(1)]: "missing" });
 });
 
@@ -78,7 +79,7 @@ test("a worker that was down for days is missing all of them", async () => {
 
 test("nothing is missing of a series that no run has planned yet", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
-  await markNextAlarm(db, [seriesId], PAST);
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
   expect(await view(db, "coverage", project)).toEqual([]);
   expect(await view(db, "freshness", project)).toEqual([]);
 });

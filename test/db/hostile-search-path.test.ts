@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 import { databaseNow, openPostgres } from "../../src/db/database.ts";
 import { recordFailure } from "../../src/db/failures.ts";
 import { finishRun, nextFetchNo, startRun, touchRun } from "../../src/db/runs.ts";
-import { markDue, markNextAlarm } from "../../src/db/series.ts";
+import { markDue, markNextDue } from "../../src/db/series.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
 import { NOTHING_DONE } from "../../src/usage/export.ts";
 import { testDatabase } from "../support/database.ts";
 import { runStatement } from "../support/postgres-admin.ts";
@@ -39,7 +40,7 @@ test("nothing of it reaches what is stored", async () => {
   expect((await databaseNow(db)).getFullYear()).toBeGreaterThan(2001);
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   const due = { start: "2026-03-16", end: "2026-03-17" };
-  await markNextAlarm(db, [seriesId], new Date("2100-01-01T02:15:00Z"));
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: new Date("2100-01-01T02:15:00Z") }]));
   await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
   const runId = randomUUID();
   await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });

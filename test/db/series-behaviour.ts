@@ -3,7 +3,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/database.ts";
-import { idOf, markDue, markNextAlarm, registerSeries } from "../../src/db/series.ts";
+import { idOf, markDue, markNextDue, registerSeries } from "../../src/db/series.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
 import type { Day } from "../../src/usage/day.ts";
 import type { Filter, Project } from "../../src/usage/series.ts";
 import { configured, newProject, newSeries, shown, slice, store, view } from "./stored-usage.ts";
@@ -101,7 +102,7 @@ export function testSeries(db: Database): void {
     const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
     await store(db, seriesId, [slice(DAY, { listen: "1" })]);
     await markDue(db, [seriesId], { first: "2026-03-10", oldest: { start: "2026-03-10", end: DAY }, through: DAY });
-    await markNextAlarm(db, [seriesId], new Date("2026-03-19T02:15:00Z"));
+    await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: new Date("2026-03-19T02:15:00Z") }]));
 
     await registerSeries(db, []);
 

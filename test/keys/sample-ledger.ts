@@ -18,6 +18,7 @@ export const JOB: RotationJob = {
   name: "exporter",
   schedule: "0 4 * * *",
   timezone: "UTC",
+  jitterSeconds: 0,
   project: { id: "project-1", name: "production" },
   comment: "usage exporter",
   commentTemplate: "{comment} [{id}]",

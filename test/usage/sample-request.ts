@@ -16,6 +16,8 @@ export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
     name: "nightly",
     schedule: "15 2 * * *",
     timezone: "UTC",
+    jitterSeconds: 0,
+    overlap: "skip",
     projects: [PROJECT],
     groupings: ["none"],
     filters: [ALL_USAGE],

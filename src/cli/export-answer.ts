@@ -1,0 +1,36 @@
+// What a run of an export job answers: a line for a person with the reasons of what failed, or JSON.
+
+import { countsOf } from "../jobs/run-export.ts";
+import { describe, type ExportResult, type RunCounts } from "../usage/export.ts";
+import type { ExportJob } from "../usage/plan.ts";
+
+export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
+
+type Failure = Readonly<Record<string, string>>;
+
+export function resultJson({ job, result }: JobResult): RunCounts & {
+  readonly job: string;
+  readonly failures: readonly Failure[];
+} {
+  const failures = result.failures.map(({ request, reason }) => ({ ...describe(request), reason }));
+  return { job: job.name, ...countsOf(result), failures };
+}
+
+const REASONS_SHOWN_MAX = 5;
+
+export function resultText({ job, result }: JobResult): string {
+  const { requests, complete, suspect, failed, rowsChanged } = result;
+  const lines = [
+    `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed; ${rowsChanged} rows changed`,
+  ];
+  // A service that is down fails every request in the same words.
+  const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
+  for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
+    const first = failures[0] && Object.values(describe(failures[0].request)).slice(0, 3).join(" / ");
+    lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);
+  }
+  if (byReason.size > REASONS_SHOWN_MAX)
+    lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
+  if (suspect > 0) lines.push("  suspect: days that had usage came back empty and keep it until the next run confirms");
+  return `${lines.join("\n")}\n`;
+}

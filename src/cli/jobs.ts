@@ -1,0 +1,112 @@
+import { type App, readConfig, withDatabase } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { didYouMean } from "../config/near-miss.ts";
+import { databaseNow } from "../db/database.ts";
+import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs.ts";
+import { AppError } from "../errors.ts";
+import { nextRunAt } from "../jobs/next-due.ts";
+import { jitterMs } from "../schedule/jitter.ts";
+import { nextOccurrences } from "../schedule/occurrences.ts";
+import { instant } from "./instant.ts";
+
+export type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
+
+type Scheduled = JobId & { readonly schedule: string; readonly timezone: string; readonly jitterSeconds: number };
+
+/** Every job, when it runs next, and whether somebody paused it. */
+export async function runJobs(app: App, { json }: JobsOptions): Promise<number> {
+  const jobs = scheduledJobs(await readConfig(app));
+  const answer = await withDatabase(app, async (db) => {
+    const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
+    return jobs.map((job) => {
+      const { kind, name, schedule, timezone } = job;
+      const { pause, scheduledThrough } = find(stored, job) ?? {};
+      return { kind, job: name, schedule, timezone, scheduledThrough, nextRun: nextRunAt(job, now), paused: pause };
+    });
+  });
+  if (json) app.write(`${JSON.stringify(answer)}\n`);
+  else app.write(answer.map(render).join(""));
+  return 0;
+}
+
+/** The next times a job runs, by this machine's clock: its database need not be there. */
+export async function runJobsNext(
+  app: App,
+  name: string,
+  options: JobsOptions & { readonly count: number },
+): Promise<number> {
+  const job = chooseJob(await readConfig(app), name, options.kind);
+  const moments = nextOccurrences(job, new Date(), options.count).map(
+    (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
+  );
+  if (options.json) app.write(`${JSON.stringify({ job: name, timezone: job.timezone, next: moments })}\n`);
+  else app.write(moments.map((moment) => `${instant(moment)} (${localTime(moment, job.timezone)})\n`).join(""));
+  return 0;
+}
+
+export async function runJobsPause(
+  app: App,
+  name: string,
+  options: JobsOptions & { readonly why: string },
+): Promise<number> {
+  const job = chooseJob(await readConfig(app), name, options.kind);
+  const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.actor }));
+  return tell(app, paused, options);
+}
+
+/** What was due in the meantime is caught up by the workers. */
+export async function runJobsResume(app: App, name: string, options: JobsOptions): Promise<number> {
+  const job = chooseJob(await readConfig(app), name, options.kind);
+  return tell(app, await withDatabase(app, (db) => resumeJob(db, job)), options);
+}
+
+function scheduledJobs({ exports, rotations }: Config): readonly Scheduled[] {
+  return [
+    ...exports.map((job) => ({ ...job, kind: "export" as const })),
+    ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
+  ];
+}
+
+function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): Scheduled {
+  const jobs = scheduledJobs(config).filter((job) => kind === undefined || job.kind === kind);
+  const [job, other] = jobs.filter((one) => one.name === name);
+  if (!job) {
+    const names = jobs.map((one) => one.name);
+    throw new AppError("config", `no job ${JSON.stringify(name)} is configured${didYouMean(name, names)}`);
+  }
+  if (other)
+    throw new AppError("config", `there is an export and a rotation ${JSON.stringify(name)}: say which with --kind`);
+  return job;
+}
+
+function find(stored: readonly StoredJob[], { kind, name }: JobId): StoredJob | undefined {
+  return stored.find((one) => one.kind === kind && one.name === name);
+}
+
+function tell(app: App, { kind, name, pause }: StoredJob, { json }: JobsOptions): number {
+  if (json) app.write(`${JSON.stringify({ kind, job: name, paused: pause })}\n`);
+  else app.write(pause ? `${kind} ${name} ${renderPause(pause)}\n` : `${kind} ${name} runs on its schedule\n`);
+  return 0;
+}
+
+type Listed = {
+  readonly kind: string;
+  readonly job: string;
+  readonly schedule: string;
+  readonly timezone: string;
+  readonly nextRun: Date | undefined;
+  readonly paused: Pause | undefined;
+};
+
+function render({ kind, job, schedule, timezone, nextRun, paused }: Listed): string {
+  const next = paused ? renderPause(paused) : `next run ${nextRun ? instant(nextRun) : "never"}`;
+  return `${kind} ${job} (${schedule} ${timezone}): ${next}\n`;
+}
+
+export function renderPause({ at, why, by }: Pause): string {
+  return `paused since ${instant(at)} by ${by}: ${why}`;
+}
+
+function localTime(moment: Date, timeZone: string): string {
+  return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
+}

@@ -1,0 +1,24 @@
+// Tells a server that is away from one that refuses.
+
+/** SQLSTATE classes of connections, of a server that is full, starts or stops, and what the network says. */
+const AWAY_CODE = /^(?:08\w{3}|53300|57P\w{2}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
+/** What pg says, without a code, of a connection that broke or was not to be had. */
+const AWAY_WORDS =
+  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded|Query read timeout)/;
+
+/** Whether the server was not reached, or ended the connection: it may be there in a minute. */
+export function isAway(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  // Of a name with several addresses, each was tried.
+  if (error instanceof AggregateError) return error.errors.every(isAway);
+  return AWAY_CODE.test(codeOf(error)) || AWAY_WORDS.test(error.message);
+}
+
+/** Whether the server does not let this user in, has no such database, or no room: it will say the same in a minute. */
+export function isShut(error: unknown): error is Error {
+  return error instanceof Error && /^(?:28|3D|53)\w{3}$/.test(codeOf(error));
+}
+
+function codeOf(error: Error): string {
+  return "code" in error ? String(error.code) : "";
+}

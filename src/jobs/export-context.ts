@@ -1,0 +1,22 @@
+// Opens what runs of export jobs share, on a database that is open, and closes it.
+
+import { type App, openServiceOf } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/database.ts";
+import { openKeyRing } from "./keys-in-use.ts";
+import type { ExportContext } from "./run-export.ts";
+
+export async function withExportContext<T>(
+  app: App,
+  config: Config,
+  db: Database,
+  work: (context: ExportContext) => Promise<T>,
+): Promise<T> {
+  const keys = await openKeyRing(app, config, db);
+  const service = await openServiceOf(app, config);
+  try {
+    return await work({ app, config, db, service, keys });
+  } finally {
+    await service.close();
+  }
+}

@@ -1,0 +1,43 @@
+// When a series is due next: with the first of the jobs that read it, and not before that job's jitter is over.
+
+import type { StoredJob } from "../db/jobs.ts";
+import { idOf, type NextDue, type SeriesIds } from "../db/series.ts";
+import { jitterMs } from "../schedule/jitter.ts";
+import { latestOccurrence, nextOccurrence } from "../schedule/occurrences.ts";
+import { type ExportJob, seriesOf } from "../usage/plan.ts";
+import { type Series, seriesKey } from "../usage/series.ts";
+
+export function nextDueOf(
+  series: readonly Series[],
+  ids: SeriesIds,
+  jobs: readonly ExportJob[],
+  now: Date,
+): readonly NextDue[] {
+  const moments = jobs.map((job) => ({ at: nextRunAt(job, now), reads: new Set(seriesOf(job).map(seriesKey)) }));
+  return series.map((one) => {
+    const ats = moments.flatMap(({ at, reads }) =>
+      at !== undefined && reads.has(seriesKey(one)) ? [at.getTime()] : [],
+    );
+    return { seriesId: idOf(ids, one), at: ats.length > 0 ? new Date(Math.min(...ats)) : undefined };
+  });
+}
+
+type Scheduled = Pick<ExportJob, "name" | "schedule" | "timezone" | "jitterSeconds">;
+
+/** When a job runs next. Undefined where its schedule names no moment any more. */
+export function nextRunAt(job: Scheduled, now: Date): Date | undefined {
+  const moment = nextOccurrence(job, now);
+  return moment && new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds));
+}
+
+/** A tick comes every minute: what is due for longer has no worker, or one that is stuck. */
+const OVERDUE_MS = 3 * 60_000;
+
+/** When a job was due that no worker has taken up. Undefined where all is well, and where no worker ever knew the job. */
+export function overdueSince(job: Scheduled, known: StoredJob | undefined, now: Date): Date | undefined {
+  if (!known || known.pause) return undefined;
+  const moment = latestOccurrence(job, now);
+  if (!moment || (known.scheduledThrough && moment <= known.scheduledThrough)) return undefined;
+  const dueAt = new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds));
+  return now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
+}

@@ -1,0 +1,35 @@
+// The alarm clock of a worker: rings when a job's moment comes, and every minute in case one was slept through. What is due
+// then is decided elsewhere, from what the database knows: an alarm that is late, missed or doubled changes nothing.
+
+import { type ScheduledTask, schedule } from "node-cron";
+
+export type Alarms = {
+  /** Rings once more at that moment. */
+  readonly ringAt: (moment: Date) => void;
+  readonly stop: () => void;
+};
+
+export type Alarm = { readonly schedule: string; readonly timezone: string };
+
+const EVERY_MS = 60_000;
+/** The library says on the console what it thinks of a late alarm. */
+const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
+
+export function setAlarms(alarms: readonly Alarm[], ring: () => void): Alarms {
+  const tasks: ScheduledTask[] = alarms.map((alarm) =>
+    schedule(alarm.schedule, ring, { timezone: alarm.timezone, logger: SILENT, suppressMissedWarning: true }),
+  );
+  const minutes = setInterval(ring, EVERY_MS);
+  let once: NodeJS.Timeout | undefined;
+  return {
+    ringAt(moment) {
+      clearTimeout(once);
+      once = setTimeout(ring, Math.max(moment.getTime() - Date.now(), 0));
+    },
+    stop() {
+      clearInterval(minutes);
+      clearTimeout(once);
+      for (const task of tasks) void task.destroy();
+    },
+  };
+}

@@ -1,0 +1,64 @@
+// Opens what a worker needs of its database, once that is there.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { type App, databaseAway, openServiceOf } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { isAway } from "../db/away.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { registerJobs } from "../db/jobs.ts";
+import { requireCurrentSchema } from "../db/migrate.ts";
+import { openQueue } from "../db/queue.ts";
+import { registerSeries, renewNextDue } from "../db/series.ts";
+import type { RunEnd } from "../db/shared-runs.ts";
+import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
+import { nextDueOf } from "../jobs/next-due.ts";
+import { oneAtATime } from "../usage/export.ts";
+import { configuredSeries } from "../usage/plan.ts";
+import type { Contact } from "./contact.ts";
+import type { WorkerWorld } from "./world.ts";
+
+const WAIT_MS = 1_000;
+
+/** A database that is not there yet is waited for until the signal; one that refuses, or has another schema, is not. */
+export async function onceReached<T>(
+  app: App,
+  contact: Contact,
+  stop: AbortSignal,
+  open: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      const opened = await open();
+      contact.note();
+      return opened;
+    } catch (error) {
+      stop.throwIfAborted();
+      if (!isAway(error)) throw error;
+      contact.note(databaseAway(app, error));
+      await sleep(WAIT_MS, undefined, { signal: stop });
+    }
+  }
+}
+
+/** `app` is the one whose signal ends work in hand. */
+export async function openWorld(
+  app: App,
+  config: Config,
+  db: Database,
+  onRunEnd: (end: RunEnd) => void,
+): Promise<WorkerWorld> {
+  await requireCurrentSchema(db);
+  const keys = await openKeyRing(app, config, db);
+  const masterKeys = config.rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
+  const configured = configuredSeries(config.exports);
+  const ids = await registerSeries(db, configured);
+  const series = configured.map((one) => one.series);
+  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
+  await registerJobs(db, [
+    ...config.exports.map(({ name }) => ({ kind: "export", name }) as const),
+    ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
+  ]);
+  const queue = await openQueue(db, app.log);
+  const service = await openServiceOf(app, config);
+  return { app, config, db, service, keys, masterKeys, queue, ids, store: oneAtATime(), onRunEnd };
+}

@@ -1,0 +1,55 @@
+// Begins a run whose requests the workers share: the run, its work and what it makes due are one transaction.
+
+import { randomUUID } from "node:crypto";
+import type { Queue } from "../db/queue.ts";
+import { takeFetchNo } from "../db/runs.ts";
+import { extendDue, idOf, type SeriesIds } from "../db/series.ts";
+import { insertRun, openRequests } from "../db/shared-runs.ts";
+import type { Tx } from "../db/transaction.ts";
+import type { Day } from "../usage/day.ts";
+import type { RunTrigger } from "../usage/export.ts";
+import { type DueDays, type ExportJob, seriesOf, sliceCount, type UsageRequest } from "../usage/plan.ts";
+import { priorityOf, type QueuedRequest, workKey } from "./queued-request.ts";
+
+export type SharedRun = {
+  readonly job: ExportJob;
+  readonly trigger: RunTrigger;
+  /** The moment of its schedule; undefined where a gap or a person began it. */
+  readonly scheduledFor: Date | undefined;
+  readonly requests: readonly UsageRequest[];
+  /** The day an answer without any date is stored under. */
+  readonly runDay: Day;
+  readonly due: DueDays | undefined;
+};
+
+export type Shared = { readonly runId: string; readonly requests: number };
+
+/** Undefined where there is a run for that moment already. What another run is reading is left to it. */
+export async function shareRun(
+  tx: Tx,
+  { queue, ids }: { readonly queue: Queue; readonly ids: SeriesIds },
+  { job, trigger, scheduledFor, requests, runDay, due }: SharedRun,
+): Promise<Shared | undefined> {
+  const runId = randomUUID();
+  const run = { runId, kind: "export", job: job.name, trigger, scheduledFor, status: "running" } as const;
+  if (!(await insertRun(tx, run))) return undefined;
+  if (due) {
+    const seriesIds = seriesOf(job).map((series) => idOf(ids, series));
+    await extendDue(tx, seriesIds, due);
+  }
+  const fetchNo = await takeFetchNo(tx);
+  const works = requests.map((request) => {
+    const { series, window } = request;
+    const data: QueuedRequest = {
+      ...{ runId, fetchNo, runDay, job: job.name, seriesId: idOf(ids, series) },
+      ...{ emptyGuard: job.emptyGuard, checkFeatures: job.checkFeatures },
+      ...series,
+      ...(window && { window }),
+    };
+    return { key: workKey(data), priority: priorityOf(data), data, slices: sliceCount(request) };
+  });
+  const added = await queue.add(tx, "usage_request", works);
+  const slices = added.reduce((sum, work) => sum + work.slices, 0);
+  await openRequests(tx, runId, { requests: added.length, slices });
+  return { runId, requests: added.length };
+}

@@ -1,0 +1,87 @@
+// Works at one usage request from the queue. Its answer, the end of the work and its count in the run are one transaction.
+
+import { recordFailure } from "../db/failures.ts";
+import type { MergeResult } from "../db/merge.ts";
+import type { Taken } from "../db/queue.ts";
+import { type RunEnd, type Settled, settleRequest } from "../db/shared-runs.ts";
+import { inTransaction, type Tx } from "../db/transaction.ts";
+import { exportDeps } from "../jobs/export-deps.ts";
+import type { FeatureCheck } from "../jobs/feature-check.ts";
+import { daysOf } from "../usage/day.ts";
+import { describe, exportRequest } from "../usage/export.ts";
+import { sliceCount } from "../usage/plan.ts";
+import { parseQueued, type QueuedRequest, requestOf } from "./queued-request.ts";
+import type { WorkerWorld } from "./world.ts";
+
+/** What may be gone in a minute. All else would be the same. */
+const TRIED_AGAIN = new Set<string>(["unavailable", "rate_limited"]);
+
+export type FeaturesOfRun = (runId: string) => FeatureCheck;
+
+/** Throws only where the work is to be tried again by whoever takes it next. */
+export async function workAtRequest(
+  world: WorkerWorld,
+  featuresOfRun: FeaturesOfRun,
+  taken: Taken,
+  signal: AbortSignal,
+): Promise<void> {
+  const work = parseQueued(taken.data);
+  const request = requestOf(work);
+  const { runId, job, runDay, seriesId, emptyGuard, checkFeatures } = work;
+  const features = featuresOfRun(runId);
+  const settling = openSettling(world, taken, work);
+  const deps = {
+    ...exportDeps(world, {
+      runId,
+      emptyGuard,
+      idOf: () => seriesId,
+      also: (tx, result) => settling.settle(tx, stored(result)),
+      triedAgain: (code) => TRIED_AGAIN.has(code),
+    }),
+    refuse: () => features.refusalOf(request, checkFeatures),
+    log: world.app.log.child({ job, runId }),
+  };
+  const outcome = await exportRequest(request, runDay, deps, world.store, signal);
+  if ("reason" in outcome) {
+    if (TRIED_AGAIN.has(outcome.code)) return world.queue.fail(taken, world.app.scrubber.scrub(outcome.reason));
+    await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, outcome.reason)));
+  }
+  deps.log.debug(describe(request), "usage request settled");
+  settling.tellEnd();
+}
+
+/** Counts a request that was given up: its process ended, or the service was away, once too often. */
+export async function bury(world: WorkerWorld, taken: Taken): Promise<void> {
+  const work = parseQueued(taken.data);
+  const { seriesId, fetchNo, window, runDay } = work;
+  const reason = world.app.scrubber.scrub(`${taken.lastError ?? "no answer"}; given up after all tries of this run`);
+  await recordFailure(world.db, { seriesId, fetchNo, days: window ? daysOf(window) : [runDay], reason });
+  const settling = openSettling(world, taken, work);
+  await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, reason)));
+  world.app.log.error({ job: work.job, runId: work.runId, ...window, reason }, "usage request given up");
+  settling.tellEnd();
+}
+
+function openSettling({ queue, onRunEnd }: WorkerWorld, taken: Taken, { runId }: QueuedRequest) {
+  let end: RunEnd | undefined;
+  return {
+    /** May be run again with its transaction. */
+    async settle(tx: Tx, settled: Settled): Promise<void> {
+      // Where the work is somebody else's by now it is theirs to count.
+      end = (await queue.complete(tx, taken)) ? await settleRequest(tx, runId, settled) : undefined;
+    },
+    tellEnd(): void {
+      if (end) onRunEnd(end);
+    },
+  };
+}
+
+function stored({ slices, rowsChanged }: MergeResult): Settled {
+  const suspect = slices.filter(({ decision }) => decision === "suspect").length;
+  return { complete: slices.length - suspect, suspect, failed: 0, rowsChanged, error: undefined };
+}
+
+function failed({ app }: WorkerWorld, work: QueuedRequest, reason: string): Settled {
+  const slices = sliceCount(requestOf(work));
+  return { complete: 0, suspect: 0, failed: slices, rowsChanged: 0, error: app.scrubber.scrub(reason) };
+}

@@ -1,0 +1,90 @@
+// The worker: plans at every tick, works at what is queued, and gives back what it can't finish when it has to stop.
+
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { App } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/database.ts";
+import { type RunEnd, touchSharedRuns } from "../db/shared-runs.ts";
+import { AppError, errorCode, errorText } from "../errors.ts";
+import { setAlarms } from "../schedule/alarms.ts";
+import type { Contact } from "./contact.ts";
+import { featuresByRun } from "./features-by-run.ts";
+import { type LaneSettings, type Lanes, openLanes } from "./lanes.ts";
+import { onceReached, openWorld } from "./open-world.ts";
+import { singleFlight } from "./single-flight.ts";
+import { tick } from "./tick.ts";
+import { bury, workAtRequest } from "./work-request.ts";
+import { workAtRotation } from "./work-rotation.ts";
+import type { WorkerWorld } from "./world.ts";
+
+/** Of the seconds there are to stop in, so many are for giving back what could not be finished. */
+const GIVE_BACK_MS = 2_000;
+
+/** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
+export async function runWorker(app: App, config: Config, db: Database, contact: Contact): Promise<void> {
+  const hard = new AbortController();
+  const onRunEnd = (end: RunEnd) => app.log.info(end, "run finished");
+  const workApp = { ...app, signal: hard.signal };
+  const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, onRunEnd));
+  app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
+  const lanes = openAllLanes(world, contact, hard.signal);
+  const stopTicking = startTicking(world, contact, () => lanes.forEach((one) => void one.wake()));
+  try {
+    if (!app.signal.aborted) await once(app.signal, "abort");
+    app.log.info("worker stops: no new work is taken");
+  } finally {
+    await stopTicking();
+    await drain(lanes, hard, config.worker.drainSeconds * 1000);
+    await world.queue.stop();
+    await world.service.close();
+    app.log.info("worker stopped");
+  }
+}
+
+function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSignal): readonly Lanes[] {
+  const { queue, service, config } = world;
+  const features = featuresByRun(world, () => service.forgetRefusals());
+  const requests = (places: number): LaneSettings => ({
+    queue: "usage_request",
+    places,
+    idleMs: 1_000,
+    work: (taken, signal) => workAtRequest(world, features, taken, signal),
+  });
+  const settings: readonly LaneSettings[] = [
+    requests(config.service.maxConcurrent),
+    { queue: "usage_request_dead", places: 1, idleMs: 5_000, work: (taken) => bury(world, taken) },
+    { queue: "rotation", places: 1, idleMs: 2_000, work: (taken) => workAtRotation(world, taken) },
+  ];
+  return settings.map((one) => openLanes(one, { queue, log: world.app.log, onContact: contact.note, hardStop }));
+}
+
+function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void): () => Promise<void> {
+  const { app, config, db } = world;
+  const ticks = singleFlight(async () => {
+    try {
+      const { began, wakeAt } = await tick(world);
+      if (began) onWork();
+      if (wakeAt) alarms.ringAt(wakeAt);
+      await touchSharedRuns(db);
+      app.log.debug({ began, wakeAt }, "tick over");
+    } catch (error) {
+      contact.note(error);
+      app.log.error({ code: errorCode(error), reason: errorText(error) }, "tick failed");
+    }
+  });
+  const alarms = setAlarms([...config.exports, ...config.rotations], ticks.ask);
+  ticks.ask();
+  return async () => {
+    alarms.stop();
+    await ticks.stop();
+  };
+}
+
+async function drain(lanes: readonly Lanes[], hard: AbortController, drainMs: number): Promise<void> {
+  const drained = Promise.all(lanes.map((one) => one.drain()));
+  const softMs = Math.max(drainMs - GIVE_BACK_MS, drainMs / 2);
+  await Promise.race([drained, sleep(softMs, undefined, { ref: false })]);
+  hard.abort(new AppError("stopped", "the worker stops"));
+  await Promise.race([drained, sleep(drainMs - softMs, undefined, { ref: false })]);
+}

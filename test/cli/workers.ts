@@ -1,0 +1,86 @@
+// What tests of the worker have in common: a configuration with many requests, and what became of its runs.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Database } from "../../src/db/database.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/server.ts";
+import { smallConfig } from "./small-config.ts";
+import type { World } from "./world.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A schedule whose newest moment is hours ago and whose next one is hours away, whenever the test runs. */
+export function farSchedule(now = new Date()): string {
+  return `30 ${(now.getUTCHours() + 12) % 24} * * *`;
+}
+
+/** The emulator, and a configuration that asks it, with a monitor on a free port. */
+export async function serveWorkers(
+  world: World,
+  part: { readonly service?: Fields; readonly exports?: readonly Fields[]; readonly rest?: Fields } = {},
+  options: Partial<EmulatorOptions> = {},
+): Promise<Emulator> {
+  const emulator = await world.serve(options);
+  const exports = (part.exports ?? [{}]).map((job) => ({ schedule: farSchedule(), ...job }));
+  const config = smallConfig(emulator.url, { ...(part.service && { service: part.service }), exports });
+  await world.configure({ ...config, monitor: { port: 0 }, ...part.rest });
+  return emulator;
+}
+
+/** Filters that each narrow to another accessor: as many series as a test wants. */
+export function manyFilters(count: number): readonly Fields[] {
+  return Array.from({ length: count }, (_, i) => ({
+    name: `accessor ${i}`,
+    dimensions: { accessor: `accessor-${i}` },
+  }));
+}
+
+export type Run = {
+  readonly job: string;
+  readonly kind: string;
+  readonly trigger: string;
+  readonly status: string;
+  readonly requests: number;
+  readonly planned: number;
+  readonly complete: number;
+  readonly failed: number;
+};
+
+export async function runs(db: Database): Promise<readonly Run[]> {
+  const { rows } = await sql<Run>`
+    select job, kind, trigger, status, requests, slices_planned as planned, slices_complete as complete, slices_failed as failed
+    from bi.runs order by started_at, job
+  `.execute(db);
+  return rows;
+}
+
+/** Waits until so many runs are over, and returns them. */
+export async function runsOver(db: Database, count: number, timeoutMs = 30_000): Promise<readonly Run[]> {
+  const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
+  await expect
+    .poll(async () => (await over()).length, { timeout: timeoutMs, interval: 100 })
+    .toBeGreaterThanOrEqual(count);
+  return over();
+}
+
+export async function coverage(db: Database): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await sql<{ status: string; slices: number }>`
+    select status, count(*)::integer as slices from bi.coverage group by status
+  `.execute(db);
+  return Object.fromEntries(rows.map(({ status, slices }) => [status, slices]));
+}
+
+/** The breakdown requests the service got: what was asked, without who asked. */
+export function breakdowns(emulator: Emulator): readonly string[] {
+  return emulator.requests.flatMap(({ path }) => (path.includes("/usage/breakdown") ? [path] : []));
+}
+
+/** A worker that does all there is to do, and ends. */
+export async function workOnce(world: World, db: Database): Promise<void> {
+  const worker = world.start(["start"], { LOG_LEVEL: "debug" });
+  await worker.waitFor("tick over");
+  const working = async () => (await runs(db)).filter(({ status }) => status === "running").length;
+  await expect.poll(working, { timeout: 20_000, interval: 50 }).toBe(0);
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+}

@@ -1,0 +1,144 @@
+// The queue as workers use it, each on connections of its own.
+
+import { sql } from "kysely";
+import { pino } from "pino";
+import { afterEach, expect, test } from "vitest";
+import { openPostgres } from "../../src/db/database.ts";
+import { openQueue, type Queue, type Taken, type Work } from "../../src/db/queue.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db, url } = await testDatabase();
+const opened: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+  await sql`delete from usage_export_queue.job`.execute(db);
+});
+
+test("work is there when the transaction that added it commits, and only then", async () => {
+  const queue = await open();
+  const refused = inTransaction(db, async (tx) => {
+    await queue.add(tx, "usage_request", [work("a")]);
+    throw new Error("rolled back");
+  });
+  await expect(refused).rejects.toThrow("rolled back");
+  expect(await queue.take("usage_request", 10)).toEqual([]);
+
+  await add(queue, work("a"));
+  expect(keysOf(await queue.take("usage_request", 10))).toEqual(["a"]);
+});
+
+test("work that waits or is worked at is not added again, and is once it is over", async () => {
+  const queue = await open();
+  await add(queue, work("a"));
+  expect(await add(queue, work("a"), work("b"))).toEqual(["b"]);
+  const [taken] = await queue.take("usage_request", 1);
+  expect(await add(queue, work("a"), work("b"))).toEqual([]);
+  if (taken) await complete(queue, taken);
+  expect(await add(queue, work("a"))).toEqual(["a"]);
+});
+
+test("two workers never have the same work, and the highest priority goes first", async () => {
+  const [one, other] = await Promise.all([open(), open()]);
+  await add(one, ...["a", "b", "c", "d", "e", "f"].map((key, priority) => work(key, priority)));
+  const [first, second] = await Promise.all([one.take("usage_request", 2), other.take("usage_request", 2)]);
+  expect(keysOf([...first, ...second]).sort()).toEqual(["c", "d", "e", "f"]);
+  expect(keysOf(await one.take("usage_request", 10)).sort()).toEqual(["a", "b"]);
+});
+
+test("the work of a worker that is silent goes to another, and what the first one does then counts for nothing", async () => {
+  const [silent, other] = await Promise.all([open(), open()]);
+  await add(silent, work("a"));
+  const [old] = await silent.take("usage_request", 1);
+  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '16 seconds'`.execute(db);
+  const taken: Taken[] = [];
+  await expect
+    .poll(async () => taken.push(...(await other.take("usage_request", 1))), { timeout: 20_000, interval: 200 })
+    .toBe(1);
+  expect(old && (await complete(silent, old))).toBe(false);
+  expect(taken[0] && (await complete(other, taken[0]))).toBe(true);
+}, 30_000);
+
+test("a worker that says it lives keeps its work", async () => {
+  const queue = await open();
+  await add(queue, work("a"));
+  const taken = await queue.take("usage_request", 1);
+  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '14 seconds'`.execute(db);
+  await queue.touch(taken);
+  const { rows } = await sql<{ ago: number }>`
+    select extract(epoch from now() - heartbeat_on)::float8 as ago from usage_export_queue.job
+  `.execute(db);
+  expect(rows[0]?.ago).toBeLessThan(5);
+});
+
+test("what is given back is there for others at once", async () => {
+  const [one, other] = await Promise.all([open(), open()]);
+  await add(one, work("a"));
+  const [taken] = await one.take("usage_request", 1);
+  if (taken) await one.giveBack(taken);
+  const [again] = await other.take("usage_request", 1);
+  expect(again?.data).toEqual({ key: "a" });
+  // The one that gave it back has no more say in it.
+  expect(taken && (await complete(one, taken))).toBe(false);
+});
+
+test("what fails is tried again later, and after the last try is a dead letter that says why", async () => {
+  const queue = await open();
+  await add(queue, work("a"));
+  for (let tries = 1; tries <= 8; tries++) {
+    const [taken] = await queue.take("usage_request", 1);
+    expect(taken?.retryCount).toBe(tries - 1);
+    if (taken) await queue.fail(taken, `failure ${tries}`);
+    expect(await queue.take("usage_request", 1)).toEqual([]);
+    await sql`update usage_export_queue.job set start_after = now() where state = 'retry'`.execute(db);
+  }
+  const [dead] = await queue.take("usage_request_dead", 1);
+  expect(dead).toMatchObject({ data: { key: "a" }, lastError: "failure 8" });
+});
+
+test("the first delays after a failure are short", async () => {
+  const queue = await open();
+  await add(queue, work("a"));
+  const [taken] = await queue.take("usage_request", 1);
+  if (taken) await queue.fail(taken, "failure");
+  const { rows } = await sql<{ delay: number }>`
+    select extract(epoch from start_after - now())::float8 as delay from usage_export_queue.job where state = 'retry'
+  `.execute(db);
+  expect(rows[0]?.delay).toBeGreaterThan(0);
+  expect(rows[0]?.delay).toBeLessThanOrEqual(4);
+});
+
+test("a worker on a database without the queue's tables is told what makes them", async () => {
+  await sql`alter schema usage_export_queue rename to elsewhere`.execute(db);
+  try {
+    await expect(open()).rejects.toThrow("run: usage-export migrate");
+  } finally {
+    await sql`alter schema elsewhere rename to usage_export_queue`.execute(db);
+  }
+});
+
+async function open(): Promise<Queue> {
+  const connection = openPostgres(url);
+  opened.unshift(() => connection.destroy());
+  const queue = await openQueue(connection, pino({ level: "silent" }));
+  opened.unshift(() => queue.stop());
+  return queue;
+}
+
+function work(key: string, priority = 0): Work {
+  return { key, priority, data: { key } };
+}
+
+async function add(queue: Queue, ...works: readonly Work[]): Promise<readonly string[]> {
+  const added = await inTransaction(db, (tx) => queue.add(tx, "usage_request", works));
+  return added.map(({ key }) => key);
+}
+
+async function complete(queue: Queue, taken: Taken): Promise<boolean> {
+  return inTransaction(db, (tx) => queue.complete(tx, taken));
+}
+
+function keysOf(taken: readonly Taken[]): unknown[] {
+  return taken.map(({ data }) => Object(data).key);
+}

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { type JobState, type Moment, planTick } from "../../src/schedule/plan-tick.ts";
+
+const NIGHT = new Date("2026-03-19T02:15:00Z");
+const NIGHT_BEFORE = new Date("2026-03-18T02:15:00Z");
+const moment = (part: Partial<Moment> = {}): Moment => ({ latest: NIGHT, jitterMs: 0, overlap: "skip", ...part });
+const state = (part: Partial<JobState> = {}): JobState => ({
+  scheduledThrough: NIGHT_BEFORE,
+  paused: false,
+  running: false,
+  ...part,
+});
+const after = (seconds: number) => new Date(NIGHT.getTime() + seconds * 1000);
+
+test.each([
+  { name: "at its moment", now: after(0), trigger: "schedule" },
+  { name: "a minute after it, as the alarm was slept through", now: after(60), trigger: "schedule" },
+  { name: "exactly five minutes after it", now: after(300), trigger: "schedule" },
+  { name: "later than five minutes after it", now: after(301), trigger: "catchup" },
+  { name: "hours after it", now: after(9 * 3600), trigger: "catchup" },
+])("a job runs $name, triggered by $trigger", ({ now, trigger }) => {
+  expect(planTick(moment(), state(), now)).toEqual({ kind: "run", scheduledFor: NIGHT, trigger });
+});
+
+test("a moment that was taken up is not run again", () => {
+  expect(planTick(moment(), state({ scheduledThrough: NIGHT }), after(30))).toEqual({ kind: "none" });
+});
+
+test("a moment before the one that was taken up, as of a schedule that was changed, is not run", () => {
+  expect(planTick(moment(), state({ scheduledThrough: after(1) }), after(30))).toEqual({ kind: "none" });
+});
+
+test("a job that was never taken up begins with its newest moment", () => {
+  const decision = planTick(moment(), state({ scheduledThrough: undefined }), after(9 * 3600));
+  expect(decision).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
+});
+
+test("a schedule without any moment so far does nothing", () => {
+  expect(planTick(moment({ latest: undefined }), state(), after(0))).toEqual({ kind: "none" });
+});
+
+test("a job waits until its jitter is over, and is on time then", () => {
+  const jittered = moment({ jitterMs: 600_000 });
+  expect(planTick(jittered, state(), after(599))).toEqual({ kind: "wait", until: after(600) });
+  expect(planTick(jittered, state(), after(600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "schedule" });
+});
+
+test("a paused job does nothing, whatever is due", () => {
+  expect(planTick(moment(), state({ paused: true }), after(9 * 3600))).toEqual({ kind: "none" });
+});
+
+test("a moment that comes while the run before it works is skipped", () => {
+  expect(planTick(moment(), state({ running: true }), after(0))).toEqual({ kind: "skip", scheduledFor: NIGHT });
+});
+
+test("with a queue it waits for the run before it instead", () => {
+  const queued = moment({ overlap: "queue" });
+  expect(planTick(queued, state({ running: true }), after(0))).toEqual({ kind: "none" });
+  expect(planTick(queued, state(), after(3600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
+});
+
+test("a run that works is no reason to skip a moment whose jitter is not over", () => {
+  const decision = planTick(moment({ jitterMs: 60_000 }), state({ running: true }), after(30));
+  expect(decision).toEqual({ kind: "wait", until: after(60) });
+});

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { type DueSlice, isRested } from "../../src/usage/plan-catch-up.ts";
+
+const NOW = new Date("2026-03-19T12:00:00Z");
+const hoursAgo = (hours: number) => new Date(NOW.getTime() - hours * 3_600_000);
+const slice = (part: Partial<DueSlice>): DueSlice => ({
+  seriesId: 1,
+  day: "2026-03-18",
+  status: "failed",
+  failures: 1,
+  attemptedAt: hoursAgo(1),
+  ...part,
+});
+
+test("a slice that was never read is read at once", () => {
+  expect(isRested(slice({ status: "missing", failures: 0, attemptedAt: undefined }), NOW)).toBe(true);
+});
+
+test.each([
+  { failures: 0, hours: 1 },
+  { failures: 1, hours: 1 },
+  { failures: 2, hours: 2 },
+  { failures: 3, hours: 4 },
+  { failures: 5, hours: 16 },
+  { failures: 6, hours: 24 },
+  { failures: 400, hours: 24 },
+])("after $failures failures in a row a slice rests for $hours hours", ({ failures, hours }) => {
+  expect(isRested(slice({ failures, attemptedAt: hoursAgo(hours) }), NOW)).toBe(true);
+  expect(isRested(slice({ failures, attemptedAt: hoursAgo(hours - 0.001) }), NOW)).toBe(false);
+});
