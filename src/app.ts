@@ -3,7 +3,7 @@
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
-import type { Service } from "./api/http.ts";
+import type { Service, ServiceDeps } from "./api/http.ts";
 import type { Config } from "./config/config.ts";
 import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
@@ -101,7 +101,11 @@ export function databaseAway({ env }: App, error: Error): AppError {
 }
 
 /** Loaded when it is needed: half the commands call nothing. */
-export async function openServiceOf(app: App, config: Config): Promise<Service> {
+export async function openServiceOf(
+  app: App,
+  config: Config,
+  deps: Pick<ServiceDeps, "onAttempt"> = {},
+): Promise<Service> {
   const { openService } = await import("./api/http.ts");
-  return openService(config.service, { log: app.log, scrub: (text) => app.scrubber.scrub(text) });
+  return openService(config.service, { ...deps, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }

@@ -4,6 +4,7 @@
 import { Agent, type Dispatcher } from "undici";
 import { AppError } from "../errors.ts";
 import { isReadable, type Outcome, readAnswer } from "./answer.ts";
+import { reported } from "./attempt-report.ts";
 import { type Attempt, openAttempts } from "./attempts.ts";
 import { connectionFailure } from "./connection.ts";
 import { type CallWords, type Reply, statusFailure } from "./failure.ts";
@@ -60,9 +61,11 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
       const hide = hider(key, deps.scrub);
 
+      const send = () => attemptOnce(call.retry ? shared : unshared, options, limit, words, hide);
+      const told = deps.onAttempt ? reported(send, call, signal, now, deps.onAttempt) : send;
       const attempt: Attempt = async () => {
         refusals.check(use);
-        return await attemptOnce(call.retry ? shared : unshared, options, limit, words, hide);
+        return await told();
       };
       return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));
     },

@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { ServiceAnswer } from "./answer.ts";
+import type { OnAttempt } from "./attempt-report.ts";
 import type { Sleep } from "./wait.ts";
 import type { Hide } from "./words.ts";
 
@@ -23,6 +24,8 @@ export type ServiceDeps = {
   readonly log: Logger;
   /** Hides the secrets in use from the service's own words; the key of the call is hidden in any case. */
   readonly scrub?: Hide;
+  /** Called once for each attempt, when it is over. */
+  readonly onAttempt?: OnAttempt;
   /** The longest wait the service may ask for before calls are given up instead. */
   readonly waitMsMax?: number;
   /** Milliseconds that never go back. */

@@ -1,8 +1,13 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type App, openDatabase, readConfig } from "../app.ts";
 import { requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { openContact } from "../worker/contact.ts";
+import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
+
+/** A database that does not answer does not take leave either. */
+const CLOSE_MS_MAX = 1_000;
 
 /** Runs until it is told to stop, which is no failure. */
 export async function runStart(app: App): Promise<number> {
@@ -12,11 +17,12 @@ export async function runStart(app: App): Promise<number> {
   const contact = openContact(app.log, () => performance.now());
   const db = await openDatabase(app);
   try {
-    await runWorker(app, config, db, contact);
+    await using monitoring = await openMonitoring(app, config, db, contact);
+    await runWorker(app, config, db, { contact, metrics: monitoring.metrics });
   } catch (error) {
     if (!app.signal.aborted) throw error;
   } finally {
-    await db.destroy();
+    await Promise.race([db.destroy(), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
   }
   return 0;
 }

@@ -42,6 +42,15 @@ async function applyMigrations(db: Database): Promise<readonly string[]> {
   });
 }
 
+/** The name of the newest migration that this program knows. */
+export async function newestMigration(): Promise<string> {
+  return (
+    Object.keys(await provider().getMigrations())
+      .sort()
+      .at(-1) ?? ""
+  );
+}
+
 /** Throws `database` with the mend where the schema is not the one this program was written for. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const known = Object.keys(await provider().getMigrations());

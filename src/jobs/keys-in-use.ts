@@ -32,7 +32,12 @@ export async function requireStaticKeys(app: App, config: Config): Promise<void>
  * Throws `config` with all that is wrong with keys, so that it is known before the first call. Without a database there
  * are no rotated keys, and the first ones are used.
  */
-export async function openKeyRing(app: App, config: Config, db: Database | undefined): Promise<KeyRing> {
+export async function openKeyRing(
+  app: App,
+  config: Config,
+  db: Database | undefined,
+  onFallback: (rotation: string) => void = () => {},
+): Promise<KeyRing> {
   requireNone(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
   const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
@@ -78,6 +83,7 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
 
   /** Everything went well, and nothing is: the key in use does not work. */
   async function alert(project: Project, rotation: string, refused: Candidate, used: Candidate): Promise<void> {
+    onFallback(rotation);
     const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
     if (alerted.has(reason)) return;
     alerted.add(reason);

@@ -3,10 +3,8 @@
 
 export type LocalClock = {
   readonly shownAt: (atMs: number) => number;
-  /** The first moment after one, and not after another, at which the clock is set forward or back. */
-  readonly firstSetting: (afterMs: number, untilMs: number) => number | undefined;
-  /** The last such moment. */
-  readonly lastSetting: (afterMs: number, untilMs: number) => number | undefined;
+  /** The moments after one, and not after another, at which the clock is set forward or back; the earliest first. */
+  readonly settings: (afterMs: number, untilMs: number) => readonly number[];
 };
 
 /** How far the clock is ahead of UTC from one moment until another. It may be set as late as the moment at which the stretch ends. */
@@ -57,29 +55,18 @@ export function openLocalClock(timezone: string): LocalClock {
     return afterMs;
   }
 
-  function settingIn(number: number, afterMs: number, untilMs: number): number | undefined {
-    const { setAtMs } = stretchOf(number);
-    return setAtMs !== undefined && setAtMs > afterMs && setAtMs <= untilMs ? setAtMs : undefined;
-  }
-
   return {
     shownAt(atMs) {
       const { aheadMs, setAtMs, aheadMsAtEnd } = stretchOf(stretchAt(atMs));
       return atMs + (setAtMs === undefined || atMs < setAtMs ? aheadMs : aheadMsAtEnd);
     },
-    firstSetting(afterMs, untilMs) {
+    settings(afterMs, untilMs) {
+      const found: number[] = [];
       for (let number = stretchAt(afterMs); number <= stretchAt(untilMs); number++) {
-        const setAtMs = settingIn(number, afterMs, untilMs);
-        if (setAtMs !== undefined) return setAtMs;
+        const { setAtMs } = stretchOf(number);
+        if (setAtMs !== undefined && setAtMs > afterMs && setAtMs <= untilMs) found.push(setAtMs);
       }
-      return undefined;
-    },
-    lastSetting(afterMs, untilMs) {
-      for (let number = stretchAt(untilMs); number >= stretchAt(afterMs); number--) {
-        const setAtMs = settingIn(number, afterMs, untilMs);
-        if (setAtMs !== undefined) return setAtMs;
-      }
-      return undefined;
+      return found;
     },
   };
 }

@@ -61,7 +61,7 @@ export function nextIn({ times, clock }: Timetable, after: Date): Date | undefin
 /** The latest local time that the clock has shown until then: when it was set back, one that it is going to show again. */
 function furthestShown(clock: LocalClock, atMs: number): number {
   const shownMs = clock.shownAt(atMs);
-  const setAtMs = clock.lastSetting(atMs - DAY_MS, atMs);
+  const setAtMs = clock.settings(atMs - DAY_MS, atMs).at(-1);
   return setAtMs === undefined ? shownMs : Math.max(shownMs, clock.shownAt(setAtMs - SECOND_MS));
 }
 
@@ -70,7 +70,7 @@ function momentOf(clock: LocalClock, localMs: number): number {
   // No zone is a day away from UTC.
   for (let fromMs = localMs - DAY_MS; ; ) {
     const atMs = fromMs + localMs - clock.shownAt(fromMs);
-    const setAtMs = clock.firstSetting(fromMs, atMs);
+    const [setAtMs] = clock.settings(fromMs, atMs);
     if (setAtMs === undefined) return Math.max(fromMs, atMs);
     fromMs = setAtMs;
   }
@@ -83,7 +83,7 @@ function latestShown(times: NamedTimes, clock: LocalClock, atMs: number): number
     const localMs = times.lastUntil(shownMs);
     if (localMs === undefined) return undefined;
     const foundMs = untilMs + localMs - shownMs;
-    const setAtMs = clock.lastSetting(foundMs, untilMs);
+    const setAtMs = clock.settings(foundMs, untilMs).at(-1);
     if (setAtMs === undefined) return foundMs;
     untilMs = setAtMs - SECOND_MS;
   }
@@ -95,7 +95,7 @@ function nextShown(times: NamedTimes, clock: LocalClock, afterMs: number): numbe
     const localMs = times.firstFrom(shownMs);
     if (localMs === undefined) return undefined;
     const foundMs = fromMs + localMs - shownMs;
-    const setAtMs = clock.firstSetting(fromMs, foundMs);
+    const [setAtMs] = clock.settings(fromMs, foundMs);
     if (setAtMs === undefined) return foundMs;
     fromMs = setAtMs;
   }

@@ -1,4 +1,4 @@
-// Whether the worker reaches its database: what the health checks say, and the log once and not every second.
+// Whether the worker does its work and reaches its database: what the health checks say, and the log once and not every second.
 
 import type { Logger } from "pino";
 import { errorText } from "../errors.ts";
@@ -6,21 +6,29 @@ import { errorText } from "../errors.ts";
 export type Contact = {
   /** The database answered; or it did not, and why. */
   readonly note: (trouble?: unknown) => void;
+  /** The worker got through what it does every minute, or waits for its database. */
+  readonly beat: () => void;
   /** Why the worker is not ready; empty while it is. */
   readonly reasons: () => readonly string[];
+  /** False where it hangs, and should be started anew. */
+  readonly isLive: () => boolean;
 };
 
+/** The queue is asked every second: a worker that has not heard of its database for so long is not ready, whatever it heard last. */
+const SILENCE_MS_MAX = 10_000;
+/** A tick that waits for a database that comes back takes a minute or two. */
+const BEAT_MS_MAX = 10 * 60_000;
 const STARTING = "starting";
-/** A worker that has not heard of its database for so long is not ready, whatever it heard last. */
-const SILENCE_MS_MAX = 30_000;
 
+/** `now` is in milliseconds and never goes back. */
 export function openContact(log: Logger, now: () => number): Contact {
   let heardMs: number | undefined;
+  let beatMs = now();
   let trouble: string | undefined = STARTING;
   return {
     note(error) {
       if (error === undefined) {
-        if (heardMs !== undefined && trouble !== undefined) log.info("database reached again");
+        if (trouble !== undefined && trouble !== STARTING) log.info("database reached again");
         heardMs = now();
         trouble = undefined;
         return;
@@ -29,10 +37,14 @@ export function openContact(log: Logger, now: () => number): Contact {
       if (trouble === undefined || trouble === STARTING) log.warn({ reason }, "database not reached");
       trouble = reason;
     },
+    beat() {
+      beatMs = now();
+    },
     reasons() {
       if (trouble !== undefined) return [trouble];
-      if (heardMs !== undefined && now() - heardMs > SILENCE_MS_MAX) return ["the database has been silent"];
-      return [];
+      const silentMs = now() - (heardMs ?? now());
+      return silentMs > SILENCE_MS_MAX ? [`the database has not answered for ${Math.round(silentMs / 1000)} s`] : [];
     },
+    isLive: () => now() - beatMs <= BEAT_MS_MAX,
   };
 }

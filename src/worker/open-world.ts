@@ -9,9 +9,9 @@ import { registerJobs } from "../db/jobs.ts";
 import { requireCurrentSchema } from "../db/migrate.ts";
 import { openQueue } from "../db/queue.ts";
 import { registerSeries, renewNextDue } from "../db/series.ts";
-import type { RunEnd } from "../db/shared-runs.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { nextDueOf } from "../jobs/next-due.ts";
+import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { oneAtATime } from "../usage/export.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { Contact } from "./contact.ts";
@@ -35,20 +35,16 @@ export async function onceReached<T>(
       stop.throwIfAborted();
       if (!isAway(error)) throw error;
       contact.note(databaseAway(app, error));
+      contact.beat();
       await sleep(WAIT_MS, undefined, { signal: stop });
     }
   }
 }
 
 /** `app` is the one whose signal ends work in hand. */
-export async function openWorld(
-  app: App,
-  config: Config,
-  db: Database,
-  onRunEnd: (end: RunEnd) => void,
-): Promise<WorkerWorld> {
+export async function openWorld(app: App, config: Config, db: Database, metrics: ProcessMetrics): Promise<WorkerWorld> {
   await requireCurrentSchema(db);
-  const keys = await openKeyRing(app, config, db);
+  const keys = await openKeyRing(app, config, db, metrics.fellBack);
   const masterKeys = config.rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const configured = configuredSeries(config.exports);
   const ids = await registerSeries(db, configured);
@@ -59,6 +55,6 @@ export async function openWorld(
     ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
   ]);
   const queue = await openQueue(db, app.log);
-  const service = await openServiceOf(app, config);
-  return { app, config, db, service, keys, masterKeys, queue, ids, store: oneAtATime(), onRunEnd };
+  const service = await openServiceOf(app, config, { onAttempt: metrics.attemptEnded });
+  return { app, config, db, service, keys, masterKeys, queue, ids, store: oneAtATime(), metrics };
 }

@@ -6,9 +6,8 @@ import { takeFetchNo } from "../db/runs.ts";
 import { extendDue, idOf, type SeriesIds } from "../db/series.ts";
 import { insertRun, openRequests } from "../db/shared-runs.ts";
 import type { Tx } from "../db/transaction.ts";
-import type { Day } from "../usage/day.ts";
 import type { RunTrigger } from "../usage/export.ts";
-import { type DueDays, type ExportJob, seriesOf, sliceCount, type UsageRequest } from "../usage/plan.ts";
+import { type ExportJob, type ExportPlan, slicesOf } from "../usage/plan.ts";
 import { priorityOf, type QueuedRequest, workKey } from "./queued-request.ts";
 
 export type SharedRun = {
@@ -16,10 +15,7 @@ export type SharedRun = {
   readonly trigger: RunTrigger;
   /** The moment of its schedule; undefined where a gap or a person began it. */
   readonly scheduledFor: Date | undefined;
-  readonly requests: readonly UsageRequest[];
-  /** The day an answer without any date is stored under. */
-  readonly runDay: Day;
-  readonly due: DueDays | undefined;
+  readonly plan: ExportPlan;
 };
 
 export type Shared = { readonly runId: string; readonly requests: number };
@@ -28,15 +24,14 @@ export type Shared = { readonly runId: string; readonly requests: number };
 export async function shareRun(
   tx: Tx,
   { queue, ids }: { readonly queue: Queue; readonly ids: SeriesIds },
-  { job, trigger, scheduledFor, requests, runDay, due }: SharedRun,
+  { job, trigger, scheduledFor, plan }: SharedRun,
 ): Promise<Shared | undefined> {
   const runId = randomUUID();
   const run = { runId, kind: "export", job: job.name, trigger, scheduledFor, status: "running" } as const;
   if (!(await insertRun(tx, run))) return undefined;
-  if (due) {
-    const seriesIds = seriesOf(job).map((series) => idOf(ids, series));
-    await extendDue(tx, seriesIds, due);
-  }
+  const { requests, runDay, due } = plan;
+  const seriesIds = new Set(requests.map(({ series }) => idOf(ids, series)));
+  if (due) await extendDue(tx, [...seriesIds], due);
   const fetchNo = await takeFetchNo(tx);
   const works = requests.map((request) => {
     const { series, window } = request;
@@ -46,10 +41,9 @@ export async function shareRun(
       ...series,
       ...(window && { window }),
     };
-    return { key: workKey(data), priority: priorityOf(data), data, slices: sliceCount(request) };
+    return { key: workKey(data), priority: priorityOf(data), data, request };
   });
   const added = await queue.add(tx, "usage_request", works);
-  const slices = added.reduce((sum, work) => sum + work.slices, 0);
-  await openRequests(tx, runId, { requests: added.length, slices });
+  await openRequests(tx, runId, { requests: added.length, slices: slicesOf(added.map(({ request }) => request)) });
   return { runId, requests: added.length };
 }

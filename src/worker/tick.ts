@@ -13,8 +13,15 @@ import type { RotationJob } from "../keys/policy.ts";
 import { jitterMs } from "../schedule/jitter.ts";
 import { latestOccurrence } from "../schedule/occurrences.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
-import { type Day, dayOf } from "../usage/day.ts";
-import { dueDays, type ExportJob, planExport, requestsOfDays, seriesOf, type UsageRequest } from "../usage/plan.ts";
+import { dayOf } from "../usage/day.ts";
+import {
+  type ExportJob,
+  type ExportPlan,
+  planRun,
+  requestsOfDays,
+  seriesOf,
+  type UsageRequest,
+} from "../usage/plan.ts";
 import { isRested } from "../usage/plan-catch-up.ts";
 import { shareRun } from "./share-run.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -26,13 +33,13 @@ export type TickResult = {
   readonly wakeAt: Date | undefined;
 };
 
-type JobTick = { readonly began: boolean; readonly wakeAt?: Date };
+type JobTick = { readonly began: boolean; readonly wakeAt?: Date; readonly skipped?: boolean };
 
 export async function tick(world: WorkerWorld): Promise<TickResult> {
   const { exports, rotations } = world.config;
   const ticks: JobTick[] = [];
-  for (const job of exports) ticks.push(await tickExport(world, job));
-  for (const job of rotations) ticks.push(await tickRotation(world, job));
+  for (const job of exports) ticks.push(told(world, "export", job.name, await tickExport(world, job)));
+  for (const job of rotations) ticks.push(told(world, "rotation", job.name, await tickRotation(world, job)));
   const wakes = ticks.flatMap(({ wakeAt }) => wakeAt ?? []);
   return {
     began: ticks.some(({ began }) => began),
@@ -40,7 +47,16 @@ export async function tick(world: WorkerWorld): Promise<TickResult> {
   };
 }
 
+function told({ app, metrics }: WorkerWorld, kind: JobId["kind"], job: string, ticked: JobTick): JobTick {
+  if (ticked.skipped) {
+    metrics.runEnded({ kind, job, trigger: "schedule", status: "skipped" });
+    app.log.warn({ kind, job, reason: STILL_RUNNING }, "run skipped");
+  }
+  return ticked;
+}
+
 const NOTHING: JobTick = { began: false };
+const STILL_RUNNING = "the run before it was still running";
 
 async function tickExport(world: WorkerWorld, job: ExportJob): Promise<JobTick> {
   const now = await databaseNow(world.db);
@@ -52,21 +68,20 @@ async function tickExport(world: WorkerWorld, job: ExportJob): Promise<JobTick> 
     if (decision.kind === "skip") {
       await skip(tx, { kind: "export", name: job.name }, decision.scheduledFor);
       await markNextDue(tx, nextDueOf(seriesOf(job), world.ids, world.config.exports, now));
-      return NOTHING;
+      return { began: false, skipped: true };
     }
     // A day that another run is about to read is no gap yet.
     if (decision.kind === "none" && (paused || runs.length > 0)) return NOTHING;
     const today = dayOf(now);
-    const gaps = await gapRequests(tx, world, job, now, decision.kind === "run" ? today : undefined);
-    if (decision.kind === "none" && gaps.length === 0) return NOTHING;
     const isScheduled = decision.kind === "run";
+    const night = isScheduled ? planRun(job, today) : { requests: [], runDay: today, due: undefined };
+    const gaps = await gapRequests(tx, world, job, now, night);
+    if (!isScheduled && gaps.length === 0) return NOTHING;
     const shared = await shareRun(tx, world, {
       job,
       trigger: isScheduled ? decision.trigger : "catchup",
       scheduledFor: isScheduled ? decision.scheduledFor : undefined,
-      requests: [...(isScheduled ? planExport(job, today) : []), ...gaps],
-      runDay: today,
-      due: isScheduled ? dueDays(job, today) : undefined,
+      plan: { ...night, requests: [...night.requests, ...gaps] },
     });
     if (isScheduled) {
       await markScheduled(tx, { kind: "export", name: job.name }, decision.scheduledFor);
@@ -94,7 +109,7 @@ async function tickRotation(world: WorkerWorld, job: RotationJob): Promise<JobTi
     const [added] = decision.kind === "run" ? await world.queue.add(tx, "rotation", [work]) : [];
     if (!added) {
       await skip(tx, id, scheduledFor);
-      return NOTHING;
+      return { began: false, skipped: true };
     }
     await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor, status: "running" });
     return { began: true };
@@ -131,8 +146,6 @@ async function look(
   return { decision: planTick(moment, state, now), paused: state.paused, runs };
 }
 
-const STILL_RUNNING = "the run before it was still running";
-
 async function skip(tx: Tx, id: JobId, scheduledFor: Date): Promise<void> {
   const run = { runId: randomUUID(), kind: id.kind, job: id.name, trigger: "schedule", scheduledFor } as const;
   await insertRun(tx, { ...run, status: "skipped", error: STILL_RUNNING });
@@ -145,13 +158,12 @@ async function gapRequests(
   { ids }: WorkerWorld,
   job: ExportJob,
   now: Date,
-  runDay: Day | undefined,
+  { due }: ExportPlan,
 ): Promise<UsageRequest[]> {
   if (!job.window) return [];
   const series = new Map(seriesOf(job).map((one) => [idOf(ids, one), one]));
-  const read = runDay === undefined ? undefined : dueDays(job, runDay)?.oldest.start;
   const gaps = (await dueSlices(tx, [...series.keys()])).filter(
-    (slice) => isRested(slice, now) && (read === undefined || slice.day < read),
+    (slice) => isRested(slice, now) && (due === undefined || slice.day < due.oldest.start),
   );
   const days = Map.groupBy(gaps, ({ seriesId }) => seriesId);
   return [...series].flatMap(([id, one]) =>

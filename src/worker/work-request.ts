@@ -47,7 +47,7 @@ export async function workAtRequest(
     await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, outcome.reason)));
   }
   deps.log.debug(describe(request), "usage request settled");
-  settling.tellEnd();
+  settling.tell();
 }
 
 /** Counts a request that was given up: its process ended, or the service was away, once too often. */
@@ -59,19 +59,25 @@ export async function bury(world: WorkerWorld, taken: Taken): Promise<void> {
   const settling = openSettling(world, taken, work);
   await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, reason)));
   world.app.log.error({ job: work.job, runId: work.runId, ...window, reason }, "usage request given up");
-  settling.tellEnd();
+  settling.tell();
 }
 
-function openSettling({ queue, onRunEnd }: WorkerWorld, taken: Taken, { runId }: QueuedRequest) {
+function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runId, job }: QueuedRequest) {
+  let counted: Settled | undefined;
   let end: RunEnd | undefined;
   return {
     /** May be run again with its transaction. */
     async settle(tx: Tx, settled: Settled): Promise<void> {
       // Where the work is somebody else's by now it is theirs to count.
-      end = (await queue.complete(tx, taken)) ? await settleRequest(tx, runId, settled) : undefined;
+      counted = (await queue.complete(tx, taken)) ? settled : undefined;
+      end = counted && (await settleRequest(tx, runId, counted));
     },
-    tellEnd(): void {
-      if (end) onRunEnd(end);
+    /** After its transaction. */
+    tell(): void {
+      if (counted) metrics.rowsChanged(job, counted.rowsChanged);
+      if (!end) return;
+      metrics.runEnded({ ...end, kind: "export" });
+      app.log.info(end, "run finished");
     },
   };
 }

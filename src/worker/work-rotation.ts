@@ -18,15 +18,17 @@ const QueuedRotation = z.object({
 /** A rotation that fails is not tried again before its next time: what it could not create once it may have created. */
 export async function workAtRotation(world: WorkerWorld, taken: Taken): Promise<void> {
   const { runId, job: name, trigger } = QueuedRotation.parse(taken.data);
-  const { app, db, queue, config, masterKeys } = world;
+  const { app, db, queue, config, masterKeys, metrics } = world;
   const job = config.rotations.find((one) => one.name === name);
   if (job && masterKeys) {
     try {
-      await runRotationJob({ ...world, masterKeys }, job, trigger, { runId });
+      const { status } = await runRotationJob({ ...world, masterKeys }, job, trigger, { runId });
+      metrics.runEnded({ kind: "rotation", job: name, trigger, status });
     } catch (error) {
       app.signal.throwIfAborted();
       // Whoever takes it next finds in the ledger how far it is.
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
+      metrics.runEnded({ kind: "rotation", job: name, trigger, status: "failed" });
       app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");
     }
   } else {

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
-import { type RunEnd, touchSharedRuns } from "../db/shared-runs.ts";
+import { touchSharedRuns } from "../db/shared-runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
+import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { setAlarms } from "../schedule/alarms.ts";
 import type { Contact } from "./contact.ts";
 import { featuresByRun } from "./features-by-run.ts";
@@ -22,11 +23,15 @@ import type { WorkerWorld } from "./world.ts";
 const GIVE_BACK_MS = 2_000;
 
 /** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
-export async function runWorker(app: App, config: Config, db: Database, contact: Contact): Promise<void> {
+export async function runWorker(
+  app: App,
+  config: Config,
+  db: Database,
+  { contact, metrics }: { readonly contact: Contact; readonly metrics: ProcessMetrics },
+): Promise<void> {
   const hard = new AbortController();
-  const onRunEnd = (end: RunEnd) => app.log.info(end, "run finished");
   const workApp = { ...app, signal: hard.signal };
-  const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, onRunEnd));
+  const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, metrics));
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const lanes = openAllLanes(world, contact, hard.signal);
   const stopTicking = startTicking(world, contact, () => lanes.forEach((one) => void one.wake()));
@@ -60,10 +65,12 @@ function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSigna
 }
 
 function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void): () => Promise<void> {
-  const { app, config, db } = world;
+  const { app, config, db, metrics } = world;
   const ticks = singleFlight(async () => {
+    const startedMs = performance.now();
     try {
       const { began, wakeAt } = await tick(world);
+      metrics.ticked((performance.now() - startedMs) / 1000);
       if (began) onWork();
       if (wakeAt) alarms.ringAt(wakeAt);
       await touchSharedRuns(db);
@@ -72,6 +79,7 @@ function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void):
       contact.note(error);
       app.log.error({ code: errorCode(error), reason: errorText(error) }, "tick failed");
     }
+    contact.beat();
   });
   const alarms = setAlarms([...config.exports, ...config.rotations], ticks.ask);
   ticks.ask();

@@ -3,9 +3,9 @@
 import type { Config } from "../config/config.ts";
 import type { Queue } from "../db/queue.ts";
 import type { SeriesIds } from "../db/series.ts";
-import type { RunEnd } from "../db/shared-runs.ts";
 import type { ExportWorld } from "../jobs/export-deps.ts";
 import type { MasterKeys } from "../keys/seal.ts";
+import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import type { OneAtATime } from "../usage/export.ts";
 
 /** The signal of its app ends work in hand; that the worker is to stop is known before. */
@@ -17,5 +17,5 @@ export type WorkerWorld = ExportWorld & {
   readonly masterKeys: MasterKeys | undefined;
   /** Answers are taken apart and stored one after the other: they are large. */
   readonly store: OneAtATime;
-  readonly onRunEnd: (end: RunEnd) => void;
+  readonly metrics: ProcessMetrics;
 };

@@ -1,0 +1,36 @@
+// Asks the worker on this machine how it is, for a container's health check, which then needs no other program.
+
+import { get } from "node:http";
+import { text } from "node:stream/consumers";
+import { type App, readConfig } from "../app.ts";
+import { AppError } from "../errors.ts";
+import { monitorUrl } from "../monitor/address.ts";
+
+/** A worker that takes longer to say that it is well is not. */
+const ANSWER_MS_MAX = 3_000;
+
+type HealthOptions = { /** Whether it works at all, ready or not. */ readonly live?: boolean };
+
+/** Exit status 0 where it is well, else 1 and the reasons. */
+export async function runHealth(app: App, options: HealthOptions): Promise<number> {
+  const { monitor } = await readConfig(app);
+  if (monitor.port === 0) {
+    throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
+  }
+  const url = `${monitorUrl(monitor)}${options.live ? "/livez" : "/readyz"}`;
+  const { status, body } = await ask(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
+  app.write(body);
+  return status === 200 ? 0 : 1;
+}
+
+async function ask(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ readonly status: number; readonly body: string }>();
+  get(url, { signal, agent: false }, (response) => {
+    text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+  }).on("error", reject);
+  try {
+    return await promise;
+  } catch (cause) {
+    throw new AppError("unavailable", `no worker answers at ${url}; it is \`usage-export start\` that does`, { cause });
+  }
+}

@@ -1,0 +1,46 @@
+// Reads for several who ask at the same moment once, and lets none of them wait for long.
+
+import { setTimeout } from "node:timers/promises";
+
+/** What was read, or why nothing was. */
+export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+
+/**
+ * Whoever asks while a reading is under way gets that one: never are two under way, however slow it is. When it has taken
+ * `waitMsMax` all go without it, who asks after that at once.
+ */
+export function shareReading<T>(read: () => Promise<T>, waitMsMax: number): () => Promise<Reading<T>> {
+  let underWay: Promise<Reading<T>> | undefined;
+
+  function begin(): Promise<Reading<T>> {
+    const whole = readOnce(read).finally(() => {
+      underWay = undefined;
+    });
+    return within(waitMsMax, whole);
+  }
+
+  return () => {
+    underWay ??= begin();
+    return underWay;
+  };
+}
+
+async function readOnce<T>(read: () => Promise<T>): Promise<Reading<T>> {
+  try {
+    return { ok: true, value: await read() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
+
+async function within<T>(ms: number, whole: Promise<Reading<T>>): Promise<Reading<T>> {
+  const over = new AbortController();
+  const tooLate: Reading<T> = { ok: false, error: new Error(`not read within ${ms / 1000} s`) };
+  const late = setTimeout(ms, tooLate, { signal: over.signal, ref: false });
+  try {
+    return await Promise.race([whole, late]);
+  } finally {
+    late.catch(() => {});
+    over.abort();
+  }
+}

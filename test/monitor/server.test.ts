@@ -1,0 +1,122 @@
+import { once } from "node:events";
+import { Agent, get } from "node:http";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { openMonitor } from "../../src/monitor/server.ts";
+import { testMonitor, WELL } from "./test-monitor.ts";
+
+const STARTING = { live: true, ready: false, reasons: ["the database does not answer", "no tick for 5 minutes"] };
+const STUCK = { live: false, ready: false, reasons: ["no tick for an hour"] };
+
+test.each([
+  ["/livez", WELL, 200, "ok\n"],
+  ["/readyz", WELL, 200, "ok\n"],
+  ["/livez", STARTING, 200, "ok\n"],
+  ["/readyz", STARTING, 503, "the database does not answer\nno tick for 5 minutes\n"],
+  ["/livez", STUCK, 503, "no tick for an hour\n"],
+  ["/readyz?verbose", WELL, 200, "ok\n"],
+])("%s of %o answers %i", async (path, health, status, body) => {
+  await using monitor = await testMonitor({ health: () => health });
+  const response = await fetch(monitor.url + path);
+  expect([response.status, await response.text()]).toEqual([status, body]);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    "content-type": "text/plain; charset=utf-8",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+});
+
+test("/metrics answers what is measured, with its content type", async () => {
+  await using monitor = await testMonitor({ metrics: async () => ({ contentType: "text/x", text: "up 1\n" }) });
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.headers.get("content-type"), await response.text()]).toEqual(["text/x", "up 1\n"]);
+});
+
+test("HEAD answers what GET would, without a body", async () => {
+  await using monitor = await testMonitor({ health: () => STARTING });
+  const response = await fetch(`${monitor.url}/readyz`, { method: "HEAD" });
+  expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([503, "51", ""]);
+});
+
+test.each(["/", "/nothing", "/metrics/", "//", "/toString"])(
+  "%s is not found, and what there is is named",
+  async (path) => {
+    await using monitor = await testMonitor();
+    const response = await fetch(monitor.url + path);
+    expect(response.status).toBe(404);
+    expect(await response.text()).toMatch(/there is:\n\/livez\n\/readyz\n\/metrics\n$/);
+  },
+);
+
+test("another method is refused", async () => {
+  await using monitor = await testMonitor();
+  const response = await fetch(`${monitor.url}/metrics`, { method: "POST", body: "x" });
+  expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+});
+
+test("a scrape that hangs holds up nobody else", async () => {
+  const never = new Promise<never>(() => {});
+  await using monitor = await testMonitor({ metrics: () => never });
+  const hanging = fetch(`${monitor.url}/metrics`).catch((error: unknown) => error);
+  expect((await fetch(`${monitor.url}/livez`)).status).toBe(200);
+  await monitor[Symbol.asyncDispose]();
+  expect(await hanging).toBeInstanceOf(TypeError);
+});
+
+test("a page that fails says nothing of why, and the log does", async () => {
+  await using monitor = await testMonitor({ metrics: () => Promise.reject(new Error("at postgres://me:pw@db")) });
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.status, await response.text()]).toEqual([500, "this page could not be made; the log says why\n"]);
+  expect(monitor.lines.map((line) => JSON.parse(line))).toMatchObject([
+    { path: "/metrics", reason: "at postgres://me:pw@db", msg: "monitor page failed" },
+  ]);
+});
+
+test("a secret in use does not stand on a page", async () => {
+  const health = () => ({ ...STARTING, reasons: ["password sesame refused"] });
+  await using monitor = await testMonitor({ health, scrub: (text) => text.replaceAll("sesame", "[secret]") });
+  expect(await (await fetch(`${monitor.url}/readyz`)).text()).toBe("password [secret] refused\n");
+});
+
+test("it closes at once although a client keeps its connection, and then answers no more", async () => {
+  const monitor = await testMonitor();
+  const agent = new Agent({ keepAlive: true });
+  const [response] = await once(get(`${monitor.url}/livez`, { agent }), "response");
+  await once(response.resume(), "end");
+  const startedMs = performance.now();
+  await monitor[Symbol.asyncDispose]();
+  expect(performance.now() - startedMs).toBeLessThan(500);
+  await expect(fetch(`${monitor.url}/livez`)).rejects.toThrow();
+  await monitor[Symbol.asyncDispose]();
+  agent.destroy();
+});
+
+test("an answer that is under way when it closes is finished", async () => {
+  const { promise, resolve } = Promise.withResolvers<{ contentType: string; text: string }>();
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  const monitor = await testMonitor({
+    metrics: () => {
+      ask();
+      return promise;
+    },
+  });
+  const scrape = fetch(`${monitor.url}/metrics`);
+  await asked;
+  const closed = monitor[Symbol.asyncDispose]();
+  resolve({ contentType: "text/plain", text: "last 1\n" });
+  const response = await scrape;
+  expect([response.headers.get("connection"), await response.text()]).toEqual(["close", "last 1\n"]);
+  await closed;
+});
+
+test.each([
+  ["a port that is taken", "127.0.0.1", /^monitor\.port: expected a free port; \d+ at 127\.0\.0\.1 is in use/],
+  ["an address of another machine", "192.0.2.1", /^monitor\.host: expected an address of this machine; .*192\.0\.2\.1/],
+])("%s is a mistake of the configuration", async (_name, host, message) => {
+  await using other = await testMonitor();
+  const deps = { log: pino({ enabled: false }), scrub: String, health: () => WELL, metrics: () => Promise.reject() };
+  await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringMatching(message),
+  });
+});

@@ -1,0 +1,24 @@
+// Opens the monitor on a free port, with everything filled in that a test does not care about.
+
+import { pino } from "pino";
+import type { Health, MonitorDeps } from "../../src/monitor/routes.ts";
+import { type Monitor, openMonitor, type ServerDeps } from "../../src/monitor/server.ts";
+
+export const WELL: Health = { live: true, ready: true, reasons: [] };
+
+export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
+
+export async function testMonitor(deps: Partial<MonitorDeps & ServerDeps> = {}): Promise<TestMonitor> {
+  const lines: string[] = [];
+  const monitor = await openMonitor(
+    { host: "127.0.0.1", port: 0 },
+    {
+      log: pino({}, { write: (line) => lines.push(line) }),
+      scrub: (text) => text,
+      health: () => WELL,
+      metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
+      ...deps,
+    },
+  );
+  return { ...monitor, port: Number(new URL(monitor.url).port), lines };
+}

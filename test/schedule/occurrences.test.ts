@@ -1,0 +1,218 @@
+import { expect, test } from "vitest";
+import { latestOccurrence, nextOccurrence, nextOccurrences } from "../../src/schedule/occurrences.ts";
+
+/** The moments from one until another, as the walk gives them: "2026-03-29T01:00Z". */
+function moments(schedule: string, timezone: string, from: string, until: string): string[] {
+  const after = new Date(new Date(from).getTime() - 1);
+  return nextOccurrences({ schedule, timezone }, after, 500)
+    .filter((moment) => moment <= new Date(until))
+    .map(short);
+}
+
+function short(moment: Date): string {
+  return moment.toISOString().replace(/(:00)?\.000Z$/, "Z");
+}
+
+// Of the day before, of the day on which the clock is set forward, and of the day after.
+test.each([
+  ["Europe/Vienna", "02:00 to 03:00", "30 2 * * *", ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"]],
+  [
+    "America/Sao_Paulo",
+    "00:00 to 01:00",
+    "30 0 * * *",
+    ["2018-11-03T03:30Z", "2018-11-04T03:00Z", "2018-11-05T02:30Z"],
+  ],
+  ["Africa/Cairo", "00:00 to 01:00", "0 0 * * *", ["2024-04-24T22:00Z", "2024-04-25T22:00Z", "2024-04-26T21:00Z"]],
+  ["Asia/Beirut", "00:00 to 01:00", "59 0 * * *", ["2026-03-27T22:59Z", "2026-03-28T22:00Z", "2026-03-29T21:59Z"]],
+  [
+    "Australia/Lord_Howe",
+    "02:00 to 02:30",
+    "15 2 * * *",
+    ["2026-10-02T15:45Z", "2026-10-03T15:30Z", "2026-10-04T15:15Z"],
+  ],
+  ["Antarctica/Troll", "01:00 to 03:00", "30 1 * * *", ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-29T23:30Z"]],
+  [
+    "Africa/Casablanca",
+    "02:00 to 03:00",
+    "30 2 * * *",
+    ["2024-04-13T02:30Z", "2024-04-14T02:00Z", "2024-04-15T01:30Z"],
+  ],
+  ["Asia/Singapore", "00:00 to 00:20", "10 0 * * *", ["1932-12-30T17:10Z", "1932-12-31T17:00Z", "1933-01-01T16:50Z"]],
+  [
+    "Africa/Monrovia",
+    "00:00 to 00:44:30",
+    "30 0 * * *",
+    ["1972-01-06T01:14:30Z", "1972-01-07T00:44:30Z", "1972-01-08T00:30Z"],
+  ],
+  // Set on past midnight: the first moment there is belongs to the next day, which has its own as well.
+  ["America/Nuuk", "23:00 to 00:00", "59 23 * * *", ["2024-03-30T01:59Z", "2024-03-31T01:00Z", "2024-04-01T00:59Z"]],
+  // A whole day was left out.
+  ["Pacific/Apia", "30 December 2011", "15 2 * * *", ["2011-12-29T12:15Z", "2011-12-30T10:00Z", "2011-12-30T12:15Z"]],
+])("in %s a time skipped from %s comes with the first moment after the gap (%s)", (timezone, _gap, schedule, days) => {
+  expect(moments(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
+});
+
+// Of the day before, of the day on which the clock is set back, and of the day after.
+test.each([
+  [
+    "Europe/Vienna",
+    "from 03:00 to 02:00",
+    "30 2 * * *",
+    ["2026-10-24T00:30Z", "2026-10-25T00:30Z", "2026-10-26T01:30Z"],
+  ],
+  [
+    "America/Havana",
+    "from 01:00 to 00:00",
+    "0 0 * * *",
+    ["2026-10-31T04:00Z", "2026-11-01T04:00Z", "2026-11-02T05:00Z"],
+  ],
+  [
+    "America/Sao_Paulo",
+    "from 00:00 to 23:00",
+    "30 23 * * *",
+    ["2018-02-17T01:30Z", "2018-02-18T01:30Z", "2018-02-19T02:30Z"],
+  ],
+  [
+    "America/St_Johns",
+    "from 00:01 to 23:01",
+    "0 0 * * *",
+    ["2010-11-06T02:30Z", "2010-11-07T02:30Z", "2010-11-08T03:30Z"],
+  ],
+  [
+    "Australia/Lord_Howe",
+    "from 02:00 to 01:30",
+    "45 1 * * *",
+    ["2026-04-03T14:45Z", "2026-04-04T14:45Z", "2026-04-05T15:15Z"],
+  ],
+  [
+    "Antarctica/Troll",
+    "from 03:00 to 01:00",
+    "30 1 * * *",
+    ["2026-10-23T23:30Z", "2026-10-24T23:30Z", "2026-10-26T01:30Z"],
+  ],
+  // The whole of 30 September 1969 again, but for an hour.
+  [
+    "Pacific/Kwajalein",
+    "from 30 September 24:00 to 01:00",
+    "15 2 * * *",
+    ["1969-09-28T15:15Z", "1969-09-29T15:15Z", "1969-10-01T14:15Z"],
+  ],
+])(
+  "in %s a time that comes twice, as the clock is set %s, counts the first time (%s)",
+  (timezone, _back, schedule, days) => {
+    expect(moments(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
+  },
+);
+
+test("midnight comes once where the clock is set back at midnight, after the hour that comes twice", () => {
+  expect(moments("0 0 * * *", "America/Sao_Paulo", "2018-02-17T00:00Z", "2018-02-19T00:00Z")).toEqual([
+    "2018-02-17T02:00Z",
+    "2018-02-18T03:00Z",
+  ]);
+});
+
+test("times that fall on one moment because of a gap are one occurrence", () => {
+  expect(moments("0,30 2,3 * * *", "Europe/Vienna", "2026-03-29T00:00Z", "2026-03-29T12:00Z")).toEqual([
+    "2026-03-29T01:00Z",
+    "2026-03-29T01:30Z",
+  ]);
+  expect(moments("0 0 * * *", "Pacific/Apia", "2011-12-29T12:00Z", "2011-12-31T00:00Z")).toEqual(["2011-12-30T10:00Z"]);
+});
+
+test.each([
+  ["0 * * * *", "Europe/Vienna", "2026-10-24T23:00Z", ["23:00Z", "00:00Z", "01:00Z", "02:00Z", "03:00Z"]],
+  ["0 * * * *", "Europe/Vienna", "2026-03-29T00:00Z", ["00:00Z", "01:00Z", "02:00Z", "03:00Z", "04:00Z"]],
+  ["15 * * * *", "Europe/Vienna", "2026-03-29T00:00Z", ["00:15Z", "01:15Z", "02:15Z", "03:15Z"]],
+  [
+    "*/30 * * * *",
+    "America/St_Johns",
+    "2026-11-01T03:00Z",
+    ["03:00Z", "03:30Z", "04:00Z", "04:30Z", "05:00Z", "05:30Z", "06:00Z", "06:30Z", "07:00Z"],
+  ],
+  ["0 */1 * * *", "Antarctica/Troll", "2026-10-24T23:30Z", ["00:00Z", "01:00Z", "02:00Z", "03:00Z"]],
+  // The second quarter to two comes half an hour after the first.
+  ["45 * * * *", "Australia/Lord_Howe", "2026-04-04T13:30Z", ["13:45Z", "14:45Z", "15:15Z", "16:15Z", "17:15Z"]],
+  ["0 * 30 12 *", "Pacific/Apia", "2011-12-29T00:00Z", []],
+])("a schedule of every hour goes by what the clock shows: %s in %s from %s", (schedule, timezone, from, times) => {
+  const until = new Date(new Date(from).getTime() + 4 * 3_600_000).toISOString();
+  expect(moments(schedule, timezone, from, until).map((moment) => moment.slice(11))).toEqual(times);
+});
+
+test.each([
+  "America/Havana",
+  "America/St_Johns",
+  "Antarctica/Troll",
+  "Asia/Gaza",
+  "Australia/Lord_Howe",
+  "Pacific/Chatham",
+])("in %s a quarter to each hour comes whenever the clock shows it", (timezone) => {
+  const format = new Intl.DateTimeFormat("en", { timeZone: timezone, minute: "numeric" });
+  const fromMs = Date.UTC(2024, 0, 1);
+  const quarters = Array.from({ length: 366 * 24 * 4 }, (_, i) => new Date(fromMs + i * 900_000));
+  const shown = quarters.filter((moment) => format.format(moment) === "45");
+  const hourly = { schedule: "45 * * * *", timezone };
+  expect(nextOccurrences(hourly, new Date(fromMs - 1), shown.length)).toEqual(shown);
+});
+
+test.each(["0 */2 * * *", "0 1-23 * * *"])(
+  "%s does not name every hour, so an hour that comes twice has one",
+  (schedule) => {
+    expect(moments(schedule, "Europe/Vienna", "2026-10-25T00:00Z", "2026-10-25T02:00Z")[0]).toBe("2026-10-25T00:00Z");
+    expect(moments(schedule, "Europe/Vienna", "2026-10-25T00:01Z", "2026-10-25T01:59Z")).toEqual([]);
+  },
+);
+
+test.each([
+  ["at the moment itself", "15 2 * * *", "2026-03-29T02:15:00.000Z", "2026-03-29T02:15Z"],
+  ["within its second", "15 2 * * *", "2026-03-29T02:15:00.999Z", "2026-03-29T02:15Z"],
+  ["a millisecond before", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
+  ["at midnight", "15 2 * * *", "2026-03-29T00:00:00.000Z", "2026-03-28T02:15Z"],
+  ["with seconds", "30 15 2 * * *", "2026-03-29T02:15:29.999Z", "2026-03-28T02:15:30Z"],
+  ["every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
+  ["over a year's end", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
+  ["of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
+  ["of leap days that are Mondays, over 2100", "0 0 29 2 1", "2112-02-28T23:59:59.999Z", "2072-02-29T00:00Z"],
+])("the latest moment, %s", (_case, schedule, at, expected) => {
+  expect(short(latestOccurrence({ schedule, timezone: "UTC" }, new Date(at)) ?? new Date(0))).toBe(expected);
+});
+
+test.each([
+  ["while the skipped time would have been", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
+  ["after the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-29T01:00Z"],
+  ["before the time comes again", "30 2 * * *", "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
+  ["when the time has come again", "30 2 * * *", "2026-10-25T01:30:00Z", "2026-10-25T00:30Z"],
+  ["in the hour that comes again, of every hour", "30 * * * *", "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
+  ["in the hour that came again, of every hour", "30 * * * *", "2026-10-25T01:30:00Z", "2026-10-25T01:30Z"],
+  ["after a gap, of every hour", "30 * * * *", "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
+])("the latest moment in Vienna %s", (_case, schedule, at, expected) => {
+  expect(short(latestOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(at)) ?? new Date(0))).toBe(expected);
+});
+
+test("the next moment is never the one asked about", () => {
+  const daily = { schedule: "15 2 * * *", timezone: "UTC" };
+  const moment = new Date("2026-03-29T02:15:00Z");
+  expect(nextOccurrence(daily, new Date(moment.getTime() - 1))).toEqual(moment);
+  expect(nextOccurrence(daily, moment)).toEqual(new Date("2026-03-30T02:15:00Z"));
+});
+
+test("what comes once in 40 years is in reach", () => {
+  const leapMonday = { schedule: "0 0 29 2 1", timezone: "UTC" };
+  expect(nextOccurrence(leapMonday, new Date("2072-02-29T00:00:00Z"))).toEqual(new Date("2112-02-29T00:00:00Z"));
+});
+
+test("a schedule has as many next moments as are asked for", () => {
+  const weekly = { schedule: "0 6 * * MON", timezone: "UTC" };
+  expect(nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 0)).toEqual([]);
+  expect(nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 2).map(short)).toEqual([
+    "2026-03-30T06:00Z",
+    "2026-04-06T06:00Z",
+  ]);
+});
+
+// Both are expressions that the configuration takes: no 31st is a first Monday, and no last of a month either.
+test.each(["0 0 31 * 1#1", "0 * L * 1#1"])("%s never comes, and that is found out", (schedule) => {
+  const never = { schedule, timezone: "Europe/Vienna" };
+  expect(nextOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
+  expect(latestOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
+  expect(nextOccurrences(never, new Date("2026-03-29T00:00:00Z"), 3)).toEqual([]);
+});
