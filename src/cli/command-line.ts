@@ -5,6 +5,7 @@ import { Command, CommanderError, InvalidArgumentError, Option, type OptionValue
 import { type App, type Environment, openApp } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
 import { isDay } from "../usage/day.ts";
+import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
 import { GROUPINGS } from "../usage/series.ts";
 
 type Run = (app: App) => Promise<number>;
@@ -58,14 +59,18 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     .enablePositionalOptions()
     .helpCommand(false);
 
-  const add = (name: string, summary: string, load: (options: OptionValues) => Promise<Run>, parent = program) =>
+  type Load = (options: OptionValues, args: readonly string[]) => Promise<Run>;
+  const add = (name: string, summary: string, load: Load, parent = program) =>
     parent
       .command(name)
       .description(summary)
       .exitOverride()
       .allowExcessArguments(false)
       .option("--config <file>", "the configuration", "jobs.config.json")
-      .action((options) => choose(options.config, async (app) => (await load(options))(app)));
+      .action(function chosen(this: Command) {
+        const options = this.opts();
+        choose(options.config, async (app) => (await load(options, this.args))(app));
+      });
 
   add(
     "demo",
@@ -92,15 +97,38 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     return (app) => runMigrate(app, options);
   }).option("--json", "answers in JSON");
 
-  add("export", "runs export jobs now", async (options) => {
-    const { runExport } = await import("./export.ts");
-    return (app) => runExport(app, options);
-  })
-    .option("--job <name...>", "only these jobs")
-    .option("--project <name...>", "only these projects")
-    .addOption(new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS))
-    .option("--filter <name...>", "only these filters")
-    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDay)
+  const withSelection = (command: Command) =>
+    command
+      .option("--job <name...>", "only these jobs")
+      .option("--project <name...>", "only these projects")
+      .addOption(new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS))
+      .option("--filter <name...>", "only these filters");
+
+  withSelection(
+    add("export", "runs export jobs now", async (options) => {
+      const { runExport } = await import("./export.ts");
+      return (app) => runExport(app, options);
+    }),
+  )
+    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
+    .option("--json", "answers in JSON");
+
+  withSelection(
+    add("backfill", "reads a range of past days; run again after a stop, it goes on where it was", async (options) => {
+      const { runBackfill } = await import("./backfill.ts");
+      const { from, to, only } = options;
+      return (app) => runBackfill(app, { ...options, from, to, only });
+    }),
+  )
+    .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
+    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
+    .addOption(
+      new Option("--only <mode>", "which of these days: never read, failed, or all")
+        .choices(BACKFILL_MODES)
+        .default("missing"),
+    )
+    .option("--dry-run", "prints what would be read, and calls nothing")
+    .option("--enqueue", "leaves the reading to the running workers, and does not wait for it")
     .option("--json", "answers in JSON");
 
   add("rotate", "runs rotation jobs that are due", async (options) => {
@@ -126,6 +154,41 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
     },
     keys,
   ).option("--json", "answers in JSON");
+
+  add("start", "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM", async () => {
+    const { runStart } = await import("./start.ts");
+    return (app) => runStart(app);
+  });
+
+  add("health", "asks the worker on this machine whether it can work", async (options) => {
+    const { runHealth } = await import("./health.ts");
+    return (app) => runHealth(app, options);
+  }).option("--live", "asks only whether it lives");
+
+  const jobs = add("jobs", "the jobs, when they run next, and which are paused", async (options) => {
+    const { runJobs } = await import("./jobs.ts");
+    return (app) => runJobs(app, options);
+  }).option("--json", "answers in JSON");
+  const addJob = (name: string, summary: string, load: Load) =>
+    add(name, summary, load, jobs)
+      .argument("<name>", "the job's name")
+      .addOption(new Option("--kind <kind>", "where both have the name").choices(["export", "rotation"]))
+      .option("--json", "answers in JSON");
+  addJob("next", "the next times the job runs", async (options, [name = ""]) => {
+    const { runJobsNext } = await import("./jobs.ts");
+    const { kind, json, count } = options;
+    return (app) => runJobsNext(app, name, { kind, json, count });
+  }).addOption(new Option("--count <number>", "how many").default(5).argParser(parseCount));
+  addJob("pause", "the workers leave the job alone until it is resumed", async (options, [name = ""]) => {
+    const { runJobsPause } = await import("./jobs.ts");
+    const { kind, json, why } = options;
+    return (app) => runJobsPause(app, name, { kind, json, why });
+  }).requiredOption("--why <reason>", "what the others should know", parseReason);
+  addJob("resume", "the workers run the job again, and catch up what was due", async (options, [name = ""]) => {
+    const { runJobsResume } = await import("./jobs.ts");
+    const { kind, json } = options;
+    return (app) => runJobsResume(app, name, { kind, json });
+  });
 
   add("status", "jobs, last and next runs, and what is missing", async (options) => {
     const { runStatus } = await import("./status.ts");
@@ -155,15 +218,30 @@ function defineCommands(choose: (configPath: string, run: Run) => void): Command
   return program;
 }
 
-function parseDay(text: string, days: readonly string[] | undefined): readonly string[] {
+function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
-  return [...(days ?? []), text];
+  return text;
+}
+
+function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
+  return [...(days ?? []), parseDay(text)];
 }
 
 function parsePort(text: string): number {
   const port = parseWhole(text);
   if (port > 65_535) throw new InvalidArgumentError("expected a port from 0 to 65535.");
   return port;
+}
+
+function parseCount(text: string): number {
+  const count = parseWhole(text);
+  if (count < 1 || count > 1000) throw new InvalidArgumentError("expected a whole number from 1 to 1000.");
+  return count;
+}
+
+function parseReason(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("expected a reason.");
+  return text.trim();
 }
 
 function parseWhole(text: string): number {

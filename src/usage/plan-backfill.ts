@@ -1,0 +1,119 @@
+// Decides what a backfill reads: of a range of days those that are missing, those that failed, or all, whatever the job's
+// window is. Pure: what is known of each slice comes in.
+
+import { type Day, daysOf, type Window } from "./day.ts";
+import {
+  dueDays,
+  type ExportJob,
+  type ExportPlan,
+  requestsOfDays,
+  type Selection,
+  seriesOf,
+  type UsageRequest,
+} from "./plan.ts";
+import { type Series, seriesKey } from "./series.ts";
+
+/**
+ * - `missing`: days that were never read
+ * - `failed`: days whose newest reading failed
+ * - `all`: every day, whatever is stored
+ */
+export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
+export type BackfillMode = (typeof BACKFILL_MODES)[number];
+
+export type SliceStatus = "complete" | "suspect" | "failed";
+
+/** By seriesKey and day, what is known of slices. A slice that is not in it was never read. */
+export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
+
+/** A job and the series that it reads in a backfill. */
+export type BackfillJob = { readonly job: ExportJob; readonly series: readonly Series[] };
+
+export type JobPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
+
+/** The series of these jobs, each once: one that two jobs read is read by the first of them. */
+export function seriesOnce(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
+  const taken = new Set<string>();
+  return jobs.map((job) => {
+    const series = seriesOf(job, selection).filter((one) => !taken.has(seriesKey(one)));
+    for (const one of series) taken.add(seriesKey(one));
+    return { job, series };
+  });
+}
+
+/**
+ * Of each job the newest days first, over all its series. A job that has nothing to read is left out.
+ *
+ * Requests are as long as they may be. A kill costs no more than the requests that are under way, and nothing of those is
+ * stored: whatever their length, no stored slice is read twice. Single days would lose less, and would ask the service for
+ * a year of 16 series 5,840 times instead of 192.
+ */
+export function planBackfill(
+  jobs: readonly BackfillJob[],
+  range: Window,
+  only: BackfillMode,
+  known: KnownSlices,
+  today: Day,
+): JobPlan[] {
+  const days = daysOf(range);
+  return jobs.flatMap(({ job, series }) => {
+    const requests = series.flatMap((one) => {
+      const ofSeries = known.get(seriesKey(one));
+      return requestsOfDays(
+        one,
+        days.filter((day) => isWanted(only, ofSeries?.[day])),
+      );
+    });
+    if (requests.length === 0) return [];
+    // Who reads failed days again has not asked for those that were never read: they become due no more than they were.
+    const due = only === "failed" ? undefined : dueDays(job, today, { days });
+    return [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }];
+  });
+}
+
+function isWanted(only: BackfillMode, status: SliceStatus | undefined): boolean {
+  if (only === "all") return true;
+  return only === "failed" ? status === "failed" : status === undefined;
+}
+
+function newestFirst(a: UsageRequest, b: UsageRequest): number {
+  const [endOfA, endOfB] = [a.window?.end ?? "", b.window?.end ?? ""];
+  if (endOfA === endOfB) return 0;
+  return endOfA > endOfB ? -1 : 1;
+}
+
+type Standing = SliceStatus | "missing";
+
+/** How the slices of a range stand. */
+export type RangeState = {
+  readonly slices: number;
+  readonly counts: Readonly<Record<Standing, number>>;
+  /** What is left to read: in which mode, and from the first to the last of its days. */
+  readonly left: readonly { readonly status: Standing; readonly only: BackfillMode; readonly days: Window }[];
+};
+
+/** A suspect slice is settled by another reading, which no mode but `all` makes. */
+const READ_BY: readonly (readonly [Standing, BackfillMode])[] = [
+  ["failed", "failed"],
+  ["suspect", "all"],
+  ["missing", "missing"],
+];
+
+export function rangeState(jobs: readonly BackfillJob[], range: Window, known: KnownSlices): RangeState {
+  const days = daysOf(range);
+  const series = jobs.flatMap((one) => one.series);
+  const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  const spans = new Map<Standing, Window>();
+  for (const day of days) {
+    for (const one of series) {
+      const status = known.get(seriesKey(one))?.[day] ?? "missing";
+      counts[status]++;
+      spans.set(status, { start: spans.get(status)?.start ?? day, end: day });
+    }
+  }
+  const left = READ_BY.flatMap(([status, only]) => {
+    const span = spans.get(status);
+    return span ? [{ status, only, days: span }] : [];
+  });
+  return { slices: series.length * days.length, counts, left };
+}

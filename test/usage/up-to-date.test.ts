@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { type ExportPlan, isUpToDate, planRun } from "../../src/usage/plan.ts";
+import { planBackfill, seriesOnce } from "../../src/usage/plan-backfill.ts";
+import { sampleJob } from "./sample-request.ts";
+
+const TODAY = "2026-03-18";
+const { window: _, ...WINDOWLESS } = sampleJob();
+
+function failedOnly(): ExportPlan | undefined {
+  const range = { start: "2026-03-17", end: "2026-03-17" };
+  const known = new Map([[JSON.stringify(["p1", "none", "{}"]), { "2026-03-17": "failed" as const }]]);
+  return planBackfill(seriesOnce([sampleJob()], {}), range, "failed", known, TODAY)[0]?.plan;
+}
+
+test.each<[string, boolean, ExportPlan | undefined]>([
+  ["a night", true, planRun(sampleJob(), TODAY)],
+  ["a night that leaves the days to the service", true, planRun(WINDOWLESS, TODAY)],
+  ["yesterday, picked by hand", true, planRun(sampleJob(), TODAY, { days: ["2026-03-17"] })],
+  ["old days, picked by hand", false, planRun(sampleJob(), TODAY, { days: ["2026-03-16", "2025-01-01"] })],
+  ["the failed days of a range", false, failedOnly()],
+])("%s: that a missed night is over with it is %s", (_name, expected, plan) => {
+  expect(plan && isUpToDate(plan)).toBe(expected);
+});
