@@ -1,0 +1,158 @@
+// Which commands and options there are. What a command does is loaded when it runs, so that none pays for another's start.
+
+import { Command, Option, type OptionValues } from "commander";
+import type { App } from "../app.ts";
+import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
+import { GROUPINGS } from "../usage/series.ts";
+import { addJobCommands } from "./job-commands.ts";
+import { parseDay, parseDays, parsePort, parseWhole } from "./option-values.ts";
+
+export type Run = (app: App) => Promise<number>;
+/** Loads what a command does. */
+export type Load = (options: OptionValues, args: readonly string[]) => Promise<Run>;
+/** Adds a command, to another one where it is given. */
+export type Add = (name: string, summary: string, load: Load, parent?: Command) => Command;
+
+export function defineCommands(choose: (configPath: string, run: Run) => void): Command {
+  const program = new Command("usage-export")
+    .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .exitOverride()
+    .showHelpAfterError("(--help shows what there is)")
+    // Else what stands behind `keys rewrap` would be taken for options of `keys`, which has the same ones.
+    .enablePositionalOptions()
+    .helpCommand(false);
+
+  const add: Add = (name, summary, load, parent = program) =>
+    parent
+      .command(name)
+      .description(summary)
+      .exitOverride()
+      .allowExcessArguments(false)
+      .option("--config <file>", "the configuration", "jobs.config.json")
+      .action(function chosen(this: Command) {
+        const options = this.opts();
+        choose(options.config, async (app) => (await load(options, this.args))(app));
+      });
+
+  add(
+    "demo",
+    "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
+    async () => {
+      const { runDemo } = await import("./demo.ts");
+      return (app) => runDemo(app);
+    },
+  );
+
+  add(
+    "check",
+    "checks the configuration, the database and, per project, the key and what the service honours",
+    async (options) => {
+      const { runCheck } = await import("./check.ts");
+      return (app) => runCheck(app, options);
+    },
+  )
+    .option("--offline", "stops after the configuration")
+    .option("--json", "answers in JSON");
+
+  add("migrate", "brings the database up to date; safe from several replicas at once", async (options) => {
+    const { runMigrate } = await import("./migrate.ts");
+    return (app) => runMigrate(app, options);
+  }).option("--json", "answers in JSON");
+
+  const withSelection = (command: Command) =>
+    command
+      .option("--job <name...>", "only these jobs")
+      .option("--project <name...>", "only these projects")
+      .addOption(new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS))
+      .option("--filter <name...>", "only these filters");
+
+  withSelection(
+    add("export", "runs export jobs now", async (options) => {
+      const { runExport } = await import("./export.ts");
+      return (app) => runExport(app, options);
+    }),
+  )
+    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
+    .option("--json", "answers in JSON");
+
+  withSelection(
+    add("backfill", "reads a range of past days; run again after a stop, it goes on where it was", async (options) => {
+      const { runBackfill } = await import("./backfill.ts");
+      const { from, to, only } = options;
+      return (app) => runBackfill(app, { ...options, from, to, only });
+    }),
+  )
+    .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
+    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
+    .addOption(
+      new Option("--only <mode>", "which of these days: never read, failed, or all")
+        .choices(BACKFILL_MODES)
+        .default("missing"),
+    )
+    .option("--dry-run", "prints what would be read, and calls nothing")
+    .option("--enqueue", "leaves the reading to the running workers, and does not wait for it")
+    .option("--json", "answers in JSON");
+
+  add("rotate", "runs rotation jobs that are due", async (options) => {
+    const { runRotate } = await import("./rotate.ts");
+    return (app) => runRotate(app, options);
+  })
+    .option("--job <name...>", "only these rotations")
+    .option("--now", "makes a fresh key, due or not")
+    .option("--dry-run", "prints what would be done and why, and calls nothing")
+    .option("--rollback", "puts the previous key back")
+    .option("--json", "answers in JSON");
+
+  const keys = add("keys", "the ledger of keys: state, age, last seen in use; never a secret", async (options) => {
+    const { runKeys } = await import("./keys.ts");
+    return (app) => runKeys(app, options);
+  }).option("--json", "answers in JSON");
+  add(
+    "rewrap",
+    "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
+    async (options) => {
+      const { runRewrap } = await import("./keys.ts");
+      return (app) => runRewrap(app, options);
+    },
+    keys,
+  ).option("--json", "answers in JSON");
+
+  add("start", "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM", async () => {
+    const { runStart } = await import("./start.ts");
+    return (app) => runStart(app);
+  });
+
+  add("health", "asks the worker on this machine whether it can work", async (options) => {
+    const { runHealth } = await import("./health.ts");
+    return (app) => runHealth(app, options);
+  }).option("--live", "asks only whether it lives");
+
+  addJobCommands(add);
+
+  add("status", "jobs, last and next runs, and what is missing", async (options) => {
+    const { runStatus } = await import("./status.ts");
+    return (app) => runStatus(app, options);
+  }).option("--json", "answers in JSON");
+
+  add("schema", "prints the JSON Schema of the configuration", async () => {
+    const { runSchema } = await import("./schema.ts");
+    return (app) => runSchema(app);
+  });
+
+  add("emulator", "serves an emulator of the service on this machine, for trying things out", async (options) => {
+    const { runEmulator } = await import("./emulator.ts");
+    const { port, dialect, window, seed, project } = options;
+    return (app) => runEmulator({ port, dialect, window, seed, project }, app.env, app.write, app.signal);
+  })
+    .addOption(new Option("--port <number>", "the port; 0 takes a free one").default(0).argParser(parsePort))
+    .addOption(
+      new Option("--dialect <name>", "the names on the wire").choices(["interface", "2026"]).default("interface"),
+    )
+    .addOption(
+      new Option("--window <mode>", "what start and end do").choices(["on", "ignored", "undated"]).default("on"),
+    )
+    .option("--project <id>", "the project's id", "PROJECT_ID")
+    .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));
+
+  return program;
+}
