@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { databaseNow } from "../db/database.ts";
 import { type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
+import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { type CoverageCounts, coverageCounts, coverageGaps, type Gap, type LastRun, lastRuns } from "../db/status.ts";
 import { nextRunAt, overdueSince } from "../jobs/next-due.ts";
 import { instant } from "./instant.ts";
@@ -26,21 +27,23 @@ type Status = {
   readonly slices: CoverageCounts;
   readonly gaps: readonly Gap[];
   readonly rotations: readonly RotationStatus[];
+  readonly queue: readonly QueueDepth[];
 };
 
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [now, stored, runs, slices, gaps, rotations] = await Promise.all([
+    const [now, stored, runs, slices, gaps, rotations, queue] = await Promise.all([
       databaseNow(db),
       storedJobs(db),
       lastRuns(db),
       coverageCounts(db),
       coverageGaps(db),
       rotationStatuses(db),
+      queueDepths(db),
     ]);
-    return { jobs: jobsOf(config, stored, runs, now), slices, gaps, rotations };
+    return { jobs: jobsOf(config, stored, runs, now), slices, gaps, rotations, queue };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
   const { suspect, failed, missing } = status.slices;
@@ -79,7 +82,7 @@ function jobsOf(
 
 const GAPS_SHOWN_MAX = 20;
 
-function render({ jobs, slices, gaps, rotations }: Status): string {
+function render({ jobs, slices, gaps, rotations, queue }: Status): string {
   const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
@@ -92,12 +95,25 @@ function render({ jobs, slices, gaps, rotations }: Status): string {
   );
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(gap)}`);
   if (gaps.length > GAPS_SHOWN_MAX) lines.push(`  and ${gaps.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
+  const works = renderQueue(queue);
+  if (works !== "") lines.push(`queue: ${works}`);
   for (const rotation of rotations) {
     const { apiKeyId, ageDays } = rotation;
     if (apiKeyId !== null) lines.push(`rotation ${rotation.rotation}: key ${apiKeyId}, ${ageDays} days old`);
     for (const warning of rotationWarnings(rotation)) lines.push(`rotation ${rotation.rotation}: ${warning}`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+const STATES = { waiting: "waiting", retrying: "to be tried again", active: "in hand", dead: "given up" } as const;
+
+/** Nothing where nothing waits, as without workers. */
+function renderQueue(queue: readonly QueueDepth[]): string {
+  const counts = Object.entries(STATES).map(([state, words]) => {
+    const works = queue.filter((one) => one.state === state && one.queue !== "usage_request_dead");
+    return { words, jobs: works.reduce((sum, { jobs }) => sum + jobs, 0) };
+  });
+  return counts.flatMap(({ words, jobs }) => (jobs > 0 ? `${jobs} ${words}` : [])).join(", ");
 }
 
 function renderRun({ status, startedAt, trigger, error }: LastRun): string {

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { type Figure, figure } from "./figure.ts";
 import type { JobId } from "./jobs.ts";
-import { QUEUE_SCHEMA } from "./queue.ts";
+import { queueDepths } from "./queue-depth.ts";
 import type { Tx } from "./transaction.ts";
 
 /** A configured job. */
@@ -52,19 +52,7 @@ export async function jobFigures(tx: Tx, jobs: readonly MonitoredJob[]): Promise
   });
 }
 
-type QueueRow = { readonly queue: string; readonly state: string; readonly jobs: number };
-
-/** Work that was given up is kept for longer; what matters of it later is whether its days are complete. */
 export async function queueFigures(tx: Tx): Promise<readonly Figure[]> {
-  const { rows } = await sql<QueueRow>`
-    select q.name as queue, s.label as state, count(j.id)::integer as jobs
-    from ${sql.id(QUEUE_SCHEMA, "queue")} q
-    cross join (values ('created', 'waiting'), ('retry', 'retrying'), ('active', 'active'), ('failed', 'dead')) as s (state, label)
-    left join ${sql.id(QUEUE_SCHEMA, "job")} j
-      on j.name = q.name and j.state::text = s.state
-      and (s.state <> 'failed' or j.completed_on > now() - interval '24 hours')
-    where q.name not like '\\_\\_pgboss\\_\\_%'
-    group by q.name, s.label
-  `.execute(tx);
-  return rows.map(({ queue, state, jobs }) => ({ gauge: "queue_jobs", labels: { queue, state }, value: jobs }));
+  const depths = await queueDepths(tx);
+  return depths.map(({ queue, state, jobs }) => ({ gauge: "queue_jobs", labels: { queue, state }, value: jobs }));
 }
