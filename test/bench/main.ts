@@ -1,8 +1,9 @@
-// A program: runs the benchmarks named as arguments (merge, memory), or all, on a throwaway server, and prints what came out.
+// A program: runs the benchmarks named as arguments (merge, memory, idle), or all, on a throwaway server, and prints what came out.
 
 import { randomBytes } from "node:crypto";
 import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
 import { startServer } from "../support/postgres-server.ts";
+import { measureIdle } from "./idle.ts";
 import { measureExport } from "./memory.ts";
 import { measureMerge } from "./merge.ts";
 
@@ -31,6 +32,11 @@ const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) =
         `  ${String(rows).padStart(8)} rows ${String(peakMb).padStart(5)} MB ${seconds} s\n`,
     );
     return `memory of an export, new and then unchanged:\n${lines.join("")}`;
+  },
+  idle: async (newDatabase) => {
+    const few = await measureIdle(await newDatabase(), 6, 400);
+    const many = await measureIdle(await newDatabase(), 60, 800);
+    return `an idle worker, an hour's work in a row, 48 series of 400 days:\n${few.join("")}480 series of 800 days:\n${many.join("")}`;
   },
 };
 
