@@ -1,0 +1,61 @@
+// docker-compose.yml on the engine of this machine, as a project apart from the one a person may have running.
+
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import path from "node:path";
+import { promisify } from "node:util";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+
+export type Project = {
+  /** What `docker compose`, or the older `docker-compose`, writes to standard output. */
+  readonly compose: (...args: readonly string[]) => Promise<string>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  readonly containerOf: (service: string) => Promise<string>;
+  /** The answer of a query, a line a row. */
+  readonly query: (statement: string) => Promise<string>;
+};
+
+export async function openProject(profile: string, password: string): Promise<Project> {
+  const env = {
+    ...process.env,
+    COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`,
+    COMPOSE_PROFILES: profile,
+    POSTGRES_PASSWORD: password,
+    // Any free one.
+    POSTGRES_PORT: "0",
+    MONITOR_PORT: "0",
+  };
+  const docker = (...args: readonly string[]) => run("docker", args, env);
+  const [program, ...words] = await composeCommand(env);
+  const compose = (...args: readonly string[]) => run(program, [...words, ...args], env);
+  return {
+    compose,
+    docker,
+    containerOf: async (service) => (await compose("ps", "--all", "--quiet", service)).trim(),
+    query: async (statement) =>
+      (await compose("exec", "-T", "postgres", "psql", "-U", "usage_export", "-Atc", statement)).trim(),
+  };
+}
+
+async function composeCommand(env: NodeJS.ProcessEnv): Promise<readonly [string, ...string[]]> {
+  try {
+    await run("docker", ["version"], env);
+    const isPlugin = await run("docker", ["compose", "version"], env).then(
+      () => true,
+      () => false,
+    );
+    if (isPlugin) return ["docker", "compose"];
+    await run("docker-compose", ["version"], env);
+    return ["docker-compose"];
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`these tests need a Docker engine that answers, and compose: ${reason}`, { cause });
+  }
+}
+
+/** Rejects with what the program wrote to standard error, unless it ends with 0. */
+async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  return (await promisify(execFile)(program, args, { cwd: ROOT, env, maxBuffer: OUTPUT_BYTES_MAX })).stdout;
+}

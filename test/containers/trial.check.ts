@@ -1,0 +1,87 @@
+// The profile `emulator` of docker-compose.yml, from the build to a second start, as a user would run it.
+
+import { randomBytes } from "node:crypto";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { openProject } from "./compose.ts";
+
+/** docker-compose.yml gives it to the emulator. */
+const KEY = "key-of-the-trial";
+const WORKER = "trial-worker";
+
+const password = randomBytes(16).toString("hex");
+const { compose, docker, containerOf, query } = await openProject("emulator", password);
+
+beforeAll(async () => {
+  await compose("build");
+  await compose("up", "-d");
+});
+
+afterEach(async ({ task }) => {
+  if (task.result?.state === "fail") process.stdout.write(await compose("logs", "--no-color", "--tail", "30"));
+});
+
+afterAll(() => compose("down", "--volumes", "--rmi", "local"));
+
+test("the first numbers are there within half a minute, with nothing configured", async () => {
+  await expect.poll(() => count("bi.usage_total"), { timeout: 30_000 }).toBeGreaterThan(0);
+});
+
+test("the worker is ready, says so on this machine, and counts as healthy", async () => {
+  const address = (await compose("port", "emulator", "9464")).trim();
+  await expect.poll(() => statusOf(`http://${address}/readyz`), { timeout: 30_000 }).toBe(200);
+
+  // The first check comes after half a minute.
+  await expect.poll(() => inspect("{{.State.Health.Status}}"), { timeout: 90_000, interval: 500 }).toBe("healthy");
+});
+
+test("nothing in the worker's container is root, or can write to its files", async () => {
+  const worker = await containerOf(WORKER);
+
+  const [, ...processes] = (await docker("top", worker, "-eo", "pid,uid")).trim().split("\n");
+  expect(new Set(processes.map((line) => line.trim().split(/\s+/)[1]))).toEqual(new Set(["1000"]));
+  for (const folder of ["/", "/app/src", "/app/node_modules", "/config"]) {
+    await expect(docker("exec", worker, "touch", `${folder}/x`)).rejects.toThrow("Read-only file system");
+  }
+});
+
+test("the key and the database's password are in no log", async () => {
+  const log = await compose("logs", "--no-color");
+
+  expect(log).toContain("worker started");
+  expect(log).not.toContain(KEY);
+  expect(log).not.toContain(password);
+});
+
+test("stopped, the worker drains and ends well before it would be killed", async () => {
+  await compose("stop", WORKER);
+
+  expect(await inspect("{{.State.ExitCode}} {{.State.OOMKilled}}")).toBe("0 false");
+  expect(await compose("logs", "--no-color", WORKER)).toContain("worker stopped");
+});
+
+test("after down and up the numbers are still there, and the worker goes on", async () => {
+  const [rows, runs] = [await count("bi.usage_total"), await count("bi.runs")];
+
+  await compose("down");
+  await compose("up", "-d");
+
+  expect(await count("bi.usage_total")).toBeGreaterThanOrEqual(rows);
+  await expect.poll(() => count("bi.runs"), { timeout: 90_000, interval: 500 }).toBeGreaterThan(runs);
+});
+
+async function count(view: string): Promise<number> {
+  return Number(await query(`select count(*) from ${view}`));
+}
+
+async function inspect(format: string): Promise<string> {
+  return (await docker("inspect", "--format", format, await containerOf(WORKER))).trim();
+}
+
+/** undefined while nobody answers. */
+async function statusOf(url: string): Promise<number | undefined> {
+  try {
+    return (await fetch(url)).status;
+  } catch {
+    return undefined;
+  }
+}
