@@ -9,6 +9,7 @@ import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
+import { giveTurnBack, holdCalls, keepTurns, takeTurn } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
 import { Scrubber, Secret } from "./secret.ts";
@@ -104,8 +105,20 @@ export function databaseAway({ env }: App, error: Error): AppError {
 export async function openServiceOf(
   app: App,
   config: Config,
-  deps: Pick<ServiceDeps, "onAttempt"> = {},
+  deps: Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./api/http.ts");
   return openService(config.service, { ...deps, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
+}
+
+/** The pace of the service, kept in the database for all processes that call it. */
+export function turnsOf({ service }: Config, db: Database): NonNullable<ServiceDeps["turns"]> {
+  const { requestsPerSecond, maxConcurrent } = service;
+  const pace = { service: new URL(service.baseUrl).origin, requestsPerSecond, maxConcurrent };
+  return {
+    take: (callId) => takeTurn(db, pace, callId),
+    keep: (callIds) => keepTurns(db, callIds),
+    giveBack: (callId) => giveTurnBack(db, callId),
+    hold: (ms) => holdCalls(db, pace.service, ms),
+  };
 }

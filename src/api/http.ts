@@ -12,6 +12,7 @@ import { openPace } from "./pace.ts";
 import { openRefusals } from "./refusals.ts";
 import { headersOf, pathOf } from "./request.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "./service.ts";
+import { openSharedPace } from "./shared-pace.ts";
 import { sleep as sleepFor } from "./wait.ts";
 import { type Hide, hider } from "./words.ts";
 
@@ -40,7 +41,9 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
   // knows then whether it arrived.
   const unshared = new Agent({ ...CONNECTION, pipelining: 0 });
-  const pace = openPace({ ...settings, waitMsMax }, now, sleep);
+  const pace = deps.turns
+    ? openSharedPace(deps.turns, waitMsMax, sleep)
+    : openPace({ ...settings, waitMsMax }, now, sleep);
   const refusals = openRefusals();
   const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });
 
@@ -72,7 +75,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     forgetRefusals: refusals.forget,
     async close() {
       // Waiting for what is still open could take as long as a connection that is never made.
-      await Promise.all([shared.destroy(), unshared.destroy()]);
+      await Promise.all([shared.destroy(), unshared.destroy(), pace.close()]);
     },
   };
 }

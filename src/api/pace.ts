@@ -16,6 +16,8 @@ export type Pace = {
   readonly enter: (signal: AbortSignal) => Promise<() => void>;
   /** No request starts in the next `ms`. A shorter wait does not end a longer one. */
   readonly hold: (ms: number) => void;
+  /** Resolves when all is told to whoever keeps the pace. */
+  readonly close: () => Promise<void>;
 };
 
 /** `now` is in milliseconds and never goes back, unlike the time of day. */
@@ -59,6 +61,7 @@ export function openPace(settings: PaceSettings, now: () => number, sleep: Sleep
     hold(ms) {
       heldUntilMs = Math.max(heldUntilMs, now() + ms);
     },
+    async close() {},
   };
 }
 

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { ServiceAnswer } from "./answer.ts";
 import type { OnAttempt } from "./attempt-report.ts";
+import type { Turns } from "./shared-pace.ts";
 import type { Sleep } from "./wait.ts";
 import type { Hide } from "./words.ts";
 
@@ -26,6 +27,8 @@ export type ServiceDeps = {
   readonly scrub?: Hide;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: OnAttempt;
+  /** Where the pace is kept for all processes that call the service. Left out, it is this process's own. */
+  readonly turns?: Turns;
   /** The longest wait the service may ask for before calls are given up instead. */
   readonly waitMsMax?: number;
   /** Milliseconds that never go back. */

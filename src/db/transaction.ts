@@ -19,17 +19,24 @@ const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "25006"]);
  * COMMIT whose answer was lost. The settings hold for the transaction only: a pooler would hand a session's to others.
  */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return again(() =>
+    db.transaction().execute(async (tx) => {
+      await sql`
+        select pg_catalog.set_config('search_path', 'pg_catalog', true),
+          pg_catalog.set_config('lock_timeout', '20s', true),
+          pg_catalog.set_config('statement_timeout', '120s', true),
+          pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)
+      `.execute(tx);
+      return await work(tx);
+    }),
+  );
+}
+
+/** Runs `work`, whole and again where the server ended it. It must be safe to repeat even where it was done and nobody heard. */
+export async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.transaction().execute(async (tx) => {
-        await sql`
-          select pg_catalog.set_config('search_path', 'pg_catalog', true),
-            pg_catalog.set_config('lock_timeout', '20s', true),
-            pg_catalog.set_config('statement_timeout', '120s', true),
-            pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)
-        `.execute(tx);
-        return await work(tx);
-      });
+      return await work();
     } catch (error) {
       if (attempt >= ATTEMPTS_MAX || !isTransient(error)) throw error;
       await sleep(DELAY_MS_FIRST * 2 ** attempt * (0.5 + Math.random() / 2));

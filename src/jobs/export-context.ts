@@ -1,6 +1,6 @@
 // Opens what runs of export jobs share, on a database that is open, and closes it.
 
-import { type App, openServiceOf } from "../app.ts";
+import { type App, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { openKeyRing } from "./keys-in-use.ts";
@@ -13,7 +13,7 @@ export async function withExportContext<T>(
   work: (context: ExportContext) => Promise<T>,
 ): Promise<T> {
   const keys = await openKeyRing(app, config, db);
-  const service = await openServiceOf(app, config);
+  const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {
     return await work({ app, config, db, service, keys });
   } finally {

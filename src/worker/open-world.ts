@@ -1,7 +1,7 @@
 // Opens what a worker needs of its database, once that is there.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, databaseAway, openServiceOf } from "../app.ts";
+import { type App, databaseAway, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { isAway } from "../db/away.ts";
 import { type Database, databaseNow } from "../db/database.ts";
@@ -18,6 +18,8 @@ import type { Contact } from "./contact.ts";
 import type { WorkerWorld } from "./world.ts";
 
 const WAIT_MS = 1_000;
+/** Who works all day can wait for as long as the service asks, within reason. */
+const WAIT_MS_MAX = 60 * 60_000;
 
 /** A database that is not there yet is waited for until the signal; one that refuses, or has another schema, is not. */
 export async function onceReached<T>(
@@ -55,6 +57,10 @@ export async function openWorld(app: App, config: Config, db: Database, metrics:
     ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
   ]);
   const queue = await openQueue(db, app.log);
-  const service = await openServiceOf(app, config, { onAttempt: metrics.attemptEnded });
+  const service = await openServiceOf(app, config, {
+    onAttempt: metrics.attemptEnded,
+    turns: turnsOf(config, db),
+    waitMsMax: WAIT_MS_MAX,
+  });
   return { app, config, db, service, keys, masterKeys, queue, ids, store: oneAtATime(), metrics };
 }

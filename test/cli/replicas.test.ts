@@ -17,6 +17,10 @@ const test = worldTest(database);
 const GROUPINGS = ["none", "endpoint", "method", "model", "deployment", "accessor"];
 /** 6 groupings under 50 filters are 300 requests. */
 const MANY = { groupings: GROUPINGS, filters: manyFilters(50) };
+const ONE_ROW_EACH = Array.from({ length: 50 }, (_, i) => ({
+  ...{ accessor: `accessor-${i}`, endpoint: "listen", method: "sync", model: ["m"], deployment: "hosted" },
+  requests: i + 1,
+}));
 const DELAY_MS = 60;
 
 test("three workers make 300 requests once each, within the caps, and all of them take part", async ({ world }) => {
@@ -44,8 +48,11 @@ test("what a killed worker had in hand is done by others within 40 seconds, and 
   expect(breakdowns(emulator).length).toBeLessThanOrEqual(300 + 8);
   expectCapsKept(emulator);
   expect(await coverage(db)).toEqual({ complete: 600 });
-  const { rows } = await sql`select max(revision) from usage_export.snapshot_row`.execute(db);
-  expect(rows).toEqual([{ max: 1 }]);
+  const { rows } = await sql`
+    select count(*)::integer as rows, max(revision) as revision, sum(requests)::integer as requests from bi.usage_filtered
+  `.execute(db);
+  // 6 groupings and 2 days of 1 to 50 requests.
+  expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
 }, 120_000);
 
 test("a worker that was suspended and wakes up changes nothing that is newer", async ({ world }) => {
@@ -72,10 +79,8 @@ test("a worker that was suspended and wakes up changes nothing that is newer", a
 }, 90_000);
 
 async function serveMany(world: World): Promise<Emulator> {
-  const emulator = await serveWorkers(world, {
-    service: { maxConcurrent: 4, requestsPerSecond: 40 },
-    exports: [MANY],
-  });
+  const service = { maxConcurrent: 4, requestsPerSecond: 40 };
+  const emulator = await serveWorkers(world, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
   emulator.fault = () => ({ kind: "delay", delayMs: DELAY_MS });
   return emulator;
 }

@@ -1,0 +1,92 @@
+// A pace that is kept elsewhere, with the place it is kept at played by the test.
+
+import { expect, test } from "vitest";
+import { openSharedPace, type Turns } from "../../src/api/shared-pace.ts";
+
+type Answer = Awaited<ReturnType<Turns["take"]>>;
+
+const GO: Answer = { outcome: "turn", wait: 0 };
+const NEVER = new AbortController().signal;
+
+/** Answers as told, and after that lets everybody go at once. */
+function play(answers: readonly (Answer | Error)[]) {
+  const left = [...answers];
+  const said = { asked: [] as string[], givenBack: [] as string[], held: [] as number[], slept: [] as number[] };
+  const turns: Turns = {
+    async take(callId) {
+      said.asked.push(callId);
+      const answer = left.shift() ?? GO;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+    async keep() {},
+    async giveBack(callId) {
+      said.givenBack.push(callId);
+    },
+    async hold(ms) {
+      said.held.push(ms);
+    },
+  };
+  const pace = openSharedPace(turns, 60_000, async (ms, signal) => {
+    signal.throwIfAborted();
+    said.slept.push(ms);
+  });
+  return { pace, said };
+}
+
+test("a call that has its turn at once does not wait, and gives its place back when it is over", async () => {
+  const { pace, said } = play([]);
+  const leave = await pace.enter(NEVER);
+  expect(said).toMatchObject({ slept: [], givenBack: [] });
+  leave();
+  await pace.close();
+  expect(said.givenBack).toEqual(said.asked);
+});
+
+test("a call waits for its turn and asks again, as the service may have asked for a longer wait", async () => {
+  const { pace, said } = play([
+    { outcome: "turn", wait: 200 },
+    { outcome: "held", wait: 5000 },
+    { outcome: "turn", wait: 0 },
+  ]);
+  await pace.enter(NEVER);
+  expect(said.slept).toEqual([200, 5000]);
+  expect(new Set(said.asked).size).toBe(1);
+});
+
+test("the further away a place is, the later it is asked for again", async () => {
+  const { pace, said } = play([1, 3, 100].map((wait) => ({ outcome: "busy", wait }) as const));
+  await pace.enter(NEVER);
+  expect(said.slept).toEqual([25, 75, 250]);
+});
+
+test("a wait that is too long is not waited out, and takes no place", async () => {
+  const { pace, said } = play([{ outcome: "held", wait: 60_001 }]);
+  await expect(pace.enter(NEVER)).rejects.toMatchObject({ code: "rate_limited", details: { askedSeconds: 61 } });
+  await pace.close();
+  expect(said.givenBack).toEqual(said.asked);
+});
+
+test("a call that is aborted while it waits gives back what it asked for", async () => {
+  const stop = new AbortController();
+  const { pace, said } = play([{ outcome: "busy", wait: 1 }]);
+  stop.abort(new Error("stopped"));
+  await expect(pace.enter(stop.signal)).rejects.toThrow("stopped");
+  await pace.close();
+  expect(said.givenBack).toHaveLength(1);
+});
+
+test("a question that fails fails its call only", async () => {
+  const { pace } = play([new Error("no database")]);
+  const failed = pace.enter(NEVER);
+  const other = pace.enter(NEVER);
+  await expect(failed).rejects.toThrow("no database");
+  await expect(other).resolves.toBeTypeOf("function");
+});
+
+test("what the service asks for is told to all", async () => {
+  const { pace, said } = play([]);
+  pace.hold(7000);
+  await pace.close();
+  expect(said.held).toEqual([7000]);
+});

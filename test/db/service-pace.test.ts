@@ -1,0 +1,118 @@
+// The pace of a service that several processes call, each on connections of its own.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect, onTestFinished, test } from "vitest";
+import { type Database, openPostgres } from "../../src/db/database.ts";
+import { giveTurnBack, holdCalls, keepTurns, type ServicePace, takeTurn } from "../../src/db/service-pace.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db, url } = await testDatabase();
+
+/** A service of its own for each test. */
+function paceOf(part: Partial<ServicePace> = {}): ServicePace {
+  return { service: `https://${randomUUID()}.test`, requestsPerSecond: 1000, maxConcurrent: 4, ...part };
+}
+
+function connections(count: number): readonly Database[] {
+  return Array.from({ length: count }, () => {
+    const connection = openPostgres(url);
+    onTestFinished(() => connection.destroy());
+    return connection;
+  });
+}
+
+/** When each call that has a turn has it, in milliseconds after the first. */
+async function turns({ service }: ServicePace): Promise<readonly number[]> {
+  const { rows } = await sql<{ ms: number }>`
+    select extract(epoch from turn_at - min(turn_at) over ())::float8 * 1000 as ms
+    from usage_export.service_call where service = ${service} and turn_at is not null order by turn_at
+  `.execute(db);
+  return rows.map(({ ms }) => Math.round(ms));
+}
+
+test("turns are handed out evenly by the rate, whoever asks for them", async () => {
+  const pace = paceOf({ requestsPerSecond: 20, maxConcurrent: 100 });
+  await Promise.all(
+    connections(3).map(async (connection) => {
+      for (let i = 0; i < 10; i++) await takeTurn(connection, pace, randomUUID());
+    }),
+  );
+  const times = await turns(pace);
+  expect(times).toHaveLength(30);
+  const gaps = times.slice(1).map((time, i) => time - (times[i] ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(49);
+});
+
+test("no more calls have a place at once than may, whoever asks for them", async () => {
+  const pace = paceOf({ maxConcurrent: 4 });
+  const answers = await Promise.all(
+    connections(3).flatMap((connection) => Array.from({ length: 5 }, () => takeTurn(connection, pace, randomUUID()))),
+  );
+  expect(answers.filter(({ outcome }) => outcome === "turn")).toHaveLength(4);
+  expect(answers.filter(({ outcome }) => outcome === "busy")).toHaveLength(11);
+});
+
+test("a place that is given back goes to the call that waits longest", async () => {
+  const pace = paceOf({ maxConcurrent: 1 });
+  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
+  await takeTurn(db, pace, first);
+  expect(await takeTurn(db, pace, second)).toEqual({ outcome: "busy", wait: 1 });
+  expect(await takeTurn(db, pace, third)).toEqual({ outcome: "busy", wait: 2 });
+  await giveTurnBack(db, first);
+  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
+  expect(await takeTurn(db, pace, second)).toMatchObject({ outcome: "turn" });
+});
+
+test("a call that asks again keeps its turn and hears what is left to wait", async () => {
+  const pace = paceOf({ requestsPerSecond: 1 });
+  await takeTurn(db, pace, randomUUID());
+  const call = randomUUID();
+  const { wait } = await takeTurn(db, pace, call);
+  expect(wait).toBeGreaterThan(900);
+  await sleep(50);
+  const again = await takeTurn(db, pace, call);
+  expect(again.outcome).toBe("turn");
+  expect(again.wait).toBeLessThan(wait - 40);
+  expect(await turns(pace)).toHaveLength(2);
+});
+
+test("after a time without calls there is no burst", async () => {
+  const pace = paceOf({ requestsPerSecond: 20, maxConcurrent: 10 });
+  await takeTurn(db, pace, randomUUID());
+  await sql`update usage_export.service_pace set next_at = now() - interval '1 hour' where service = ${pace.service}`.execute(
+    db,
+  );
+  await takeTurn(db, pace, randomUUID());
+  const { wait } = await takeTurn(db, pace, randomUUID());
+  expect(wait).toBeGreaterThan(20);
+});
+
+test("a call whose process says nothing any more loses its place, and one that does keeps it", async () => {
+  const pace = paceOf({ maxConcurrent: 2 });
+  const [silent, alive] = [randomUUID(), randomUUID()];
+  await takeTurn(db, pace, silent);
+  await takeTurn(db, pace, alive);
+  await sql`update usage_export.service_call set until = now() - interval '1 second' where service = ${pace.service}`.execute(
+    db,
+  );
+  await keepTurns(db, [alive]);
+  expect(await takeTurn(db, pace, randomUUID())).toMatchObject({ outcome: "turn" });
+  expect(await takeTurn(db, pace, randomUUID())).toMatchObject({ outcome: "busy" });
+});
+
+test("while the service wants no call nobody has a turn, and a shorter wait does not end a longer one", async () => {
+  const pace = paceOf();
+  await holdCalls(db, pace.service, 60_000);
+  await holdCalls(db, pace.service, 1_000);
+  const answer = await takeTurn(db, pace, randomUUID());
+  expect(answer.outcome).toBe("held");
+  expect(answer.wait).toBeGreaterThan(50_000);
+});
+
+test("services do not wait for each other", async () => {
+  const one = paceOf({ maxConcurrent: 1 });
+  await takeTurn(db, one, randomUUID());
+  expect(await takeTurn(db, paceOf({ maxConcurrent: 1 }), randomUUID())).toMatchObject({ outcome: "turn" });
+});
