@@ -4,6 +4,7 @@
 import { sql } from "kysely";
 import type { RunTrigger } from "../usage/export.ts";
 import type { Database } from "./database.ts";
+import { QUEUE_SCHEMA } from "./queue.ts";
 import type { NewRun } from "./runs.ts";
 import { storableText } from "./storable-text.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
@@ -94,6 +95,28 @@ export async function runningRuns(tx: Tx, kind: NewRun["kind"], job: string): Pr
     where kind = ${kind} and job = ${job} and status = 'running'
       and (requests_open is not null or heartbeat_at > now() - interval '1 minute')
   `.execute(tx);
+  return rows;
+}
+
+/**
+ * Ends runs whose work is not in the queue any more, as of somebody who emptied it: else they would stand in the way of
+ * every later one. Returns them.
+ */
+export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
+  const { rows } = await inTransaction(db, (tx) =>
+    sql<RunEnd>`
+      update usage_export.run r
+      set status = 'failed', finished_at = now(), requests_open = 0,
+        slices_failed = slices_planned - slices_complete - slices_suspect,
+        error = coalesce(error, 'its work is not in the queue any more')
+      where r.status = 'running' and r.requests_open > 0 and not exists (
+        select from ${sql.id(QUEUE_SCHEMA, "job")} j
+        where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
+          and j.data->>'runId' = r.run_id::text
+      )
+      returning run_id as "runId", job, trigger, status
+    `.execute(tx),
+  );
   return rows;
 }
 

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
-import { touchSharedRuns } from "../db/shared-runs.ts";
-import { AppError, errorCode, errorText } from "../errors.ts";
+import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
+import { AppError } from "../errors.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { setAlarms } from "../schedule/alarms.ts";
 import type { Contact } from "./contact.ts";
@@ -21,6 +21,7 @@ import type { WorkerWorld } from "./world.ts";
 
 /** Of the seconds there are to stop in, so many are for giving back what could not be finished. */
 const GIVE_BACK_MS = 2_000;
+const CLOSE_MS_MAX = 500;
 
 /** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
 export async function runWorker(
@@ -39,10 +40,9 @@ export async function runWorker(
     if (!app.signal.aborted) await once(app.signal, "abort");
     app.log.info("worker stops: no new work is taken");
   } finally {
-    await stopTicking();
-    await drain(lanes, hard, config.worker.drainSeconds * 1000);
-    await world.queue.stop();
-    await world.service.close();
+    const over = Promise.all([stopTicking(), ...lanes.map((one) => one.drain())]);
+    await drain(over, hard, config.worker.drainSeconds * 1000);
+    await within(CLOSE_MS_MAX, Promise.allSettled([world.queue.stop(), world.service.close()]));
     app.log.info("worker stopped");
   }
 }
@@ -74,10 +74,10 @@ function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void):
       if (began) onWork();
       if (wakeAt) alarms.ringAt(wakeAt);
       await touchSharedRuns(db);
+      for (const end of await endLostRuns(db)) app.log.error(end, "run ended without its work");
       app.log.debug({ began, wakeAt }, "tick over");
     } catch (error) {
       contact.note(error);
-      app.log.error({ code: errorCode(error), reason: errorText(error) }, "tick failed");
     }
     contact.beat();
   });
@@ -89,10 +89,15 @@ function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void):
   };
 }
 
-async function drain(lanes: readonly Lanes[], hard: AbortController, drainMs: number): Promise<void> {
-  const drained = Promise.all(lanes.map((one) => one.drain()));
+/** What is in hand may end by itself, and is ended then. */
+async function drain(over: Promise<unknown>, hard: AbortController, drainMs: number): Promise<void> {
   const softMs = Math.max(drainMs - GIVE_BACK_MS, drainMs / 2);
-  await Promise.race([drained, sleep(softMs, undefined, { ref: false })]);
+  await within(softMs, over);
   hard.abort(new AppError("stopped", "the worker stops"));
-  await Promise.race([drained, sleep(drainMs - softMs, undefined, { ref: false })]);
+  await within(drainMs - softMs, over);
+}
+
+/** Waits so long and no longer: a database that does not answer must not keep the worker. */
+async function within(ms: number, over: Promise<unknown>): Promise<void> {
+  await Promise.race([over, sleep(ms, undefined, { ref: false })]);
 }

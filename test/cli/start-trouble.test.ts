@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { reached } from "./reached.ts";
-import { breakdowns, coverage, farSchedule, runs, runsOver, serveWorkers } from "./workers.ts";
+import { breakdowns, coverage, farSchedule, runs, runsOver, serveWorkers, workOnce } from "./workers.ts";
 import { worldTest } from "./world.ts";
 
 const database = await testDatabase();
@@ -97,6 +97,23 @@ test("an answer that is refused for good fails its slices at once, and the other
   expect(run).toMatchObject({ status: "failed", requests: 2, complete: 2, failed: 2 });
   expect(await coverage(db)).toEqual({ complete: 2, failed: 2 });
   expect(breakdowns(emulator).filter((path) => path.includes("endpoint"))).toHaveLength(1);
+});
+
+test("a run whose work somebody took out of the queue is ended, and its days are read by another", async ({
+  world,
+}) => {
+  const emulator = await serveWorkers(world);
+  const worker = world.start(["start"]);
+  await reached(emulator, 1);
+  worker.kill("SIGKILL");
+  await worker.ended;
+  await sql`delete from usage_export_queue.job`.execute(db);
+  emulator.fault = undefined;
+  await workOnce(world, db);
+  expect(await runs(db)).toMatchObject([{ trigger: "catchup", status: "failed", failed: 2 }]);
+  await workOnce(world, db);
+  expect(await runs(db)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok", complete: 2 }]);
+  expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
 test("a key that is due is rotated, and what is read afterwards is read with the new one", async ({ world }) => {
