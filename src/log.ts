@@ -22,7 +22,8 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   const { Writable } = await import("node:stream");
   const destination = new Writable({
     write(chunk, _encoding, done) {
-      out.write(String(chunk));
+      // Takes the place of a progress bar that stands in the line.
+      out.write(`\r\x1b[K${chunk}`);
       done();
     },
   });

@@ -30,7 +30,7 @@ export async function tryKey(service: Service, job: RotationJob, tried: KeyToTry
     } catch (error) {
       const isUnknownYet = error instanceof AppError && error.details.status === 401;
       if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
-      service.forgetRefusals();
+      service.forgetRefusals(tried.key);
       await sleep(WAIT_MS, undefined, { signal });
     }
   }
