@@ -11,14 +11,13 @@ export type Alarms = {
 
 export type Alarm = { readonly schedule: string; readonly timezone: string };
 
+/** A moment that daylight saving skips it does not ring for: the next minute does. */
 const EVERY_MS = 60_000;
 /** The library says on the console what it thinks of a late alarm. */
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 export function setAlarms(alarms: readonly Alarm[], ring: () => void): Alarms {
-  const tasks: ScheduledTask[] = alarms.map((alarm) =>
-    schedule(alarm.schedule, ring, { timezone: alarm.timezone, logger: SILENT, suppressMissedWarning: true }),
-  );
+  const tasks = alarms.flatMap((alarm) => setAlarm(alarm, ring) ?? []);
   const minutes = setInterval(ring, EVERY_MS);
   let once: NodeJS.Timeout | undefined;
   return {
@@ -32,4 +31,13 @@ export function setAlarms(alarms: readonly Alarm[], ring: () => void): Alarms {
       for (const task of tasks) void task.destroy();
     },
   };
+}
+
+/** Undefined for a schedule that names no moment at all: the library throws for it. */
+function setAlarm({ schedule: expression, timezone }: Alarm, ring: () => void): ScheduledTask | undefined {
+  try {
+    return schedule(expression, ring, { timezone, logger: SILENT, suppressMissedWarning: true });
+  } catch {
+    return undefined;
+  }
 }

@@ -58,15 +58,27 @@ function faultsOf(timetable: Timetable, wall: Wall, timeMs: number, days: readon
     if (!at) return [...faults, `nothing for ${shown(day)}`];
     if (dayFor(at, wall, timeMs) !== day) faults.push(`${at.toISOString()} is not for ${shown(day)}`);
     const next = nextIn(timetable, at);
-    for (const asked of [at, new Date((next ?? at).getTime() - 1)]) {
-      const latest = latestIn(timetable, asked);
-      if (latest?.getTime() === at.getTime()) continue;
-      faults.push(`${at.toISOString()} is not the latest at ${asked.toISOString()}, but ${latest?.toISOString()}`);
+    const isSetSoon = wall.steadyAt(at.getTime()) === undefined;
+    for (const asked of isSetSoon ? momentsBetween(at, next) : [lastBefore(next, at)]) {
+      const before = latestIn(timetable, asked);
+      const after = isSetSoon ? nextIn(timetable, asked) : next;
+      if (before?.getTime() === at.getTime() && after?.getTime() === next?.getTime()) continue;
+      faults.push(`${asked.toISOString()} is between ${before?.toISOString()} and ${after?.toISOString()}`);
     }
     at = next;
   }
   if (at && (dayFor(at, wall, timeMs) ?? LAST_DAY) <= LAST_DAY) faults.push(`${at.toISOString()} is one too many`);
   return faults;
+}
+
+function lastBefore(next: Date | undefined, at: Date): Date {
+  return new Date((next ?? at).getTime() - 1);
+}
+
+/** From the first to the last, and among them some in an hour that comes twice or after the end of a gap. */
+function momentsBetween(at: Date, next: Date | undefined): Date[] {
+  const halfHours = [0, 1, 2, 3, 4, 5, 6].map((halves) => new Date(at.getTime() + (halves * HOUR_MS) / 2));
+  return [...halfHours, lastBefore(next, at)];
 }
 
 /**
@@ -89,19 +101,14 @@ function dayFor(at: Date, wall: Wall, timeMs: number): number | undefined {
 }
 
 function openWall(timeZone: string): Wall {
-  const format = new Intl.DateTimeFormat("en-GB", {
-    ...({ timeZone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" } as const),
-    ...({ hour: "numeric", minute: "numeric", second: "numeric" } as const),
-  });
+  const format = new Intl.DateTimeFormat("en-GB", { timeZone, dateStyle: "short", timeStyle: "medium" });
   const shownAt = (atMs: number) => {
-    const [day = 0, month = 0, year = 0, ...time] = format.format(atMs).split(/\D+/).map(Number);
-    return Date.UTC(year, month - 1, day, ...time);
+    const text = format.format(atMs); // 29/03/2026, 02:15:00
+    return Date.parse(`${text.slice(6, 10)}-${text.slice(3, 5)}-${text.slice(0, 2)}T${text.slice(12)}Z`);
   };
   const firstMs = (FIRST_DAY - 5) * DAY_MS;
-  const aheadMs = Array.from(
-    { length: everyDay.length + 10 },
-    (_, i) => shownAt(firstMs + i * DAY_MS) - (firstMs + i * DAY_MS),
-  );
+  const midnights = Array.from({ length: everyDay.length + 10 }, (_, i) => firstMs + i * DAY_MS);
+  const aheadMs = midnights.map((atMs) => shownAt(atMs) - atMs);
   return {
     shownAt,
     steadyAt(atMs) {

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { latestOccurrence, nextOccurrence, nextOccurrences } from "../../src/schedule/occurrences.ts";
+import { openLocalClock } from "../../src/schedule/local-clock.ts";
+import { parseTimes } from "../../src/schedule/named-times.ts";
+import { latestIn, latestOccurrence, nextIn, nextOccurrence, nextOccurrences } from "../../src/schedule/occurrences.ts";
 
 /** The moments from one until another, as the walk gives them: "2026-03-29T01:00Z". */
 function moments(schedule: string, timezone: string, from: string, until: string): string[] {
@@ -150,8 +152,12 @@ test.each([
   const fromMs = Date.UTC(2024, 0, 1);
   const quarters = Array.from({ length: 366 * 24 * 4 }, (_, i) => new Date(fromMs + i * 900_000));
   const shown = quarters.filter((moment) => format.format(moment) === "45");
-  const hourly = { schedule: "45 * * * *", timezone };
-  expect(nextOccurrences(hourly, new Date(fromMs - 1), shown.length)).toEqual(shown);
+  const hourly = { times: parseTimes("45 * * * *"), clock: openLocalClock(timezone) };
+  const before = shown.map((_, i) => shown[i - 1] ?? new Date(fromMs - 1));
+  expect(before.map((after) => nextIn(hourly, after))).toEqual(shown);
+  expect(shown.map((at) => latestIn(hourly, at))).toEqual(shown);
+  const last = shown.slice(1).map((next) => new Date(next.getTime() - 1));
+  expect(last.map((at) => latestIn(hourly, at))).toEqual(shown.slice(0, -1));
 });
 
 test.each(["0 */2 * * *", "0 1-23 * * *"])(
@@ -188,6 +194,15 @@ test.each([
   expect(short(latestOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
+test.each([
+  ["while the skipped time would have been", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-29T01:00Z"],
+  ["after the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
+  ["before the time comes again", "30 2 * * *", "2026-10-25T01:29:59Z", "2026-10-26T01:30Z"],
+  ["before the time comes again, of every hour", "30 * * * *", "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
+])("the next moment in Vienna %s", (_case, schedule, after, expected) => {
+  expect(short(nextOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(after)) ?? new Date(0))).toBe(expected);
+});
+
 test("the next moment is never the one asked about", () => {
   const daily = { schedule: "15 2 * * *", timezone: "UTC" };
   const moment = new Date("2026-03-29T02:15:00Z");
@@ -212,7 +227,6 @@ test("a schedule has as many next moments as are asked for", () => {
 // Both are expressions that the configuration takes: no 31st is a first Monday, and no last of a month either.
 test.each(["0 0 31 * 1#1", "0 * L * 1#1"])("%s never comes, and that is found out", (schedule) => {
   const never = { schedule, timezone: "Europe/Vienna" };
-  expect(nextOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
   expect(latestOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
   expect(nextOccurrences(never, new Date("2026-03-29T00:00:00Z"), 3)).toEqual([]);
 });
