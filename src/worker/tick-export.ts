@@ -32,13 +32,17 @@ export async function tickExport(world: WorkerWorld, job: ExportJob): Promise<Jo
       // A day that another run is about to read is no gap yet.
       return paused || runs.length > 0 ? NOTHING : fillGaps(tx, world, job, now);
     }
-    await markNextDue(tx, nextDueOf(seriesOf(job), world.ids, world.config.exports, now));
+    // The day it would have read stays due, and is a gap as soon as the run before it is over.
     if (decision.kind === "skip") return skipRun(tx, scheduled, decision.scheduledFor);
-    await markScheduled(tx, scheduled, decision.scheduledFor);
     const night = planRun(job, dayOf(now));
     const gaps = await gapRequests(tx, world, job, now, night.due);
     const { trigger, scheduledFor } = decision;
-    return begin(tx, world, { job, trigger, scheduledFor, plan: { ...night, requests: [...night.requests, ...gaps] } });
+    const plan = { ...night, requests: [...night.requests, ...gaps] };
+    const begun = await begin(tx, world, { job, trigger, scheduledFor, plan });
+    await markScheduled(tx, scheduled, scheduledFor);
+    // Last: until then what was missed is due because this moment is past.
+    await markNextDue(tx, nextDueOf(seriesOf(job), world.ids, world.config.exports, now));
+    return begun;
   });
 }
 

@@ -100,6 +100,7 @@ test("the answer in JSON has the same facts", async ({ world }) => {
       },
     ],
     rotations: [],
+    queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
   });
   expect(status).toBe(1);
 });
