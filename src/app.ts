@@ -35,13 +35,18 @@ const EMBEDDED_FOLDER = "data";
 /** A failover or a restart of the database takes less. */
 const PATIENCE_MS = 60_000;
 
-const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
+const URL_VARIABLES = ["DATABASE_URL", "MIGRATION_DATABASE_URL"] as const;
+type UrlVariable = (typeof URL_VARIABLES)[number];
+
+const SECRET_VARIABLES = [...URL_VARIABLES, "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
 
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
-  const password = passwordOf(env.DATABASE_URL);
-  if (password !== undefined) scrubber.add(new Secret(password));
+  for (const name of URL_VARIABLES) {
+    const password = passwordOf(env[name]);
+    if (password !== undefined) scrubber.add(new Secret(password));
+  }
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
@@ -65,40 +70,45 @@ export async function readConfig(app: App): Promise<Config> {
 
 /** Runs `work` on the database, which must have the schema of this version, and closes it. */
 export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  return withAnyDatabase(app, async (db) => {
+  return withDatabaseAt(app, "DATABASE_URL", async (db) => {
     await requireCurrentSchema(db);
     return work(db);
   });
 }
 
-/** The same whatever the schema is: for `migrate`. */
-export async function withAnyDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  const db = await openDatabase(app);
+/** The same whatever the schema is, for `migrate`: past the pooler, where MIGRATION_DATABASE_URL says the way. */
+export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
+  return withDatabaseAt(app, app.env.MIGRATION_DATABASE_URL ? "MIGRATION_DATABASE_URL" : "DATABASE_URL", work);
+}
+
+async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = await openDatabase(app, variable);
   try {
     return await work(db);
   } catch (error) {
-    throw isAway(error) || isShut(error) ? databaseAway(app, error) : error;
+    throw isAway(error) || isShut(error) ? databaseAway(app, error, variable) : error;
   } finally {
     await db.destroy();
   }
 }
 
 /** A server that was reached once and went away is waited for. */
-export async function openDatabase(app: App): Promise<Database> {
-  const url = app.env.DATABASE_URL;
+export async function openDatabase(app: App, variable: UrlVariable = "DATABASE_URL"): Promise<Database> {
+  const url = app.env[variable];
   if (url === undefined || url === "") return openEmbedded(path.resolve(EMBEDDED_FOLDER));
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new AppError("config", "DATABASE_URL: expected postgres://user:password@host:port/database");
+    throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database`);
   }
   return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal });
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */
-export function databaseAway({ env }: App, error: Error): AppError {
+export function databaseAway({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
-  const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
-  return new AppError("database", `the database at ${host}${pathname} can't be used`, { cause });
+  const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };
+  const where = variable === "DATABASE_URL" ? "" : ` (${variable})`;
+  return new AppError("database", `the database at ${host}${pathname}${where} can't be used`, { cause });
 }
 
 /** Loaded when it is needed: half the commands call nothing. */

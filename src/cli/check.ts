@@ -4,6 +4,7 @@ import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
+import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { dayOf } from "../usage/day.ts";
 
@@ -13,11 +14,19 @@ type Findings = { readonly of: string; readonly findings: readonly Finding[] };
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
   await requireStaticKeys(app, config);
+  const receivers = await requireReceivers(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
-  const all: Findings[] = [{ of: "configuration", findings: [{ what: "file", state: "ok", text: app.configPath }] }];
+  const file: Finding = { what: "file", state: "ok", text: app.configPath };
+  const all: Findings[] = [{ of: "configuration", findings: [file, ...addressFindings(receivers)] }];
   if (!options.offline) all.push(...(await checkOnline(app, config)));
   app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(render).join(""));
   return all.every(({ findings }) => findings.every(({ state }) => state !== "fail")) ? 0 : 1;
+}
+
+function addressFindings({ webhook, deadMan }: Receivers): Finding[] {
+  return [webhook, deadMan].flatMap((receiver) =>
+    receiver ? [{ what: receiver.place, state: "ok", text: "its address can be read; nothing was sent there" }] : [],
+  );
 }
 
 /** A database that is away is one finding, and no reason to leave the projects unchecked. */

@@ -2,6 +2,7 @@ import { type App, withDatabase } from "../app.ts";
 import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
 import { openMasterKeys } from "../jobs/keys-in-use.ts";
+import { rotationWarnings } from "../jobs/standing.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 
@@ -24,16 +25,6 @@ function render(keys: readonly KeyRow[], rotations: readonly RotationStatus[]): 
     ...rotationWarnings(rotation).map((text) => `  ${text}`),
   ]);
   return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
-}
-
-/** What a person should know of a rotation, for `keys` and `status`. */
-export function rotationWarnings(rotation: RotationStatus): string[] {
-  const { failedAttempts, lastError, fallback, fallbackAt } = rotation;
-  return [
-    ...(failedAttempts > 0 ? [`${failedAttempts} failed attempts, the last: ${lastError}`] : []),
-    ...(needsAttention(failedAttempts) ? ["needs attention: nothing is created until rotate --now"] : []),
-    ...(fallback === null ? [] : [`alert (${fallbackAt?.toISOString()}): ${fallback}`]),
-  ];
 }
 
 function renderKey({

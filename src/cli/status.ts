@@ -1,83 +1,25 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { databaseNow } from "../db/database.ts";
-import { type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
-import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
-import { type CoverageCounts, coverageCounts, coverageGaps, type Gap, type LastRun, lastRuns } from "../db/status.ts";
-import { nextRunAt, overdueSince } from "../jobs/next-due.ts";
+import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
+import { isWell, readStanding, rotationWarnings, type Standing } from "../jobs/standing.ts";
 import { instant } from "./instant.ts";
 import { renderPause } from "./jobs.ts";
-import { rotationWarnings } from "./keys.ts";
 
-type JobStatus = {
-  readonly kind: string;
-  readonly job: string;
-  readonly schedule: string;
-  readonly timezone: string;
-  readonly nextRun: Date | undefined;
-  readonly lastRun: LastRun | undefined;
-  readonly paused: Pause | undefined;
-  /** When it was due, where no worker has taken it up since. */
-  readonly overdueSince: Date | undefined;
-};
-
-type Status = {
-  readonly jobs: readonly JobStatus[];
-  readonly slices: CoverageCounts;
-  readonly gaps: readonly Gap[];
-  readonly rotations: readonly RotationStatus[];
-  readonly queue: readonly QueueDepth[];
-};
+type Status = Standing & { readonly gaps: readonly Gap[]; readonly queue: readonly QueueDepth[] };
 
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [now, stored, runs, slices, gaps, rotations, queue] = await Promise.all([
-      databaseNow(db),
-      storedJobs(db),
-      lastRuns(db),
-      coverageCounts(db),
+    const [{ jobs, slices, rotations }, gaps, queue] = await Promise.all([
+      readStanding(db, config),
       coverageGaps(db),
-      rotationStatuses(db),
       queueDepths(db),
     ]);
-    return { jobs: jobsOf(config, stored, runs, now), slices, gaps, rotations, queue };
+    return { jobs, slices, gaps, rotations, queue };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
-  const { suspect, failed, missing } = status.slices;
-  const alerts = status.rotations.flatMap(rotationWarnings);
-  const overdue = status.jobs.filter(({ overdueSince }) => overdueSince !== undefined);
-  return suspect + failed + missing + alerts.length + overdue.length === 0 ? 0 : 1;
-}
-
-function jobsOf(
-  { exports, rotations }: Config,
-  stored: readonly StoredJob[],
-  runs: readonly LastRun[],
-  now: Date,
-): JobStatus[] {
-  const jobs = [
-    ...exports.map((job) => ({ ...job, kind: "export" })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" })),
-  ];
-  return jobs.map((job) => {
-    const { kind, name, schedule, timezone } = job;
-    const known = stored.find((one) => one.kind === kind && one.name === name);
-    const lastRun = runs.find((run) => run.kind === kind && run.job === name);
-    return {
-      kind,
-      job: name,
-      schedule,
-      timezone,
-      nextRun: nextRunAt(job, now),
-      lastRun,
-      paused: known?.pause,
-      // One that waits for the run before it is not forgotten.
-      overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
-    };
-  });
+  return isWell(status) ? 0 : 1;
 }
 
 const GAPS_SHOWN_MAX = 20;

@@ -17,6 +17,7 @@ export type Config = {
   readonly rotations: readonly RotationJob[];
   readonly worker: { readonly drainSeconds: number };
   readonly monitor: { readonly host: string; readonly port: number };
+  readonly notify: NotifyConfig;
 };
 
 export type ServiceConfig = {
@@ -31,18 +32,21 @@ export type ServiceConfig = {
 
 export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
 
-/** A key that is found without the database. File paths are absolute. */
-export type StaticKeyReference =
+/** Both are addresses, and secrets. */
+export type NotifyConfig = { readonly webhook?: SecretReference; readonly deadMan?: SecretReference };
+
+/** A secret that is found without the database. File paths are absolute. */
+export type SecretReference =
   | { readonly kind: "env"; readonly name: string }
   | { readonly kind: "file"; readonly path: string };
 
 export type KeyReference =
-  | StaticKeyReference
+  | SecretReference
   | {
       readonly kind: "rotation";
       readonly rotation: string;
       /** The key to use until the rotation has made one. */
-      readonly first: StaticKeyReference;
+      readonly first: SecretReference;
     };
 
 /**

@@ -34,10 +34,10 @@ function segmentOf(segment: string | number): string {
 
 /** What came, for a message. */
 export function came(path: Path, value: unknown): string {
-  return isAboutKey(path) ? `${kindOf(value)}, not shown here` : shown(value);
+  return isAboutKey(path) || path[0] === "notify" ? `${kindOf(value)}, not shown here` : shown(value);
 }
 
-/** Nothing of a project's `key` is repeated: what stands there may be the key itself. */
+/** Nothing of a project's `key` is repeated: what stands there may be the key itself. The same goes for an address in `notify`. */
 export function isAboutKey(path: Path): boolean {
   return path[0] === "projects" && path[2] === "key";
 }

@@ -6,11 +6,12 @@ import type { RotationJob, Sink } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Project } from "../usage/series.ts";
 import { normaliseBaseUrl } from "./base-url.ts";
-import type { Config, KeyReference, StaticKeyReference } from "./config.ts";
+import type { Config, KeyReference, NotifyConfig, SecretReference } from "./config.ts";
 import { asSent } from "./filter-identity.ts";
 import type { Shape } from "./shape.ts";
 
 type RawProject = Shape["projects"][number];
+type RawReference = Exclude<RawProject["key"], { rotation: string }>;
 type RawExport = Shape["exports"][number];
 type RawRotation = Shape["rotations"][number];
 
@@ -23,16 +24,19 @@ export function resolveConfig(shape: Shape, baseDir: string): Config {
     rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
     worker: shape.worker,
     monitor: shape.monitor,
+    notify: resolveNotify(shape.notify, baseDir),
   };
 }
 
 function resolveKey(key: RawProject["key"], baseDir: string): KeyReference {
-  if (!("rotation" in key)) return resolveStaticKey(key, baseDir);
-  return { kind: "rotation", rotation: key.rotation, first: resolveStaticKey(key.first, baseDir) };
+  if (!("rotation" in key)) return resolveReference(key, baseDir);
+  return { kind: "rotation", rotation: key.rotation, first: resolveReference(key.first, baseDir) };
 }
 
-function resolveStaticKey(key: Exclude<RawProject["key"], { rotation: string }>, baseDir: string): StaticKeyReference {
-  return "env" in key ? { kind: "env", name: key.env } : { kind: "file", path: path.resolve(baseDir, key.file) };
+function resolveReference(reference: RawReference, baseDir: string): SecretReference {
+  return "env" in reference
+    ? { kind: "env", name: reference.env }
+    : { kind: "file", path: path.resolve(baseDir, reference.file) };
 }
 
 function resolveExport(job: RawExport, byName: ReadonlyMap<string, Project>): ExportJob {
@@ -52,4 +56,11 @@ function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>,
 
 function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {
   return "file" in sink ? { kind: "file", path: path.resolve(baseDir, sink.file) } : { kind: "command", ...sink };
+}
+
+function resolveNotify({ webhook, deadMan }: Shape["notify"], baseDir: string): NotifyConfig {
+  return {
+    ...(webhook && { webhook: resolveReference(webhook, baseDir) }),
+    ...(deadMan && { deadMan: resolveReference(deadMan, baseDir) }),
+  };
 }

@@ -6,6 +6,7 @@ import { baseUrlFault } from "./base-url.ts";
 import { Export } from "./export-shape.ts";
 import { Name, object, wholeNumber } from "./fields.ts";
 import { Key } from "./key-shape.ts";
+import { Notify } from "./notify-shape.ts";
 import { Rotation } from "./rotation-shape.ts";
 
 const BaseUrl = z.string().superRefine((text, context) => {
@@ -70,6 +71,7 @@ export const Shape = object({
   rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
+  notify: Notify.prefault({}).describe("Whom `start` tells when something goes wrong."),
 });
 
 export type Shape = z.output<typeof Shape>;

@@ -6,17 +6,26 @@ const AWAY_CODE = /^(?:08\w{3}|53300|57P\w{2}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND
 const AWAY_WORDS =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded|Query read timeout)/;
 
+/** PgBouncer gives one code to all it has to say, of its own and of the server behind it: the words tell a refusal from an outage. */
+const POOLER_CODE = "08P01";
+const REFUSING_WORDS =
+  /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
+
 /** Whether the server was not reached, or ended the connection: it may be there in a minute. */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   // Of a name with several addresses, each was tried.
   if (error instanceof AggregateError) return error.errors.every(isAway);
-  return AWAY_CODE.test(codeOf(error)) || AWAY_WORDS.test(error.message);
+  return !poolerRefuses(error) && (AWAY_CODE.test(codeOf(error)) || AWAY_WORDS.test(error.message));
 }
 
 /** Whether the server does not let this user in, has no such database, or no room: it will say the same in a minute. */
 export function isShut(error: unknown): error is Error {
-  return error instanceof Error && /^(?:28|3D|53)\w{3}$/.test(codeOf(error));
+  return error instanceof Error && (/^(?:28|3D|53)\w{3}$/.test(codeOf(error)) || poolerRefuses(error));
+}
+
+function poolerRefuses(error: Error): boolean {
+  return codeOf(error) === POOLER_CODE && REFUSING_WORDS.test(error.message);
 }
 
 function codeOf(error: Error): string {

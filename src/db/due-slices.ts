@@ -1,6 +1,7 @@
 // Which slices are due and not complete, as the views show it to everybody.
 
 import { sql } from "kysely";
+import type { Day } from "../usage/day.ts";
 import type { DueSlice } from "../usage/plan-catch-up.ts";
 import type { Tx } from "./transaction.ts";
 
@@ -41,4 +42,20 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
     failures,
     attemptedAt: attempted_at ?? undefined,
   }));
+}
+
+/**
+ * The slices whose newest reading failed, due or not: a night that was asked for without a window, and a day that a person
+ * picked, are due by nobody's schedule, and not complete either.
+ */
+export async function failedSlices(
+  tx: Tx,
+  seriesIds: readonly number[],
+): Promise<readonly { readonly seriesId: number; readonly day: Day; readonly status: "failed" }[]> {
+  const { rows } = await sql<{ series_id: number; day: Day }>`
+    select series_id, to_char(usage_date, 'YYYY-MM-DD') as day from usage_export.slice
+    where status = 'failed' and series_id = any(${seriesIds}::integer[])
+    order by usage_date desc, series_id
+  `.execute(tx);
+  return rows.map(({ series_id, day }) => ({ seriesId: series_id, day, status: "failed" }));
 }

@@ -5,16 +5,17 @@ import { needsAttention } from "../keys/plan.ts";
 import { type Figure, figure } from "./figure.ts";
 import type { Tx } from "./transaction.ts";
 
-type RotationRow = Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>> & {
+export type RotationRow = Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>> & {
   readonly rotation: string;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
+  readonly lastError: string | null;
   readonly fallback: boolean;
 };
 
-export async function rotationFigures(tx: Tx): Promise<readonly Figure[]> {
+export async function rotationRows(tx: Tx): Promise<readonly RotationRow[]> {
   const { rows } = await sql<RotationRow>`
-    select r.name as rotation, r.failed_attempts as "failedAttempts",
+    select r.name as rotation, r.failed_attempts as "failedAttempts", r.last_error as "lastError",
       extract(epoch from now() - max(coalesce(k.put_back_at, k.requested_at)) filter (where k.state = 'active'))::double precision
         as "ageSeconds",
       count(*) filter (where k.state = 'pending')::integer as pending,
@@ -31,12 +32,21 @@ export async function rotationFigures(tx: Tx): Promise<readonly Figure[]> {
     left join usage_export.api_key k on k.rotation = r.name
     group by r.name
   `.execute(tx);
-  return rows.flatMap(({ rotation, ageSeconds, failedAttempts, fallback, dueForRemoval, ...states }) => [
-    ...figure("api_key_age_seconds", { rotation }, ageSeconds),
-    ...Object.entries(states).flatMap(([state, keys]) => figure("api_keys", { rotation, state }, keys)),
-    ...figure("api_keys_due_for_removal", { rotation }, dueForRemoval),
-    ...figure("api_key_fallback", { rotation }, fallback ? 1 : 0),
-    ...figure("rotation_failed_attempts", { rotation }, failedAttempts),
-    ...figure("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
-  ]);
+  return rows;
+}
+
+export async function rotationFigures(tx: Tx): Promise<readonly Figure[]> {
+  const rows = await rotationRows(tx);
+  return rows.flatMap(
+    ({ rotation, ageSeconds, failedAttempts, fallback, dueForRemoval, pending, active, draining, orphan }) => [
+      ...figure("api_key_age_seconds", { rotation }, ageSeconds),
+      ...Object.entries({ pending, active, draining, orphan }).flatMap(([state, keys]) =>
+        figure("api_keys", { rotation, state }, keys),
+      ),
+      ...figure("api_keys_due_for_removal", { rotation }, dueForRemoval),
+      ...figure("api_key_fallback", { rotation }, fallback ? 1 : 0),
+      ...figure("rotation_failed_attempts", { rotation }, failedAttempts),
+      ...figure("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
+    ],
+  );
 }

@@ -10,9 +10,11 @@ type Holder = { readonly pid: number; readonly processStart: string | undefined;
 /** A takeover lasts for milliseconds; one that is older was left by a crash. */
 const TAKEOVER_MS_MAX = 10_000;
 
-/** Returns the function that releases the lock. Throws `database` while another process holds it, and says which. */
+/**
+ * Returns the function that releases the lock. Throws `database` while another process holds it, and says which; and where
+ * the folder can't be made or written to.
+ */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, "lock");
   const mine = path.join(folder, `lock.${randomUUID()}`);
   const self: Holder = {
@@ -20,7 +22,16 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     processStart: await processStart(process.pid),
     command: process.argv.slice(2, 3).join(" "),
   };
-  await writeFile(mine, JSON.stringify(self), { mode: 0o600 });
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(mine, JSON.stringify(self), { mode: 0o600 });
+  } catch (cause) {
+    throw new AppError(
+      "database",
+      `the embedded database can't be kept in ${folder}; set DATABASE_URL to a Postgres server, or start where this folder can be written`,
+      { cause },
+    );
+  }
   try {
     // Linking a finished file either makes the lock or fails: nobody ever reads half a lock.
     if (!(await linked(mine, file))) await takeOver(folder, mine, file);

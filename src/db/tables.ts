@@ -122,12 +122,21 @@ interface KeyEventTable {
   reason: string;
 }
 
+interface NoticeTable {
+  subject: string;
+  state: "wrong" | "well";
+  since: Generated<Date>;
+  claim: string;
+  claimed_until: Date | null;
+}
+
 export interface Tables {
   "usage_export.job": JobTable;
   "usage_export.rotation": RotationTable;
   "usage_export.api_key": ApiKeyTable;
   "usage_export.key_delivery": KeyDeliveryTable;
   "usage_export.key_event": KeyEventTable;
+  "usage_export.notice": NoticeTable;
   "usage_export.series": SeriesTable;
   "usage_export.slice": SliceTable;
   "usage_export.run": RunTable;

@@ -3,7 +3,7 @@
 
 import { refusesKey } from "../api/failure.ts";
 import type { App } from "../app.ts";
-import type { Config, KeyReference, StaticKeyReference } from "../config/config.ts";
+import type { Config, KeyReference, SecretReference } from "../config/config.ts";
 import { keyProblems, readKey } from "../config/credentials.ts";
 import type { Database } from "../db/database.ts";
 import { recordEvent } from "../db/key-events.ts";
@@ -13,6 +13,8 @@ import { holdsScope, scopesFault } from "../keys/scopes.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import type { Project } from "../usage/series.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 export type KeyRing = {
   /**
@@ -41,7 +43,7 @@ export async function openKeyRing(
   requireNone(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
   const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
-  const alerted = new Set<string>();
+  const alertedMs = new Map<string, number>();
   return { use };
 
   async function use<T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> {
@@ -77,7 +79,7 @@ export async function openKeyRing(
     return first ? [...kept, { id: "the first key", key: first }] : kept;
   }
 
-  async function readStatic(reference: StaticKeyReference): Promise<Secret> {
+  async function readStatic(reference: SecretReference): Promise<Secret> {
     return app.scrubber.add(await readKey(reference, app.env));
   }
 
@@ -85,8 +87,10 @@ export async function openKeyRing(
   async function alert(project: Project, rotation: string, refused: Candidate, used: Candidate): Promise<void> {
     onFallback(rotation);
     const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
-    if (alerted.has(reason)) return;
-    alerted.add(reason);
+    // Said again after a day: an alert that is not renewed is over.
+    const nowMs = Date.now();
+    if (nowMs - (alertedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
+    alertedMs.set(reason, nowMs);
     app.log.error(
       { project: project.name, rotation, refused: refused.id, used: used.id },
       "fell back to the previous key",

@@ -35,9 +35,15 @@ const OVERDUE_MS = 3 * 60_000;
 
 /** When a job was due that no worker has taken up. Undefined where all is well, and where no worker ever knew the job. */
 export function overdueSince(job: Scheduled, known: StoredJob | undefined, now: Date): Date | undefined {
+  const dueAt = waitingSince(job, known, now);
+  return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
+}
+
+/** The same from the first moment on, while the next tick is still to come. */
+export function waitingSince(job: Scheduled, known: StoredJob | undefined, now: Date): Date | undefined {
   if (!known || known.pause) return undefined;
   const moment = latestOccurrence(job, now);
   if (!moment || (known.scheduledThrough && moment <= known.scheduledThrough)) return undefined;
   const dueAt = new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds));
-  return now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
+  return dueAt <= now ? dueAt : undefined;
 }

@@ -7,11 +7,13 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
 import { AppError } from "../errors.ts";
+import type { Receivers } from "../jobs/receivers.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { setAlarms } from "../schedule/alarms.ts";
 import type { Contact } from "./contact.ts";
 import { featuresByRun } from "./features-by-run.ts";
 import { type LaneSettings, type Lanes, openLanes } from "./lanes.ts";
+import { openNotifier } from "./notify.ts";
 import { onceReached, openWorld } from "./open-world.ts";
 import { singleFlight } from "./single-flight.ts";
 import { tick } from "./tick.ts";
@@ -23,24 +25,35 @@ import type { WorkerWorld } from "./world.ts";
 const GIVE_BACK_MS = 2_000;
 const CLOSE_MS_MAX = 500;
 
+type WorkerDeps = {
+  readonly contact: Contact;
+  readonly metrics: ProcessMetrics;
+  /** Where notices go. */
+  readonly receivers: Receivers;
+};
+
 /** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
 export async function runWorker(
   app: App,
   config: Config,
   db: Database,
-  { contact, metrics }: { readonly contact: Contact; readonly metrics: ProcessMetrics },
+  { contact, metrics, receivers }: WorkerDeps,
 ): Promise<void> {
   const hard = new AbortController();
   const workApp = { ...app, signal: hard.signal };
   const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, metrics));
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const lanes = openAllLanes(world, contact, hard.signal);
-  const stopTicking = startTicking(world, contact, () => lanes.forEach((one) => void one.wake()));
+  const notices = singleFlight(openNotifier(world, receivers, app.signal).tick);
+  const stopTicking = startTicking(world, contact, {
+    onWork: () => lanes.forEach((one) => void one.wake()),
+    onOver: notices.ask,
+  });
   try {
     if (!app.signal.aborted) await once(app.signal, "abort");
     app.log.info("worker stops: no new work is taken");
   } finally {
-    const over = Promise.all([stopTicking(), ...lanes.map((one) => one.drain())]);
+    const over = Promise.all([stopTicking(), notices.stop(), ...lanes.map((one) => one.drain())]);
     await drain(over, hard, config.worker.drainSeconds * 1000);
     await within(CLOSE_MS_MAX, Promise.allSettled([world.queue.stop(), world.service.close()]));
     app.log.info("worker stopped");
@@ -64,7 +77,14 @@ function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSigna
   return settings.map((one) => openLanes(one, { queue, log: world.app.log, onContact: contact.note, hardStop }));
 }
 
-function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void): () => Promise<void> {
+type OnTick = {
+  /** There is new work. */
+  readonly onWork: () => void;
+  /** What was due is decided, or could not be. */
+  readonly onOver: () => void;
+};
+
+function startTicking(world: WorkerWorld, contact: Contact, { onWork, onOver }: OnTick): () => Promise<void> {
   const { app, config, db, metrics } = world;
   const ticks = singleFlight(async () => {
     const startedMs = performance.now();
@@ -80,6 +100,7 @@ function startTicking(world: WorkerWorld, contact: Contact, onWork: () => void):
       contact.note(error);
     }
     contact.beat();
+    onOver();
   });
   const alarms = setAlarms([...config.exports, ...config.rotations], ticks.ask);
   ticks.ask();

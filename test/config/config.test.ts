@@ -100,6 +100,10 @@ test("a configuration with every field becomes what the program uses", () => {
     ],
     worker: { drainSeconds: 45 },
     monitor: { host: "0.0.0.0", port: 0 },
+    notify: {
+      webhook: { kind: "env", name: "NOTICES_URL" },
+      deadMan: { kind: "file", path: "/srv/usage/secrets/dead-man.url" },
+    },
   });
 });
 
@@ -118,6 +122,7 @@ test("a service and a project are enough, and the rest has defaults", () => {
     rotations: [],
     worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },
+    notify: {},
   });
 });
 
@@ -155,6 +160,7 @@ test.each([
     [{ name: "diarized", features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } }],
   ],
   ["exports[1].filters", [{ name: "Ünïcode 日本 name", dimensions: { tags: "a b" } }]],
+  ["notify", { deadMan: { env: "PING_URL" } }],
   ["rotations[0].graceDays", 0],
   ["rotations[0].expiresInDays", undefined],
   ["rotations[1].commentTemplate", "{comment}"],

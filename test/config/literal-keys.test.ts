@@ -36,6 +36,12 @@ test.each([
   ["projects[0].id", `${HEX}.`],
   ["exports[0].projects[0]", HEX],
   ["rotations[0].deliver[1].command", `curl -H ${HEX}`],
+  ["notify", `https://hooks.example.com/${WORD}`],
+  ["notify.webhook", `https://hooks.example.com/${WORD}`],
+  ["notify.webhook", { url: `https://hooks.example.com/${WORD}` }],
+  ["notify.webhook.env", `https://hooks.example.com/${WORD}`],
+  ["notify.deadMan.file", `https://hooks.example.com/${WORD}`],
+  ["notify.deadMan", [`https://hooks.example.com/${WORD}`]],
 ])("at %s, %j is refused and not repeated", (place, value) => {
   const message = messageFor(sampleWith(place, value));
 

@@ -58,6 +58,7 @@ export const SAMPLE = {
   ],
   worker: { drainSeconds: 45 },
   monitor: { host: "0.0.0.0", port: 0 },
+  notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
 };
 
 /** The sample with another value at the place; undefined leaves the field out. */

@@ -33,6 +33,9 @@ const UNKNOWN_FIELDS = [
   ["rotations[0].delivery", "deliver"],
   ["rotations[0].deliver[1].timeout", "timeoutSeconds"],
   ["monitor.prot", "port"],
+  ["notifiy", "notify"],
+  ["notify.webHook", "webhook"],
+  ["notify.deadman", "deadMan"],
 ] as const;
 
 test.each(UNKNOWN_FIELDS)("the unknown field %s is refused, and %s offered", (place, meant) => {

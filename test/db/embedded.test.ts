@@ -10,6 +10,7 @@ import { testFailures } from "./failures-behaviour.ts";
 import { testFigures } from "./figures-behaviour.ts";
 import { testEmptyGuard } from "./guard-behaviour.ts";
 import { testMerge } from "./merge-behaviour.ts";
+import { testNoticeClaims } from "./notices-behaviour.ts";
 import { testSeries } from "./series-behaviour.ts";
 import { newSeries, shown, slice, store } from "./stored-usage.ts";
 
@@ -52,3 +53,4 @@ describe("empty guard", () => testEmptyGuard(db));
 describe("series", () => testSeries(db));
 describe("failures", () => testFailures(db));
 describe("figures", () => testFigures(db));
+describe("notices", () => testNoticeClaims(db));

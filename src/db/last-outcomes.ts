@@ -1,0 +1,52 @@
+// Reads how jobs ended last.
+
+import { sql } from "kysely";
+import type { JobId } from "./jobs.ts";
+import type { Tx } from "./transaction.ts";
+
+export type LastOutcome = {
+  readonly status: "ok" | "failed";
+  readonly trigger: string;
+  readonly startedAt: Date;
+  readonly planned: number;
+  readonly suspect: number;
+  readonly failed: number;
+  readonly error: string | null;
+};
+
+export type AskedJob = JobId & {
+  /** None of its slices is failed. */
+  readonly whole: boolean;
+};
+
+/**
+ * Of each job its newest run that ended well or failed. One that was skipped or stopped says nothing of the job, and a
+ * backfill nothing either: a person chose its days.
+ *
+ * A run that only filled gaps counts where it mended all there was. A day that is refused for ever is asked for every day
+ * anew, in such a run once its rest is over, between nights that go well: the job would fail and work again every night.
+ */
+export async function lastOutcomes(
+  tx: Tx,
+  jobs: readonly AskedJob[],
+): Promise<readonly (JobId & { readonly last: LastOutcome | undefined })[]> {
+  const { rows } = await sql<JobId & LastOutcome>`
+    select c.kind, c.name, r.status, r.trigger, r.started_at as "startedAt", r.slices_planned as planned,
+      r.slices_suspect as suspect, r.slices_failed as failed, r.error
+    from unnest(
+      ${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[], ${jobs.map(({ whole }) => whole)}::boolean[]
+    ) as c (kind, name, whole)
+    cross join lateral (
+      select * from usage_export.run r
+      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('ok', 'failed')
+        and (r.trigger <> 'catchup' or r.scheduled_for is not null or (c.whole and r.status = 'ok'))
+      order by r.started_at desc limit 1
+    ) r
+  `.execute(tx);
+  const known = rows.map(({ kind, name, ...last }) => ({ kind, name, last }));
+  return jobs.map(({ kind, name }) => ({
+    kind,
+    name,
+    last: known.find((one) => one.kind === kind && one.name === name)?.last,
+  }));
+}

@@ -1,0 +1,93 @@
+// Calls the two addresses of notices, which are secrets: no error says more of one than its place in the configuration. All
+// attempts together have one time limit, no redirect is followed, and what is answered is not looked at.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent, type Dispatcher } from "undici";
+import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+
+export type Receiver = { readonly place: "notify.webhook" | "notify.deadMan"; readonly address: Secret };
+
+export type PostLimits = { readonly timeoutMs?: number; readonly delayMs?: number };
+
+const TIMEOUT_MS = 10_000;
+const DELAY_MS_FIRST = 1_000;
+const ATTEMPTS_MAX = 3;
+const BODY_BYTES_MAX = 64 * 1024;
+
+/**
+ * Posts `{ "text": … }` and nothing else: that is what chats have in common, and some, as Google's, refuse a message with any
+ * field they don't know. It may arrive twice where its answer was lost.
+ */
+export async function postText(to: Receiver, text: string, signal: AbortSignal, limits?: PostLimits): Promise<void> {
+  const body = JSON.stringify({ text });
+  await call(to, { method: "POST", headers: { "content-type": "application/json" }, body }, signal, limits);
+}
+
+/** Says that all is well. */
+export async function ping(to: Receiver, signal: AbortSignal, limits?: PostLimits): Promise<void> {
+  await call(to, { method: "GET" }, signal, limits);
+}
+
+type Options = Pick<Dispatcher.RequestOptions, "method" | "body"> & { readonly headers?: Record<string, string> };
+
+async function call(
+  { place, address }: Receiver,
+  options: Options,
+  signal: AbortSignal,
+  { timeoutMs = TIMEOUT_MS, delayMs = DELAY_MS_FIRST }: PostLimits = {},
+): Promise<void> {
+  const url = new URL(address.reveal());
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  let failure = `did not answer within ${timeoutMs / 1000} s`;
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX && !limit.aborted; attempt++) {
+    const outcome = await attemptOnce(url, options, limit);
+    if (outcome === undefined) return;
+    if (limit.aborted) break;
+    failure = outcome.text;
+    if (!outcome.again || attempt === ATTEMPTS_MAX) break;
+    await sleep(delayMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2), undefined, { signal: limit }).catch(() => {});
+  }
+  signal.throwIfAborted();
+  throw new AppError("unavailable", `${place} ${failure}`);
+}
+
+type Failure = { readonly text: string; readonly again: boolean };
+
+/** Undefined where the receiver took it. */
+async function attemptOnce(url: URL, options: Options, limit: AbortSignal): Promise<Failure | undefined> {
+  // One for each: with a call a minute there is nothing to be kept open.
+  const agent = new Agent({ allowH2: false, connect: { rejectUnauthorized: true } });
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = () => reject(limit.reason);
+  limit.addEventListener("abort", end, { once: true });
+  try {
+    const request = agent.request({
+      ...options,
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      signal: limit,
+    });
+    // While undici is connecting it does not look at its signal.
+    const { statusCode, body } = await Promise.race([request, ended]);
+    await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
+    return statusFailure(statusCode);
+  } catch (error) {
+    return { text: `can't be reached: ${reasonOf(error)}`, again: true };
+  } finally {
+    limit.removeEventListener("abort", end);
+    await agent.destroy();
+  }
+}
+
+function statusFailure(status: number): Failure | undefined {
+  if (status < 300) return undefined;
+  const redirect = status < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
+  return { text: `answered ${status}${redirect}`, again: status === 429 || status >= 500 };
+}
+
+/** A code alone: the message may hold the address. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return reasonOf(error.errors[0]);
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+}

@@ -1,0 +1,98 @@
+// Who may say what, on whichever database: of many replicas one, and another where that one died.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../src/db/database.ts";
+import { claimNotice, giveNoticeBack, noteSaid, readSaid } from "../../src/db/notices.ts";
+
+export function testNoticeClaims(db: Database): void {
+  /** A subject of its own for each test. */
+  function newSubject(): string {
+    return `export ${randomUUID()}`;
+  }
+
+  async function saidOf(subject: string) {
+    return (await readSaid(db)).get(subject);
+  }
+
+  async function claimRunsOut(subject: string): Promise<void> {
+    await sql`
+      update usage_export.notice set claimed_until = claimed_until - interval '60 seconds' where subject = ${subject}
+    `.execute(db);
+  }
+
+  /** Claims what was said last, as somebody who is alone. */
+  async function claimed(subject: string): Promise<string> {
+    const claim = await claimNotice(db, subject, await saidOf(subject));
+    if (claim === undefined) throw new Error(`expected to be alone with ${subject}`);
+    return claim;
+  }
+
+  test("of those who want to say the same at once, one may", async () => {
+    const subject = newSubject();
+    const claims = await Promise.all(Array.from({ length: 8 }, () => claimNotice(db, subject, undefined)));
+
+    expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
+    expect(await saidOf(subject)).toMatchObject({ state: "well" });
+  });
+
+  test("what was said is known to all, and can be claimed again", async () => {
+    const subject = newSubject();
+    await noteSaid(db, { subject, state: "wrong" }, await claimed(subject));
+    expect(await saidOf(subject)).toMatchObject({ state: "wrong" });
+
+    const others = await saidOf(subject);
+    const claims = await Promise.all(Array.from({ length: 8 }, () => claimNotice(db, subject, others)));
+    expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
+  });
+
+  test("where somebody died before it was said, another may once the claim ran out", async () => {
+    const subject = newSubject();
+    await claimed(subject);
+    expect(await claimNotice(db, subject, await saidOf(subject))).toBeUndefined();
+    await claimRunsOut(subject);
+
+    await noteSaid(db, { subject, state: "wrong" }, await claimed(subject));
+    expect(await saidOf(subject)).toMatchObject({ state: "wrong" });
+  });
+
+  test("who slept through its claim notes nothing and gives nothing back", async () => {
+    const subject = newSubject();
+    const slept = await claimed(subject);
+    await claimRunsOut(subject);
+    await claimed(subject);
+    await noteSaid(db, { subject, state: "wrong" }, slept);
+    await giveNoticeBack(db, subject, slept);
+
+    expect(await saidOf(subject)).toMatchObject({ state: "well" });
+    expect(await claimNotice(db, subject, await saidOf(subject))).toBeUndefined();
+  });
+
+  test("who looked while another said it does not say it again", async () => {
+    const subject = newSubject();
+    const claim = await claimed(subject);
+    const seen = await saidOf(subject);
+    await noteSaid(db, { subject, state: "wrong" }, claim);
+
+    expect(await claimNotice(db, subject, seen)).toBeUndefined();
+  });
+
+  test("what could not be said may be said by anybody at once", async () => {
+    const subject = newSubject();
+    await giveNoticeBack(db, subject, await claimed(subject));
+
+    expect(await claimNotice(db, subject, await saidOf(subject))).toBeDefined();
+  });
+
+  test("who read before others said it twice, and so the same as before, says nothing old", async () => {
+    const subject = newSubject();
+    await noteSaid(db, { subject, state: "well" }, await claimed(subject));
+    const old = await saidOf(subject);
+    await noteSaid(db, { subject, state: "wrong" }, await claimed(subject));
+    await noteSaid(db, { subject, state: "well" }, await claimed(subject));
+
+    expect(await saidOf(subject)).toMatchObject({ state: old?.state });
+    expect(await claimNotice(db, subject, old)).toBeUndefined();
+  });
+}
