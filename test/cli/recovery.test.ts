@@ -118,36 +118,36 @@ test("an export outlives the loss of its connections to the database", async ({ 
 });
 
 test("an export waits for a database that goes away for some seconds", async ({ world }) => {
-  const emulator = await serveMany(world);
-  await using proxy = await tcpProxy(url);
-  const program = world.start(["export"], { DATABASE_URL: proxy.url });
-  const goOn = await reached(emulator, 4);
-  proxy.cut();
-  goOn();
-  await program.waitFor("database connection lost");
-  setTimeout(proxy.mend, 3_000);
+  await using lost = await loseDatabase(world);
+  setTimeout(lost.proxy.mend, 3_000);
 
-  expect(await program.ended).toMatchObject({ status: 0 });
-  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+  expect(await lost.program.ended).toMatchObject({ status: 0 });
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(lost.emulator, world.key, READING));
 });
 
 test("an export that waits for its database ends when it is told to", async ({ world }) => {
-  const emulator = await serveMany(world);
-  await using proxy = await tcpProxy(url);
-  const program = world.start(["export"], { DATABASE_URL: proxy.url });
-  const goOn = await reached(emulator, 4);
-  proxy.cut();
-  goOn();
-  await program.waitFor("database connection lost");
-  program.kill("SIGTERM");
+  await using lost = await loseDatabase(world);
+  lost.program.kill("SIGTERM");
 
-  const { status, stderr, durationMs } = await program.ended;
+  const { status, stderr, durationMs } = await lost.program.ended;
 
   expect(status).toBe(1);
   expect(stderr.trimEnd().split("\n").at(-1)).toBe("usage-export: stopped by SIGTERM");
   expect(durationMs).toBeLessThan(20_000);
-  await expectToHeal(world, emulator);
+  await expectToHeal(world, lost.emulator);
 });
+
+/** An export in the middle of its run, whose database has just gone away. */
+async function loseDatabase(world: World) {
+  const emulator = await serveMany(world);
+  const proxy = await tcpProxy(url);
+  const program = world.start(["export"], { DATABASE_URL: proxy.url });
+  const goOn = await reached(emulator, 4);
+  proxy.cut();
+  goOn();
+  await program.waitFor("database connection lost");
+  return { emulator, proxy, program, [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose]() };
+}
 
 async function serveMany(world: World): Promise<Emulator> {
   const emulator = await world.serve();
