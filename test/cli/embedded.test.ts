@@ -1,5 +1,6 @@
 // Without DATABASE_URL the program keeps its own database under ./data, for one process at a time.
 
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect, vi } from "vitest";
 import { openEmbedded } from "../../src/db/database.ts";
@@ -67,6 +68,16 @@ test("however exports end in the middle, an ordinary one completes what is missi
   expect(await world.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });
 
   await expectServed(world, emulator);
+});
+
+test("where its folder can't be, a command says so and how to go on", async ({ world }) => {
+  await prepared(world);
+  await writeFile(path.join(world.folder, "data"), "");
+
+  expect(await world.run(["status"], EMBEDDED)).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^usage-export: the embedded database can't be kept in .*; set DATABASE_URL .*\n$/),
+  });
 });
 
 async function prepared(world: World): Promise<Emulator> {

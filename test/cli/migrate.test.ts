@@ -3,22 +3,24 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect, inject } from "vitest";
-import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+import { urlsOf } from "../support/database.ts";
+import { runStatement } from "../support/postgres-admin.ts";
 import { smallConfig } from "./small-config.ts";
 import { worldTest } from "./world.ts";
 
 const test = worldTest();
 
 /** Databases of this name are dropped when the tests are over. */
-async function emptyDatabase(): Promise<string> {
-  const { url, template } = inject("postgres");
+async function emptyDatabase(): Promise<{ readonly DATABASE_URL: string; readonly MIGRATION_DATABASE_URL: string }> {
+  const { url: serverUrl, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
-  await runStatement(url, `create database ${name}`);
-  return databaseUrl(url, name);
+  await runStatement(serverUrl, `create database ${name}`);
+  const { url, directUrl } = urlsOf(name);
+  return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl };
 }
 
 test("the first time applies every migration, and the second time none", async ({ world }) => {
-  const env = { DATABASE_URL: await emptyDatabase() };
+  const env = await emptyDatabase();
 
   const first = await world.run(["migrate"], env);
   const second = await world.run(["migrate"], env);
@@ -31,8 +33,45 @@ test("the first time applies every migration, and the second time none", async (
   expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
 });
 
+test("it goes the way of its own that it was given, and no other command does", async ({ world }) => {
+  const { MIGRATION_DATABASE_URL: itsOwn } = await emptyDatabase();
+  const nobody = "postgres://nobody@127.0.0.1:1/nothing";
+  await world.configure(smallConfig("https://api.example.com"));
+
+  const migrated = await world.run(["migrate"], { DATABASE_URL: nobody, MIGRATION_DATABASE_URL: itsOwn });
+  const status = await world.run(["status"], { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody });
+
+  expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_create_usage\n/) });
+  expect(status).toMatchObject({ status: 0, stderr: "" });
+});
+
+test("an empty way of its own is none", async ({ world }) => {
+  const { MIGRATION_DATABASE_URL: url } = await emptyDatabase();
+  expect(await world.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({ status: 0 });
+});
+
+test.for([
+  [
+    "is no URL",
+    (password: string) => `usage:${password}@127.0.0.1`,
+    2,
+    "MIGRATION_DATABASE_URL: expected postgres://user:password@host:port/database",
+  ],
+  [
+    "nobody answers at",
+    (password: string) => `postgres://usage:${password}@127.0.0.1:1/usage`,
+    1,
+    "the database at 127.0.0.1:1/usage (MIGRATION_DATABASE_URL) can't be used: connect ECONNREFUSED",
+  ],
+] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { world }) => {
+  const result = await world.run(["migrate"], { MIGRATION_DATABASE_URL: url(world.newSecret()) });
+
+  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
+  expect(result.stderr.trim().split("\n")).toHaveLength(1);
+});
+
 test("three at once apply each migration once, and the database can be used", async ({ world }) => {
-  const env = { DATABASE_URL: await emptyDatabase() };
+  const env = await emptyDatabase();
 
   const results = await Promise.all([1, 2, 3].map(() => world.run(["migrate", "--json"], env)));
 
@@ -46,17 +85,18 @@ test("three at once apply each migration once, and the database can be used", as
 });
 
 test("killed in the middle, it leaves nothing half done", async ({ world }) => {
-  const url = await emptyDatabase();
+  const env = await emptyDatabase();
+  const url = env.MIGRATION_DATABASE_URL;
   await using admin = await session(url);
   // The second migration makes this schema, and has to wait for who makes it at the same time.
   await admin.query("begin; create schema bi");
-  const program = world.start(["migrate"], { DATABASE_URL: url });
+  const program = world.start(["migrate"], env);
   await expect.poll(() => waiting(url), { timeout: 20_000 }).toBe(1);
   program.kill("SIGKILL");
   await program.ended;
   await admin.query("rollback");
 
-  const again = await world.run(["migrate"], { DATABASE_URL: url });
+  const again = await world.run(["migrate"], env);
 
   expect(again).toMatchObject({
     status: 0,
@@ -65,7 +105,7 @@ test("killed in the middle, it leaves nothing half done", async ({ world }) => {
 });
 
 test("a database of a newer version is left alone, and says which version it needs", async ({ world }) => {
-  const env = { DATABASE_URL: await emptyDatabase() };
+  const env = await emptyDatabase();
   await world.run(["migrate"], env);
   await runStatement(
     env.DATABASE_URL,

@@ -8,15 +8,15 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { type RawBuilder, sql } from "kysely";
 import { pino } from "pino";
-import { test as base, expect, inject } from "vitest";
+import { test as base, expect } from "vitest";
 import type { App } from "../../src/app.ts";
 import { type RotateOptions, runRotate } from "../../src/cli/rotate.ts";
 import { type Database, openPostgres } from "../../src/db/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import type { UsageSource } from "../../src/emulator/usage-record.ts";
 import { Scrubber } from "../../src/secret.ts";
+import { copyDatabase } from "../support/database.ts";
 import { findLeaks, type Leak } from "../support/leaks.ts";
-import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
 import { type Program, type ProgramResult, startProgram } from "../support/program.ts";
 import { type Gate, type HttpProxy, startHttpProxy } from "./rotation-http-proxy.ts";
 
@@ -73,7 +73,7 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
   const opened = new AsyncDisposableStack();
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-rotation-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
-  const url = await copyDatabase(opened);
+  const { url } = opened.use(await copyDatabase());
   const db = openPostgres(url);
   opened.defer(() => db.destroy());
 
@@ -142,14 +142,6 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
 function keep(secrets: string[], secret: string): string {
   secrets.push(secret);
   return secret;
-}
-
-async function copyDatabase(opened: AsyncDisposableStack): Promise<string> {
-  const server = inject("postgres");
-  const name = `${server.template}_${randomBytes(6).toString("hex")}`;
-  await runStatement(server.url, `create database ${name} template ${server.template} strategy file_copy`);
-  opened.defer(async () => void (await runStatement(server.url, `drop database ${name} with (force)`)));
-  return databaseUrl(server.url, name);
 }
 
 function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, rest: Fields = {}): Fields {

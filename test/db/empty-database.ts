@@ -2,18 +2,19 @@
 
 import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
-import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+import { type DatabaseUrls, dropDatabase, urlsOf } from "../support/database.ts";
+import { runStatement } from "../support/postgres-admin.ts";
 
 /** Gone again when it is disposed of. */
-export async function emptyDatabase(): Promise<AsyncDisposable & { readonly url: string; readonly name: string }> {
+export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & { readonly name: string }> {
   const server = inject("postgres");
   // The name begins like those of all databases of this run, so that it goes with them in any case.
   const name = `${server.template}_empty_${randomBytes(6).toString("hex")}`;
   await runStatement(server.url, `create database ${name}`);
   return {
     name,
-    url: databaseUrl(server.url, name),
-    [Symbol.asyncDispose]: async () => void (await runStatement(server.url, `drop database ${name} with (force)`)),
+    ...urlsOf(name),
+    [Symbol.asyncDispose]: () => dropDatabase(name),
   };
 }
 

@@ -12,7 +12,7 @@ import { testDatabase } from "../support/database.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { coverageOf, newSeries, shown, slice, store } from "./stored-usage.ts";
 
-const { url } = await testDatabase();
+const { url, directUrl } = await testDatabase();
 
 const TYPES = ["text", "integer", "bigint", "date", "boolean", "uuid"];
 const operators = TYPES.flatMap((type) =>
@@ -20,8 +20,9 @@ const operators = TYPES.flatMap((type) =>
     (operator) => `create operator evil.${operator} (leftarg = ${type}, rightarg = ${type}, function = evil.never);`,
   ),
 );
+// Directly: a pooler's connections, which are opened once and shared, are to have the path from their beginning.
 await runStatement(
-  url,
+  directUrl,
   `create schema evil;
    create function evil.now() returns timestamptz language sql as 'select timestamptz ''2001-01-01''';
    create function evil.clock_timestamp() returns timestamptz language sql as 'select timestamptz ''2001-01-01''';
@@ -33,7 +34,7 @@ await runStatement(
    ${operators.join("\n")}`,
 );
 const name = new URL(url).pathname.slice(1);
-await runStatement(url, `alter database ${name} set search_path = evil, pg_catalog`);
+await runStatement(directUrl, `alter database ${name} set search_path = evil, pg_catalog`);
 
 test("nothing of it reaches what is stored", async () => {
   await using db = openPostgres(url);
@@ -51,8 +52,8 @@ test("nothing of it reaches what is stored", async () => {
   await finishRun(db, runId, "failed", { ...NOTHING_DONE, failed: 1 }, "down");
   expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
 
-  await runStatement(url, `alter database ${name} reset search_path`);
-  await using clean = openPostgres(url);
+  await runStatement(directUrl, `alter database ${name} reset search_path`);
+  await using clean = openPostgres(directUrl);
   expect(await shown(clean, project)).toEqual({ "2026-03-16": { listen: "2" } });
   expect(await coverageOf(clean, project)).toMatchObject([
     { usage_date: "2026-03-16", status: "complete", rows: 1 },

@@ -34,6 +34,18 @@ test("a folder is made where there is none, for its owner only, and nothing but 
   expect(await readdir(folder)).toEqual([]);
 });
 
+test("a folder that can't be made is told with the reason, and what to do instead", async () => {
+  const file = newFolder();
+  await writeFile(file, "");
+  await expect(lockFolder(path.join(file, "data"))).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringMatching(
+      /^the embedded database can't be kept in .*\/data; set DATABASE_URL to a Postgres server/,
+    ),
+    cause: { code: "ENOTDIR" },
+  });
+});
+
 test("a folder that was released can be taken again", async () => {
   const folder = newFolder();
   await (await lockFolder(folder))();

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../src/db/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
-import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
+import { runStatement } from "../support/postgres-admin.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { emptyDatabase, schemasOf } from "./empty-database.ts";
 
@@ -59,7 +59,8 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
        $$;
        create event trigger wait_here on ddl_command_end when tag in ('${tag}') execute function public.wait_here()`,
     );
-    await using db = openPostgres(empty.url);
+    // The lock is the session's, and a pooler would give the session to the migration.
+    await using db = openPostgres(empty.directUrl);
     await db.connection().execute(async (holder) => {
       await sql`select pg_advisory_lock(1)`.execute(holder);
       await using migrating = migrateProcess(empty.url);
@@ -105,7 +106,7 @@ test("a user who owns the database and nothing else can migrate it", async () =>
   await runStatement(empty.url, `create role ${role} login password 'just-for-this-test'`);
   try {
     await runStatement(empty.url, `alter database ${empty.name} owner to ${role}`);
-    const url = new URL(databaseUrl(empty.url, empty.name));
+    const url = new URL(empty.directUrl);
     url.username = role;
     url.password = "just-for-this-test";
     await using db = openPostgres(url.href);

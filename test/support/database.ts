@@ -4,27 +4,54 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, inject } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
+import { leftBehind } from "./pooled-sessions.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 
 const COPIES_MAX = 5;
 const WAIT_MS = 200;
 
+export type DatabaseUrls = {
+  /** As the product is told of it: through the pooler, where the run has one. */
+  readonly url: string;
+  /** For who looks after the database, and for what a session keeps. */
+  readonly directUrl: string;
+};
+
 /** Called at the top of a test file. */
-export async function testDatabase(): Promise<{ readonly db: Database; readonly url: string }> {
-  const server = inject("postgres");
-  const name = `${server.template}_${randomBytes(6).toString("hex")}`;
-  await copyDatabase(server.url, server.template, name);
-  const url = databaseUrl(server.url, name);
+export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Database }> {
+  const copy = await copyDatabase();
+  const { url, directUrl } = copy;
   const db = openPostgres(url);
   afterAll(async () => {
+    await using _ = copy;
     await db.destroy();
-    await runStatement(server.url, `drop database ${name} with (force)`);
   });
-  return { db, url };
+  return { db, url, directUrl };
+}
+
+/** Gone again when it is disposed of. */
+export async function copyDatabase(): Promise<AsyncDisposable & DatabaseUrls> {
+  const { url, template } = inject("postgres");
+  const name = `${template}_${randomBytes(6).toString("hex")}`;
+  await createCopy(url, template, name);
+  return { ...urlsOf(name), [Symbol.asyncDispose]: () => dropDatabase(name) };
+}
+
+/** Throws where something was left behind in a connection of the pooler, which others get next. */
+export async function dropDatabase(name: string): Promise<void> {
+  const { url, pooledUrl } = inject("postgres");
+  const left = pooledUrl === undefined ? [] : await leftBehind(databaseUrl(pooledUrl, name));
+  await runStatement(url, `drop database ${name} with (force)`);
+  if (left.length > 0) throw new Error(`left behind in connections of the pooler: ${left.join(", ")}`);
+}
+
+export function urlsOf(name: string): DatabaseUrls {
+  const { url, pooledUrl = url } = inject("postgres");
+  return { url: databaseUrl(pooledUrl, name), directUrl: databaseUrl(url, name) };
 }
 
 /** Copying a file takes less time than writing it to the log, and autovacuum may be in the template for a moment. */
-async function copyDatabase(url: string, template: string, name: string): Promise<void> {
+async function createCopy(url: string, template: string, name: string): Promise<void> {
   for (let copy = 1; ; copy++) {
     try {
       await runStatement(url, `create database ${name} template ${template} strategy file_copy`);

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { TestProject } from "vitest/node";
 import { openPostgres } from "../../src/db/database.ts";
 import { migrateToLatest } from "../../src/db/migrate.ts";
+import { type Pooler, startPooler } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 import { type PostgresServer, startServer } from "./postgres-server.ts";
 
@@ -14,6 +15,8 @@ declare module "vitest" {
       /** Its name is also how the name of every database of this run begins. */
       readonly template: string;
       readonly logFile: string | undefined;
+      /** The same server through a pooler, where the run has one. */
+      readonly pooledUrl: string | undefined;
     };
   }
 }
@@ -22,21 +25,25 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const startedMs = performance.now();
   const server = await startServer(process.env, say);
   const template = `usage_export_test_${randomBytes(4).toString("hex")}`;
+  let pooler: Pooler | undefined;
   const tearDown = async () => {
     try {
+      await pooler?.stop();
       await dropDatabases(server, template);
     } finally {
       await server.stop();
     }
   };
   try {
+    pooler = await startPooler(process.env, server.url);
     await createTemplate(server.url, template);
   } catch (error) {
     await tearDown();
     throw error;
   }
-  say(`tests run on ${server.name}, ready after ${Math.round(performance.now() - startedMs)} ms`);
-  project.provide("postgres", { url: server.url, template, logFile: server.logFile });
+  const through = pooler ? " through PgBouncer" : "";
+  say(`tests run on ${server.name}${through}, ready after ${Math.round(performance.now() - startedMs)} ms`);
+  project.provide("postgres", { url: server.url, template, logFile: server.logFile, pooledUrl: pooler?.url });
   return tearDown;
 }
 

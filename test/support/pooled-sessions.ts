@@ -1,0 +1,28 @@
+// Looks for what clients of the pooler left behind in the server connections they shared.
+
+import pg from "pg";
+import { POOL_SIZE } from "./pooler.ts";
+
+/** Those of the settings that the pooler itself sets anew for each client, after what the client asked for. */
+const KEPT_BY_POOLER = "'application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings'";
+
+const LEFT_BEHIND = `
+  select 'advisory lock ' || objid as what from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
+  union all select 'prepared statement ' || name from pg_prepared_statements
+  union all select 'setting ' || name || ' = ' || setting from pg_settings
+    where source = 'session' and name not in (${KEPT_BY_POOLER})
+  union all select 'channel ' || channel from pg_listening_channels() as channel
+  union all select 'temporary table ' || relname from pg_class where relnamespace = pg_my_temp_schema()`;
+
+/** As many transactions at once as the pool has connections: each of them is looked at. */
+export async function leftBehind(pooledUrl: string): Promise<readonly string[]> {
+  const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: pooledUrl }));
+  try {
+    await Promise.all(clients.map((client) => client.connect()));
+    await Promise.all(clients.map((client) => client.query("begin")));
+    const found = await Promise.all(clients.map((client) => client.query<{ what: string }>(LEFT_BEHIND)));
+    return found.flatMap(({ rows }) => rows.map(({ what }) => what));
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+}

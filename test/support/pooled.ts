@@ -1,0 +1,33 @@
+// A program: runs the tests of the database, and of the program where it works with it most, through a pooler in transaction
+// mode. Arguments go to vitest.
+
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
+
+const COMMANDS = [
+  "database-trouble",
+  "start",
+  "replicas",
+  "drain",
+  "backfill",
+  "export",
+  "rotate",
+  "migrate",
+  "recovery",
+  "status",
+  "fallback",
+];
+const PARTS = ["test/db/", "test/support/database", "test/support/pool", ...COMMANDS.map((name) => `test/cli/${name}`)];
+
+/** Its steps are statements, and a pooler has no part in the order of them: it takes minutes to say the same again. */
+const SWEEP = "test/cli/rotate-sweep.test.ts";
+
+const { status } = spawnSync(
+  process.execPath,
+  [VITEST, "run", "--config", "test/vitest.config.ts", "--exclude", SWEEP, ...PARTS, ...process.argv.slice(2)],
+  { cwd: ROOT, env: { ...process.env, TEST_POOLER: "pgbouncer" }, stdio: "inherit" },
+);
+process.exitCode = status ?? 1;

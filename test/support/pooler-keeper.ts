@@ -1,0 +1,43 @@
+// A program: starts PgBouncer in front of the server at POOLED_SERVER_URL, prints where it is, and ends it and removes its
+// folder when standard input ends.
+
+import { spawn } from "node:child_process";
+import { chown, mkdtemp, open, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { freePort, keepServer, type Owner, serverOwner } from "./keeper.ts";
+import { POOL_SIZE, POOLER_PROGRAM } from "./pooler.ts";
+import { poolerFiles } from "./pooler-settings.ts";
+
+const { POOLED_SERVER_URL: serverUrl = "", PGBOUNCER_VERSION: version = "" } = process.env;
+
+const folder = await mkdtemp(path.join(tmpdir(), "usage-export-pgbouncer-"));
+const logFile = path.join(folder, "pgbouncer.log");
+const settingsFile = path.join(folder, "pgbouncer.ini");
+const usersFile = path.join(folder, "users.txt");
+try {
+  // Takes the URL apart as a connection would, with what the environment adds to it.
+  const { host, port: serverPort, user = "", password, database } = new pg.Client({ connectionString: serverUrl });
+  const port = await freePort();
+  const server = { host, port: serverPort, user, password: password || undefined };
+  const files = poolerFiles(server, { port, usersFile, poolSize: POOL_SIZE, version });
+  const owner = serverOwner();
+  await writeFor(owner, settingsFile, files.settings);
+  await writeFor(owner, usersFile, files.users);
+  if (owner.uid !== undefined && owner.gid !== undefined) await chown(folder, owner.uid, owner.gid);
+
+  const log = await open(logFile, "a");
+  const pooler = spawn(POOLER_PROGRAM, [settingsFile], { ...owner, cwd: folder, stdio: ["ignore", log.fd, log.fd] });
+  await log.close();
+  const login = `${encodeURIComponent(user)}:${encodeURIComponent(password ?? "")}`;
+  await keepServer(pooler, `postgres://${login}@127.0.0.1:${port}/${database}`, logFile);
+} finally {
+  await rm(folder, { recursive: true });
+}
+
+/** The password of the server is in one of them. */
+async function writeFor({ uid, gid }: Owner, file: string, text: string): Promise<void> {
+  await writeFile(file, text, { mode: 0o600 });
+  if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+}
