@@ -78,8 +78,21 @@ const QUEUES = [
   { ...EACH, name: "rotation", policy: "exclusive", retryLimit: 7, retryDelay: 2, retryBackoff: true },
 ] as const;
 
+const UNIQUE_VIOLATION = "23505";
+
 /** Makes or updates the queue's tables. Safe from several processes at once. */
 export async function installQueue(db: Database): Promise<void> {
+  try {
+    await install(db);
+  } catch (error) {
+    // A process that comes while another one is done may not see yet that the schema is there, and is refused by an index of
+    // the catalogue. pg-boss takes other refusals of this kind for what they are.
+    if (!(error instanceof Error && "code" in error && error.code === UNIQUE_VIOLATION)) throw error;
+    await install(db);
+  }
+}
+
+async function install(db: Database): Promise<void> {
   const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
   await boss.start();
   try {

@@ -29,16 +29,20 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Says where the server is as soon as it takes connections, and ends it when standard input ends. */
-export async function keepServer(server: ChildProcess, url: string, logFile: string): Promise<void> {
+/** Says where the server is as soon as it takes connections, and ends it by the signal when standard input ends. */
+export async function keepServer(
+  server: ChildProcess,
+  url: string,
+  logFile: string,
+  endBy: NodeJS.Signals,
+): Promise<void> {
   const ended = once(server, "exit");
   try {
     await takesConnections(server, url, logFile);
     process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
     await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
   } finally {
-    // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
-    server.kill("SIGQUIT");
+    server.kill(endBy);
     await ended;
   }
 }

@@ -31,7 +31,8 @@ try {
   const pooler = spawn(POOLER_PROGRAM, [settingsFile], { ...owner, cwd: folder, stdio: ["ignore", log.fd, log.fd] });
   await log.close();
   const login = `${encodeURIComponent(user)}:${encodeURIComponent(password ?? "")}`;
-  await keepServer(pooler, `postgres://${login}@127.0.0.1:${port}/${database}`, logFile);
+  // SIGQUIT would make it dump its core, with the passwords in it.
+  await keepServer(pooler, `postgres://${login}@127.0.0.1:${port}/${database}`, logFile, "SIGKILL");
 } finally {
   await rm(folder, { recursive: true });
 }

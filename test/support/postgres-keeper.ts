@@ -20,7 +20,8 @@ try {
   const binaries = await prepareFolder(owner, password);
   const port = await freePort();
   const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-  await keepServer(await startPostgres(binaries, port, owner), url, logFile);
+  // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
+  await keepServer(await startPostgres(binaries, port, owner), url, logFile, "SIGQUIT");
 } finally {
   await rm(folder, { recursive: true });
 }
