@@ -12,7 +12,7 @@ enableCompileCache(path.join(import.meta.dirname, "../node_modules/.cache/usage-
 for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag);
 const { runCommandLine } = await import("./cli/command-line.ts");
 
-const EXIT_MS = 1_000;
+const EXIT_MS = 500;
 
 // A reader that has seen enough closes the pipe; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {

@@ -8,7 +8,7 @@ import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
 
 /** A database that does not answer does not take leave either. */
-const CLOSE_MS_MAX = 1_000;
+const CLOSE_MS_MAX = 300;
 
 /** Runs until it is told to stop, which is no failure. */
 export async function runStart(app: App): Promise<number> {

@@ -21,8 +21,9 @@ import { bury, workAtRequest } from "./work-request.ts";
 import { workAtRotation } from "./work-rotation.ts";
 import type { WorkerWorld } from "./world.ts";
 
-/** Of the seconds there are to stop in, so many are for giving back what could not be finished. */
+/** Of the time there is to stop in, so much is for giving back what could not be finished, and so much for taking leave. */
 const GIVE_BACK_MS = 2_000;
+const LEAVE_MS = 2_000;
 const CLOSE_MS_MAX = 500;
 
 type WorkerDeps = {
@@ -112,10 +113,11 @@ function startTicking(world: WorkerWorld, contact: Contact, { onWork, onOver }: 
 
 /** What is in hand may end by itself, and is ended then. */
 async function drain(over: Promise<unknown>, hard: AbortController, drainMs: number): Promise<void> {
-  const softMs = Math.max(drainMs - GIVE_BACK_MS, drainMs / 2);
+  const overMs = Math.max(drainMs - LEAVE_MS, drainMs / 2);
+  const softMs = Math.max(overMs - GIVE_BACK_MS, overMs / 2);
   await within(softMs, over);
   hard.abort(new AppError("stopped", "the worker stops"));
-  await within(drainMs - softMs, over);
+  await within(overMs - softMs, over);
 }
 
 /** Waits so long and no longer: a database that does not answer must not keep the worker. */

@@ -8,6 +8,8 @@ export type TcpProxy = AsyncDisposable & {
   readonly url: string;
   /** Ends every connection and takes no new ones. */
   readonly cut: () => void;
+  /** Takes everything and passes nothing on, as a network does that lost its way. */
+  readonly swallow: () => void;
   /** Takes connections again. */
   readonly mend: () => void;
 };
@@ -16,12 +18,14 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();
   let whole = true;
+  let swallows = false;
   const keep = (socket: net.Socket): net.Socket => {
     sockets.add(socket);
     return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
   };
   const server = net.createServer((client) => {
     if (!whole) return void client.destroy();
+    if (swallows) return void keep(client).pause();
     const upstream = keep(net.connect(Number(target.port), target.hostname));
     keep(client)
       .on("close", () => upstream.destroy())
@@ -43,6 +47,10 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   return {
     url: url.href,
     cut,
+    swallow: () => {
+      swallows = true;
+      for (const socket of sockets) socket.unpipe().pause();
+    },
     mend: () => {
       whole = true;
     },
