@@ -14,13 +14,13 @@ export type KeyToken = {
   readonly created?: string | undefined;
 };
 
-export type ListedKey = KeyToken & { readonly comment: string };
+export type ListedKey = KeyToken & { readonly comment: string; readonly tags?: readonly string[] | undefined };
 
 const Scopes = z.array(z.string()).nullish();
 const Created = z.string().nullish();
 
 const Token = z.object({ api_key_id: Id, scopes: Scopes, created: Created });
-const Key = Token.extend({ comment: z.string().nullish() });
+const Key = Token.extend({ comment: z.string().nullish(), tags: z.array(z.string()).nullish() });
 const Listed = z.object({ api_keys: z.array(z.object({ api_key: Key })) });
 /** One key comes in two wrappings. */
 const Single = z.union([
@@ -109,5 +109,5 @@ function tokenOf(token: z.output<typeof Token>): KeyToken {
 }
 
 function listedKeyOf(key: z.output<typeof Key>): ListedKey {
-  return { ...tokenOf(key), comment: key.comment ?? "" };
+  return { ...tokenOf(key), comment: key.comment ?? "", tags: key.tags ?? undefined };
 }

@@ -13,6 +13,7 @@ import { seriesKey } from "../usage/series.ts";
 import { type ExportWorld, exportDeps } from "./export-deps.ts";
 import { openFeatureCheck } from "./feature-check.ts";
 import { nextDueOf } from "./next-due.ts";
+import { rememberKeys } from "./remember-keys.ts";
 
 /** What runs of the same process share. */
 export type ExportContext = ExportWorld & {
@@ -69,6 +70,10 @@ export async function runExportJob(
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
     log.info({ runId, ...countsOf(result) }, "export finished");
+    const failed = new Set(result.failures.map(({ request }) => request));
+    // Who answered nothing would not list keys.
+    const answered = requests.filter((request) => !failed.has(request)).map((request) => request.series.project);
+    await rememberKeys(context, answered);
     return result;
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";

@@ -7,6 +7,7 @@ import { type RunEnd, type Settled, settleRequest } from "../db/shared-runs.ts";
 import { inTransaction, type Tx } from "../db/transaction.ts";
 import { exportDeps } from "../jobs/export-deps.ts";
 import type { FeatureCheck } from "../jobs/feature-check.ts";
+import { rememberKeys } from "../jobs/remember-keys.ts";
 import { daysOf } from "../usage/day.ts";
 import { describe, exportRequest } from "../usage/export.ts";
 import { sliceCount } from "../usage/plan.ts";
@@ -47,7 +48,8 @@ export async function workAtRequest(
     await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, outcome.reason)));
   }
   deps.log.debug(describe(request), "usage request settled");
-  settling.tell();
+  // By whoever made its last request, so that it is once a run.
+  if (settling.tell()) await rememberKeys(world, world.config.exports.find(({ name }) => name === job)?.projects ?? []);
 }
 
 /** Counts a request that was given up: its process ended, or the service was away, once too often. */
@@ -72,12 +74,13 @@ function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runI
       counted = (await queue.complete(tx, taken)) ? settled : undefined;
       end = counted && (await settleRequest(tx, runId, counted));
     },
-    /** After its transaction. */
-    tell(): void {
+    /** After its transaction. Whether the run ended with it. */
+    tell(): boolean {
       if (counted) metrics.rowsChanged(job, counted.rowsChanged);
-      if (!end) return;
+      if (!end) return false;
       metrics.runEnded({ ...end, kind: "export" });
       app.log.info(end, "run finished");
+      return true;
     },
   };
 }

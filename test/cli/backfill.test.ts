@@ -10,7 +10,7 @@ import { lastDays, servedNumbers, storedNumbers } from "./numbers.ts";
 import { passDays } from "./pass-days.ts";
 import { reached } from "./reached.ts";
 import { smallConfig } from "./small-config.ts";
-import { coverage, farSchedule, runs, serveWorkers, workOnce } from "./workers.ts";
+import { breakdowns, coverage, farSchedule, runs, serveWorkers, workOnce } from "./workers.ts";
 import { type World, worldTest } from "./world.ts";
 
 const database = await testDatabase();
@@ -35,7 +35,7 @@ test("killed in the middle, it goes on where it was: no stored slice is read twi
   program.kill("SIGKILL");
   expect(await program.ended).toMatchObject({ status: null });
   const stored = await storedSlices();
-  const askedBefore = emulator.requests.length;
+  const askedBefore = breakdowns(emulator).length;
   emulator.fault = undefined;
 
   const { status, stdout } = await world.run(backfill(HUNDRED));
@@ -64,14 +64,14 @@ test("a second one right away has nothing to do", async ({ world }) => {
   const emulator = await serveSeries(world);
   const range = lastDays(3);
   await world.run(backfill(range));
-  const asked = emulator.requests.length;
+  const asked = breakdowns(emulator).length;
 
   expect(await world.run(backfill(range))).toMatchObject({
     status: 0,
     stdout: `nothing to do: no slice is missing\n${range.start} to ${yesterday}: 9 slices, 9 complete, 0 suspect, 0 failed, 0 missing\n`,
   });
 
-  expect(emulator.requests).toHaveLength(asked);
+  expect(breakdowns(emulator)).toHaveLength(asked);
 });
 
 test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ world }) => {
@@ -113,7 +113,7 @@ test("what failed is told with the command that reads it again, and nothing else
   expect(command).toBe(backfill(range, "--only", "failed").join(" "));
   expect(await world.run(backfill(range))).toMatchObject({ status: 1, stdout: expect.stringContaining(`${command}`) });
   emulator.fault = undefined;
-  const asked = emulator.requests.length;
+  const asked = breakdowns(emulator).length;
 
   expect(await world.run(command?.split(" ") ?? [])).toMatchObject({ status: 0 });
 
@@ -125,7 +125,7 @@ test("--only all reads every day again", async ({ world }) => {
   const emulator = await serveSeries(world);
   const range = lastDays(3);
   await world.run(backfill(range));
-  const asked = emulator.requests.length;
+  const asked = breakdowns(emulator).length;
 
   const { status, stdout } = await world.run(backfill(range, "--only", "all", "--grouping", "none", "endpoint"));
 
@@ -228,7 +228,7 @@ async function serveSeries(world: World): Promise<Emulator> {
 }
 
 function windowsAsked(emulator: Emulator) {
-  return emulator.requests.map(({ path }) => {
+  return breakdowns(emulator).map((path) => {
     const query = new URL(path, emulator.url).searchParams;
     return {
       grouping: query.get("grouping") ?? "none",

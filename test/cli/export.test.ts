@@ -9,6 +9,7 @@ import { testDatabase } from "../support/database.ts";
 import { findLeaks } from "../support/leaks.ts";
 import { reached } from "./reached.ts";
 import { PRODUCTION, smallConfig } from "./small-config.ts";
+import { breakdowns } from "./workers.ts";
 import { type World, worldTest } from "./world.ts";
 
 const database = await testDatabase();
@@ -93,7 +94,7 @@ test("--day reads those days in place of the window, and makes no others missing
 
   expect(await world.run(["export", "--day", ...days])).toMatchObject({ status: 0 });
 
-  const asked = emulator.requests.map(({ path }) => new URL(path, emulator.url).searchParams);
+  const asked = breakdowns(emulator).map((path) => new URL(path, emulator.url).searchParams);
   expect(asked.map((query) => [query.get("start"), query.get("end")]).sort()).toEqual([
     [days[0], days[1]],
     [days[2], days[2]],

@@ -1,4 +1,4 @@
-// The schema after all migrations, as text, so that a review sees what a migration does.
+// The schema after all migrations, as text with its comments, so that a review sees what a migration does.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -18,7 +18,8 @@ test("the schema is the one that was reviewed", async () => {
       where n.nspname in ('bi', 'usage_export') and c.relname not like 'kysely_%'
     ), lines as (
       select oid::regclass::text as name, 0 as part, 0 as i,
-        case relkind when 'r' then 'table' when 'v' then 'view' else 'sequence' end || ' ' || oid::regclass as line
+        case relkind when 'r' then 'table' when 'v' then 'view' else 'sequence' end || ' ' || oid::regclass
+          || coalesce(' -- ' || obj_description(oid, 'pg_class'), '') as line
       from ours where relkind in ('r', 'v') or (relkind = 'S' and not exists (
         select from pg_depend d where d.objid = ours.oid and d.deptype = 'i'))
       union all
@@ -27,6 +28,7 @@ test("the schema is the one that was reviewed", async () => {
           || case when attnotnull then ' not null' else '' end
           || case when attidentity <> '' then ' identity' else '' end
           || coalesce(' default ' || pg_get_expr(adbin, adrelid), '')
+          || coalesce(' -- ' || col_description(ours.oid, attnum), '')
       from ours
       join pg_attribute a on a.attrelid = ours.oid and attnum > 0 and not attisdropped and relkind in ('r', 'v')
       left join pg_attrdef on adrelid = ours.oid and adnum = attnum
@@ -39,6 +41,7 @@ test("the schema is the one that was reviewed", async () => {
       union all
       select p.oid::regprocedure::text, 4, 0,
         'function ' || p.oid::regprocedure || ' returns ' || pg_get_function_result(p.oid)
+          || coalesce(' -- ' || obj_description(p.oid, 'pg_proc'), '')
       from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('bi', 'usage_export')
     )
     select line from lines order by name collate "C", part, i, line collate "C"
