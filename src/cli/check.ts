@@ -2,6 +2,7 @@ import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
+import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
 import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
@@ -34,7 +35,7 @@ async function checkOnline(app: App, config: Config): Promise<Findings[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => [
-      { of, findings: await checkDatabase(db) },
+      { of, findings: [...(await checkDatabase(db)), ...(await checkWindows(db, config))] },
       ...(await checkProjects(app, config, db)),
     ]);
   } catch (error) {
@@ -55,6 +56,12 @@ async function checkDatabase(db: Database): Promise<Finding[]> {
       ? { what: "clock", state: "ok", text: "agrees with this machine's" }
       : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
   return [{ what: "schema", state: "ok", text: "up to date" }, clock];
+}
+
+/** Says nothing where a window fits, or too little is stored to tell. */
+async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
+  const advice = await adviseWindows(db, exports);
+  return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {

@@ -1,22 +1,29 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
+import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
 import { isWell, readStanding, rotationWarnings, type Standing } from "../jobs/standing.ts";
 import { instant } from "./instant.ts";
 import { renderPause } from "./jobs.ts";
 
-type Status = Standing & { readonly gaps: readonly Gap[]; readonly queue: readonly QueueDepth[] };
+type Status = Standing & {
+  readonly gaps: readonly Gap[];
+  readonly queue: readonly QueueDepth[];
+  /** Exports whose window should be another. */
+  readonly windows: readonly JobAdvice[];
+};
 
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [{ jobs, slices, rotations }, gaps, queue] = await Promise.all([
+    const [{ jobs, slices, rotations }, gaps, queue, windows] = await Promise.all([
       readStanding(db, config),
       coverageGaps(db),
       queueDepths(db),
+      adviseWindows(db, config.exports),
     ]);
-    return { jobs, slices, gaps, rotations, queue };
+    return { jobs, slices, gaps, rotations, queue, windows };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
   return isWell(status) ? 0 : 1;
@@ -24,7 +31,7 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
 
 const GAPS_SHOWN_MAX = 20;
 
-function render({ jobs, slices, gaps, rotations, queue }: Status): string {
+function render({ jobs, slices, gaps, rotations, queue, windows }: Status): string {
   const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
@@ -32,6 +39,7 @@ function render({ jobs, slices, gaps, rotations, queue }: Status): string {
     ...(paused ? [`  ${renderPause(paused)}`] : []),
     ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
   ]);
+  for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
   );

@@ -3,16 +3,24 @@
 import { sql } from "kysely";
 import type { Database } from "../../src/db/database.ts";
 
+/** Where no day is, so that none is moved to where another still stands. */
+const FAR_DAYS = 100_000;
+
 /** Without a run in between, so the next alarm has rung unheard. */
 export async function passDays(db: Database, days: number): Promise<void> {
   for (const table of ["slice", "snapshot_row", "snapshot_change"]) {
-    await sql`update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(days)}`.execute(db);
+    for (const moved of [days + FAR_DAYS, -FAR_DAYS]) {
+      await sql`update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(moved)}`.execute(
+        db,
+      );
+    }
   }
   const ago = sql`make_interval(days => ${days})`;
   await sql`
     update usage_export.slice
     set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago}
   `.execute(db);
+  await sql`update usage_export.snapshot_change set seen_at = seen_at - ${ago}`.execute(db);
   await sql`
     update usage_export.run
     set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}, scheduled_for = scheduled_for - ${ago}

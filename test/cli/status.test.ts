@@ -101,6 +101,24 @@ test("the answer in JSON has the same facts", async ({ world }) => {
     ],
     rotations: [],
     queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
+    windows: [],
   });
   expect(status).toBe(1);
+});
+
+test("a window whose last reading still changes numbers is told, by check too, with a longer one", async ({
+  world,
+}) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
+  // The numbers of each day are others at each reading, as it is another day that the service is asked for.
+  for (let night = 0; night < 10; night += 1) {
+    await passDays(db, 1);
+    await world.run(["export"]);
+  }
+
+  const advice =
+    /2 days may be too few: over \d+ final days 99\.9 % of the numbers was known no sooner than 2 days after the day, .*"window": { "days": 4 }/;
+  expect((await world.run(["status"])).stdout).toMatch(new RegExp(`^window of nightly: ${advice.source}`, "m"));
+  expect((await world.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
 });
