@@ -9,7 +9,7 @@ import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
-import { giveTurnBack, holdCalls, keepTurns, takeTurn } from "./db/service-pace.ts";
+import { giveTurnsBack, holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
 import { Scrubber, Secret } from "./secret.ts";
@@ -126,9 +126,9 @@ export function turnsOf({ service }: Config, db: Database): NonNullable<ServiceD
   const { requestsPerSecond, maxConcurrent } = service;
   const pace = { service: new URL(service.baseUrl).origin, requestsPerSecond, maxConcurrent };
   return {
-    take: (callId) => takeTurn(db, pace, callId),
+    take: (callIds) => takeTurns(db, pace, callIds),
     keep: (callIds) => keepTurns(db, callIds),
-    giveBack: (callId) => giveTurnBack(db, callId),
+    giveBack: (callIds) => giveTurnsBack(db, callIds),
     hold: (ms) => holdCalls(db, pace.service, ms),
   };
 }

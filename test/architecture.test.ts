@@ -10,8 +10,8 @@ const SRC = path.join(import.meta.dirname, "../src");
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: ["errors.ts", "secret.ts"],
   keys: ["errors.ts", "secret.ts"],
-  api: ["errors.ts", "secret.ts", "usage", "keys"],
-  db: ["errors.ts", "secret.ts", "usage", "keys"],
+  api: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys"],
+  db: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys"],
   config: ["errors.ts", "secret.ts", "usage", "keys"],
   schedule: ["errors.ts", "usage"],
   monitor: ["errors.ts", "secret.ts", "usage", "keys"],

@@ -24,7 +24,10 @@ export async function recordFailure(
 ): Promise<void> {
   const text = storableText(reason);
   await inTransaction(db, async (tx) => {
-    await lockSlices(tx, seriesId, days);
+    await lockSlices(
+      tx,
+      days.map((day) => ({ seriesId, day })),
+    );
     await sql`
       update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
         failures = failures + ${triedAgain ? 0 : 1}

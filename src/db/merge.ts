@@ -1,17 +1,18 @@
-// Stores an answer: slices are replaced whole, all slices of one answer in one transaction, and only what differs is written.
+// Stores answers: slices are replaced whole, all slices of one answer in one transaction, and only what differs is written.
 
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
-import { addDays, type Day, startOfDay } from "../usage/day.ts";
-import type { NormalisedSlice, SnapshotRow } from "../usage/normalise.ts";
+import type { Day } from "../usage/day.ts";
+import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
 import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
 import type { Database } from "./database.ts";
-import { internGroups } from "./group-values.ts";
+import { type GroupOf, groupIdKey, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
-import { lockSlices, storedSlices } from "./slices.ts";
+import { lockSlices, type SliceRef, sliceKey, storedSlices } from "./slices.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
+import { writeSlices } from "./write-slices.ts";
 
 export type Answer = {
   readonly seriesId: number;
@@ -30,104 +31,92 @@ export type MergeResult = {
   readonly rowsChanged: number;
 };
 
-type HashedSlice = NormalisedSlice & { readonly contentHash: string };
+/** What is done with an answer or not at all. */
+export type Also = (tx: Tx, result: MergeResult) => Promise<void>;
+
+export type AnswerToMerge = { readonly answer: Answer; readonly also?: Also | undefined };
+
+type IncomingSlice = SliceRef & NormalisedSlice & { readonly answer: Answer; readonly contentHash: string };
 
 /**
- * Safe to repeat: an answer that is stored already is found unchanged. What `also` does is done with the answer or not at
- * all.
+ * Safe to repeat: an answer that is stored already is found unchanged. All of them are stored or none; no two may have a
+ * slice in common. Locks are taken in the order of the answers, which is to be the same for all who store. The results are
+ * in that order.
  */
-export async function mergeAnswer(
-  db: Database,
-  answer: Answer,
-  also: (tx: Tx, result: MergeResult) => Promise<void> = async () => {},
-): Promise<MergeResult> {
-  const slices = [...answer.slices].sort((a, b) => (a.day < b.day ? -1 : 1)).map(withHash);
-  const days = slices.map(({ day }) => day);
+export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[]): Promise<readonly MergeResult[]> {
+  const incoming = merges
+    .flatMap(({ answer }) => answer.slices.map((slice) => incomingSlice(answer, slice)))
+    .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   // In a transaction of its own: a number stays valid whatever becomes of the merge, and no merge waits for another's
   // new groups. A look without a lock finds what will be written; unchanged days then need no group numbers.
   const groupIds = await inTransaction(db, async (tx) => {
-    const before = await storedSlices(tx, answer.seriesId, days);
-    const changed = slices.filter((slice) => before.get(slice.day)?.contentHash !== slice.contentHash);
-    return internGroups(tx, answer.grouping, groupsOf(changed));
+    const before = await storedSlices(tx, incoming);
+    const changed = incoming.filter((slice) => before.get(sliceKey(slice))?.contentHash !== slice.contentHash);
+    return internGroups(tx, groupsOf(changed));
   });
 
   return inTransaction(db, async (tx) => {
-    const stored = await lockSlices(tx, answer.seriesId, days);
-    const decided = slices.map((slice) => ({
-      slice,
-      decision: decideSlice(
-        stored.get(slice.day) ?? NOTHING_STORED,
-        { ...answer, contentHash: slice.contentHash, rows: slice.rows.length },
-        answer.emptyGuard,
-      ),
-    }));
-    const replaced = decided.filter(({ decision }) => decision === "replace").map(({ slice }) => slice);
+    const stored = await lockSlices(tx, incoming);
+    const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored.get(sliceKey(slice))) }));
+    const replaced = decided.filter(({ decision }) => decision === "replace");
     // The slices are locked now: this is the moment their readers see the change, and it never goes back.
     const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
     const seenAt = rows[0]?.now ?? new Date();
     // Another writer came in between and undid what the first look saw: rare, and then the numbers are looked up here.
-    const unknown = groupsOf(replaced).some((group) => !groupIds.has(group.key));
-    const ids = unknown ? await internGroups(tx, answer.grouping, groupsOf(replaced)) : groupIds;
-    const rowsChanged = replaced.length > 0 ? await mergeRows(tx, answer.seriesId, replaced, ids, seenAt) : 0;
-    await writeSlices(tx, answer, decided, seenAt);
-    if (answer.ownDays) await followAnswer(tx, answer.seriesId, slices);
-    const result = { slices: decided.map(({ slice, decision }) => ({ day: slice.day, decision })), rowsChanged };
-    await also(tx, result);
-    return result;
+    const groups = groupsOf(replaced);
+    const unknown = groups.some(({ grouping, group }) => !groupIds.has(groupIdKey(grouping, group)));
+    const ids = unknown ? await internGroups(tx, groups) : groupIds;
+    const changed = await mergeRows(tx, replaced, ids, seenAt);
+    await writeSlices(tx, decided, seenAt);
+    for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
+    const results = merges.map(({ answer }) => {
+      const slices = decided.filter((slice) => slice.answer === answer);
+      return {
+        slices: slices.map(({ day, decision }) => ({ day, decision })),
+        rowsChanged: slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0),
+      };
+    });
+    for (const [i, result] of results.entries()) await merges[i]?.also?.(tx, result);
+    return results;
   });
 }
 
 const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, suspectRun: undefined };
 
+function decide(slice: IncomingSlice, stored: StoredSlice = NOTHING_STORED) {
+  const { fetchNo, runId, emptyGuard } = slice.answer;
+  const { contentHash, rows } = slice;
+  return {
+    fetchNo,
+    runId,
+    decision: decideSlice(stored, { fetchNo, runId, contentHash, rows: rows.length }, emptyGuard),
+  };
+}
+
 /** The numbers and groups of a slice, in one order, as one hash: two answers with the same hash are the same snapshot. */
-function withHash(slice: NormalisedSlice): HashedSlice {
+function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice & { readonly grouping: Grouping } {
+  const { seriesId, grouping } = answer;
   const rows = [...slice.rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   const hash = createHash("sha256");
   for (const { group, metrics } of rows) hash.update(JSON.stringify([group.key, metrics.values, metrics.extra]));
-  return { ...slice, rows, contentHash: hash.digest("hex") };
+  return { ...slice, rows, seriesId, grouping, answer, contentHash: hash.digest("hex") };
 }
 
-function groupsOf(slices: readonly NormalisedSlice[]): SnapshotRow["group"][] {
-  const groups = new Map(slices.flatMap(({ rows }) => rows.map(({ group }) => [group.key, group])));
+function groupsOf(slices: readonly IncomingSlice[]): GroupOf[] {
+  const groups = new Map<string, GroupOf>();
+  for (const { answer, rows } of slices) {
+    for (const { group } of rows) groups.set(groupIdKey(answer.grouping, group), { grouping: answer.grouping, group });
+  }
   return [...groups.values()];
-}
-
-type Decided = { readonly slice: HashedSlice; readonly decision: SliceDecision };
-
-const SUSPECT = "the answer has no rows for this day, which had some; they are kept until another run gets the same";
-
-async function writeSlices(tx: Tx, answer: Answer, decided: readonly Decided[], seenAt: Date): Promise<void> {
-  const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
-  const closedAt = good.map(({ slice }) => closingMoment(slice, seenAt)?.toISOString() ?? null);
-  await sql`
-    update usage_export.slice sl
-    set status = 'complete', fetch_no = ${answer.fetchNo}, fetched_at = ${seenAt}, attempted_at = ${seenAt},
-      closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
-      error = null, suspect_run = null, failures = 0
-    from unnest(
-      ${good.map(({ slice }) => slice.day)}::text[], ${closedAt}::text[],
-      ${good.map(({ slice }) => slice.contentHash)}::text[], ${good.map(({ slice }) => slice.rows.length)}::integer[]
-    ) as good (day, closed_at, content_hash, rows)
-    where sl.series_id = ${answer.seriesId} and sl.usage_date = good.day::date
-  `.execute(tx);
-
-  const suspect = decided.filter(({ decision }) => decision === "suspect").map(({ slice }) => slice.day);
-  if (suspect.length === 0) return;
-  await tx
-    .updateTable("usage_export.slice")
-    .set({ status: "suspect", error: SUSPECT, suspect_run: answer.runId, attempted_at: seenAt })
-    .where("series_id", "=", answer.seriesId)
-    .where("usage_date", "in", suspect)
-    .execute();
 }
 
 /**
  * Without a window the answer's own days are due. A failure before it was recorded under the day of its run, as no answer
  * told another; it is over now.
  */
-async function followAnswer(tx: Tx, seriesId: number, slices: readonly NormalisedSlice[]): Promise<void> {
-  const start = slices[0]?.day;
-  const end = slices.at(-1)?.day;
+async function followAnswer(tx: Tx, { seriesId, slices }: Answer): Promise<void> {
+  const days = slices.map(({ day }) => day).sort();
+  const [start, end] = [days[0], days.at(-1)];
   if (start === undefined || end === undefined) return;
   await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
   await tx
@@ -137,12 +126,4 @@ async function followAnswer(tx: Tx, seriesId: number, slices: readonly Normalise
     .where("fetch_no", "=", "0")
     .where("usage_date", ">", end)
     .execute();
-}
-
-/** When a reading of the day is no longer a partial one: at once where the day is over, else not by this reading. */
-function closingMoment({ day, undated }: NormalisedSlice, seenAt: Date): Date | undefined {
-  const over = startOfDay(addDays(day, 1));
-  // Numbers without a date are those of their moment: nothing later will complete them.
-  if (undated) return over;
-  return seenAt >= over ? seenAt : undefined;
 }

@@ -1,10 +1,10 @@
-// The log of runs, and the numbers fetches are told apart by.
+// The log of runs.
 
 import { sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import type { Database } from "./database.ts";
 import { storableText } from "./storable-text.ts";
-import { inTransaction, type Tx } from "./transaction.ts";
+import { inTransaction } from "./transaction.ts";
 
 export type NewRun = {
   readonly runId: string;
@@ -54,15 +54,4 @@ export async function finishRun(
       .where("run_id", "=", runId)
       .execute(),
   );
-}
-
-/** Later fetches have higher numbers, whichever process makes them. */
-export async function nextFetchNo(db: Database): Promise<number> {
-  return inTransaction(db, takeFetchNo);
-}
-
-/** The same as a part of a transaction. */
-export async function takeFetchNo(tx: Tx): Promise<number> {
-  const { rows } = await sql<{ no: string | number }>`select nextval('usage_export.fetch_no') as no`.execute(tx);
-  return Number(rows[0]?.no);
 }

@@ -21,19 +21,25 @@ export type TurnAnswer = { readonly outcome: "turn" | "busy" | "held"; readonly 
 /** A call whose process says nothing for so long has no place any more. */
 export const CALL_LIVES_SECONDS = 10;
 
-export async function takeTurn(db: Database, pace: ServicePace, callId: string): Promise<TurnAnswer> {
+/** An answer for each call, in their order: those before it are served before it. */
+export async function takeTurns(
+  db: Database,
+  pace: ServicePace,
+  callIds: readonly string[],
+): Promise<readonly TurnAnswer[]> {
   const { service, requestsPerSecond, maxConcurrent } = pace;
   const { rows } = await again(() =>
     sql<TurnAnswer>`
-      select outcome, wait_ms as wait from usage_export.take_turn(
-        ${service}::text, ${callId}::uuid, ${requestsPerSecond}::double precision, ${maxConcurrent}::integer,
-        ${CALL_LIVES_SECONDS}::double precision
-      )
+      select turn.outcome, turn.wait_ms as wait
+      from pg_catalog.unnest(${callIds}::pg_catalog.uuid[]) with ordinality as call (call_id, place)
+      cross join lateral usage_export.take_turn(
+        ${service}::pg_catalog.text, call.call_id, ${requestsPerSecond}::pg_catalog.float8,
+        ${maxConcurrent}::pg_catalog.int4, ${CALL_LIVES_SECONDS}::pg_catalog.float8
+      ) turn
+      order by call.place
     `.execute(db),
   );
-  const answer = rows[0];
-  if (!answer) throw new Error("the database gave no answer to a call that asked for its turn");
-  return answer;
+  return rows;
 }
 
 /** Says that the calls are under way. */
@@ -44,8 +50,8 @@ export async function keepTurns(db: Database, callIds: readonly string[]): Promi
   `.execute(db);
 }
 
-export async function giveTurnBack(db: Database, callId: string): Promise<void> {
-  await sql`delete from usage_export.service_call where call_id = ${callId}::uuid`.execute(db);
+export async function giveTurnsBack(db: Database, callIds: readonly string[]): Promise<void> {
+  await sql`delete from usage_export.service_call where call_id = any(${callIds}::uuid[])`.execute(db);
 }
 
 /** No call starts for so long. A shorter wait does not end a longer one. */

@@ -3,6 +3,8 @@
 import { type App, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
+import { openFetchNumbers } from "../db/fetch-numbers.ts";
+import { openMerging } from "../db/merging.ts";
 import { openKeyRing } from "./keys-in-use.ts";
 import type { ExportContext } from "./run-export.ts";
 
@@ -15,7 +17,8 @@ export async function withExportContext<T>(
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {
-    return await work({ app, config, db, service, keys });
+    const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
+    return await work({ app, config, db, service, keys, ...together });
   } finally {
     await service.close();
   }

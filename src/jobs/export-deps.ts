@@ -5,9 +5,9 @@ import type { Service } from "../api/http.ts";
 import type { App } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { recordFailure } from "../db/failures.ts";
-import { type MergeResult, mergeAnswer } from "../db/merge.ts";
-import { nextFetchNo } from "../db/runs.ts";
-import type { Tx } from "../db/transaction.ts";
+import type { FetchNumbers } from "../db/fetch-numbers.ts";
+import type { Also } from "../db/merge.ts";
+import type { Merging } from "../db/merging.ts";
 import type { ExportDeps } from "../usage/export.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { KeyRing } from "./keys-in-use.ts";
@@ -17,6 +17,9 @@ export type ExportWorld = {
   readonly db: Database;
   readonly service: Service;
   readonly keys: KeyRing;
+  /** Shared by all that run in this process, so that what comes at the same time is asked and stored together. */
+  readonly fetchNumbers: FetchNumbers;
+  readonly merging: Merging;
 };
 
 /** What is stored for which run, and how. */
@@ -25,25 +28,24 @@ export type StoreSettings = {
   readonly idOf: (request: UsageRequest) => number;
   readonly emptyGuard: "confirm" | "off";
   /** Done together with the answer, or not at all. */
-  readonly also?: (tx: Tx, result: MergeResult) => Promise<void>;
+  readonly also?: Also;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly triedAgain?: (code: string) => boolean;
 };
 
 export function exportDeps(
-  { app, db, service, keys }: ExportWorld,
+  { app, db, service, keys, fetchNumbers, merging }: ExportWorld,
   { runId, idOf, emptyGuard, also, triedAgain = () => false }: StoreSettings,
 ): Omit<ExportDeps, "log" | "refuse"> {
   return {
-    nextFetchNo: () => nextFetchNo(db),
+    nextFetchNo: fetchNumbers,
     fetch: (request, signal) =>
       keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal)),
     askedAs: ({ series }) => groupingName(series.grouping, service.dialect),
-    store: (request, fetchNo, slices) => {
+    store: (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
       const { grouping } = request.series;
-      const answer = { seriesId: idOf(request), grouping, fetchNo, runId, slices, emptyGuard, ownDays };
-      return mergeAnswer(db, answer, also);
+      return merging({ ...answer, seriesId: idOf(request), grouping, fetchNo, runId, emptyGuard, ownDays, also });
     },
     fail: (request, fetchNo, days, { reason, code }) =>
       recordFailure(db, {

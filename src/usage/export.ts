@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText } from "../errors.ts";
 import { type Day, daysOf } from "./day.ts";
+import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
 import { sliceCount, slicesOf, type UsageRequest } from "./plan.ts";
 import type { SliceDecision } from "./slice.ts";
@@ -32,13 +33,21 @@ export type Stored = {
 /** Why a request has no answer that could be stored. */
 export type Refusal = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
+/** An answer is large, and is taken apart only when it is stored. */
+export type FetchedAnswer = {
+  /** Its rows, about. */
+  readonly rowCount: number;
+  /** Throws `bad_answer`. */
+  readonly slices: () => readonly NormalisedSlice[];
+};
+
 /** What a run needs from the world. */
 export type ExportDeps = {
   readonly nextFetchNo: () => Promise<number>;
   readonly fetch: (request: UsageRequest, signal: AbortSignal) => Promise<unknown>;
   /** The name the request's grouping is sent by. */
   readonly askedAs: (request: UsageRequest) => string;
-  readonly store: (request: UsageRequest, fetchNo: number, slices: readonly NormalisedSlice[]) => Promise<Stored>;
+  readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
@@ -66,12 +75,11 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
   counts.planned = slicesOf(run.requests);
   const queue = run.requests.values();
-  const store = oneAtATime();
 
   const work = async () => {
     for (const request of queue) {
       signal.throwIfAborted();
-      const outcome = await exportRequest(request, run.runDay, deps, store, signal);
+      const outcome = await exportRequest(request, run.runDay, deps, signal);
       counts.requests++;
       if ("reason" in outcome) {
         failures.push({ request, reason: outcome.reason });
@@ -97,7 +105,6 @@ export async function exportRequest(
   request: UsageRequest,
   runDay: Day,
   deps: ExportDeps,
-  store: OneAtATime,
   signal: AbortSignal,
 ): Promise<Stored | Refusal> {
   // Before the call: an answer that is on its way while a later one is stored must not undo it.
@@ -106,7 +113,10 @@ export async function exportRequest(
     const refusal = await deps.refuse(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal);
-    return await store(() => deps.store(request, fetchNo, normalise(request, answer, runDay, deps.askedAs(request))));
+    return await deps.store(request, fetchNo, {
+      rowCount: rowCountOf(answer),
+      slices: () => normalise(request, answer, runDay, deps.askedAs(request)),
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;
@@ -117,19 +127,8 @@ export async function exportRequest(
   }
 }
 
-export type OneAtATime = <T>(work: () => Promise<T>) => Promise<T>;
-
-/** Calls are slow and answers are large: while one is stored the others wait as they came, not all taken apart. */
-export function oneAtATime(): OneAtATime {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const next = last.then(work);
-    last = next.then(
-      () => {},
-      () => {},
-    );
-    return next;
-  };
+function rowCountOf(answer: unknown): number {
+  return isObject(answer) && Array.isArray(answer.results) ? answer.results.length : 0;
 }
 
 /** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */

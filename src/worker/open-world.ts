@@ -5,14 +5,15 @@ import { type App, databaseAway, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { isAway } from "../db/away.ts";
 import { type Database, databaseNow } from "../db/database.ts";
+import { openFetchNumbers } from "../db/fetch-numbers.ts";
 import { registerJobs } from "../db/jobs.ts";
+import { openMerging } from "../db/merging.ts";
 import { requireCurrentSchema } from "../db/migrate.ts";
 import { openQueue } from "../db/queue.ts";
 import { registerSeries, renewNextDue } from "../db/series.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { nextDueOf } from "../jobs/next-due.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
-import { oneAtATime } from "../usage/export.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { Contact } from "./contact.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -62,5 +63,6 @@ export async function openWorld(app: App, config: Config, db: Database, metrics:
     turns: turnsOf(config, db),
     waitMsMax: WAIT_MS_MAX,
   });
-  return { app, config, db, service, keys, masterKeys, queue, ids, store: oneAtATime(), metrics };
+  const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
+  return { app, config, db, service, keys, ...together, masterKeys, queue, ids, metrics };
 }

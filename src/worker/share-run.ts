@@ -1,8 +1,8 @@
 // Begins a run whose requests the workers share: the run, its work and what it makes due are one transaction.
 
 import { randomUUID } from "node:crypto";
+import { takeFetchNo } from "../db/fetch-numbers.ts";
 import type { Queue } from "../db/queue.ts";
-import { takeFetchNo } from "../db/runs.ts";
 import { extendDue, idOf, type SeriesIds } from "../db/series.ts";
 import { insertRun, openRequests } from "../db/shared-runs.ts";
 import type { Tx } from "../db/transaction.ts";

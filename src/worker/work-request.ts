@@ -42,7 +42,7 @@ export async function workAtRequest(
     refuse: () => features.refusalOf(request, checkFeatures),
     log: world.app.log.child({ job, runId }),
   };
-  const outcome = await exportRequest(request, runDay, deps, world.store, signal);
+  const outcome = await exportRequest(request, runDay, deps, signal);
   if ("reason" in outcome) {
     if (TRIED_AGAIN.has(outcome.code)) return world.queue.fail(taken, world.app.scrubber.scrub(outcome.reason));
     await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, outcome.reason)));

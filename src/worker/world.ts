@@ -6,7 +6,6 @@ import type { SeriesIds } from "../db/series.ts";
 import type { ExportWorld } from "../jobs/export-deps.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
-import type { OneAtATime } from "../usage/export.ts";
 
 /** The signal of its app ends work in hand; that the worker is to stop is known before. */
 export type WorkerWorld = ExportWorld & {
@@ -15,7 +14,5 @@ export type WorkerWorld = ExportWorld & {
   readonly ids: SeriesIds;
   /** Undefined where there is no rotation. */
   readonly masterKeys: MasterKeys | undefined;
-  /** Answers are taken apart and stored one after the other: they are large. */
-  readonly store: OneAtATime;
   readonly metrics: ProcessMetrics;
 };

@@ -2,26 +2,27 @@
 
 import { expect, test } from "vitest";
 import { openSharedPace, type Turns } from "../../src/api/shared-pace.ts";
+import type { TurnAnswer } from "../../src/api/turn-line.ts";
 
-type Answer = Awaited<ReturnType<Turns["take"]>>;
-
-const GO: Answer = { outcome: "turn", wait: 0 };
+const GO: TurnAnswer = { outcome: "turn", wait: 0 };
 const NEVER = new AbortController().signal;
 
 /** Answers as told, and after that lets everybody go at once. */
-function play(answers: readonly (Answer | Error)[]) {
+function play(answers: readonly (TurnAnswer | Error)[]) {
   const left = [...answers];
   const said = { asked: [] as string[], givenBack: [] as string[], held: [] as number[], slept: [] as number[] };
   const turns: Turns = {
-    async take(callId) {
-      said.asked.push(callId);
-      const answer = left.shift() ?? GO;
-      if (answer instanceof Error) throw answer;
-      return answer;
+    async take(callIds) {
+      said.asked.push(...callIds);
+      return callIds.map(() => {
+        const answer = left.shift() ?? GO;
+        if (answer instanceof Error) throw answer;
+        return answer;
+      });
     },
     async keep() {},
-    async giveBack(callId) {
-      said.givenBack.push(callId);
+    async giveBack(callIds) {
+      said.givenBack.push(...callIds);
     },
     async hold(ms) {
       said.held.push(ms);
@@ -76,12 +77,17 @@ test("a call that is aborted while it waits gives back what it asked for", async
   expect(said.givenBack).toHaveLength(1);
 });
 
-test("a question that fails fails its call only", async () => {
+test("a question that fails fails those who asked it only", async () => {
   const { pace } = play([new Error("no database")]);
-  const failed = pace.enter(NEVER);
-  const other = pace.enter(NEVER);
-  await expect(failed).rejects.toThrow("no database");
-  await expect(other).resolves.toBeTypeOf("function");
+  await expect(pace.enter(NEVER)).rejects.toThrow("no database");
+  await expect(pace.enter(NEVER)).resolves.toBeTypeOf("function");
+});
+
+test("calls that come at the same time ask together, in their order", async () => {
+  const { pace, said } = play([GO, { outcome: "busy", wait: 2 }, { outcome: "busy", wait: 3 }]);
+  await Promise.all([pace.enter(NEVER), pace.enter(NEVER), pace.enter(NEVER)]);
+  expect(said.slept).toEqual([50]);
+  expect(said.asked.slice(3)).toEqual(said.asked.slice(1, 3));
 });
 
 test("what the service asks for is told to all", async () => {

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, openPostgres } from "../../src/db/database.ts";
-import { mergeAnswer } from "../../src/db/merge.ts";
+import { mergeAnswers } from "../../src/db/merge.ts";
 import { migrateToLatest } from "../../src/db/migrate.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
 import { daysOf } from "../../src/usage/day.ts";
 import { groupOf } from "../../src/usage/group.ts";
@@ -93,7 +93,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
       emptyGuard: "confirm",
       ownDays: false,
     } as const;
-    seconds += await secondsOf(() => mergeAnswer(db, answer));
+    seconds += await secondsOf(() => mergeAnswers(db, [{ answer }]));
   }
   return seconds;
 }

@@ -3,7 +3,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo, startRun } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { startRun } from "../../src/db/runs.ts";
 import { testDatabase } from "../support/database.ts";
 import { newSeries, slice, store } from "./stored-usage.ts";
 

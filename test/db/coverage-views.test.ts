@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { idOf, markDue, markNextDue, registerSeries } from "../../src/db/series.ts";
 import { inTransaction } from "../../src/db/transaction.ts";
 import type { Day } from "../../src/usage/day.ts";

@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { storeListedKeys } from "../../src/db/listed-keys.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { Project } from "../../src/usage/series.ts";

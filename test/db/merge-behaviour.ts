@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/database.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, slice, store, view } from "./stored-usage.ts";
 

@@ -5,8 +5,8 @@ import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
 import { recordFailure } from "../../src/db/failures.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { internGroups } from "../../src/db/group-values.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
 import { inTransaction } from "../../src/db/transaction.ts";
 import { groupOf } from "../../src/usage/group.ts";
 import { testDatabase } from "../support/database.ts";
@@ -128,11 +128,14 @@ test("a reader never sees a part of an answer", async () => {
 });
 
 test("twenty writers of the same new groups give each group one number", async () => {
-  const groups = Array.from({ length: 200 }, () => groupOf("endpoint", randomUUID(), ""));
+  const groups = Array.from({ length: 200 }, () => ({
+    grouping: "endpoint" as const,
+    group: groupOf("endpoint", randomUUID(), ""),
+  }));
   const on = (i: number): Database => (i % 2 === 0 ? db : other);
   const numbers = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
-      inTransaction(on(i), (tx) => internGroups(tx, "endpoint", i % 3 === 0 ? [...groups].reverse() : groups)),
+      inTransaction(on(i), (tx) => internGroups(tx, i % 3 === 0 ? [...groups].reverse() : groups)),
     ),
   );
   const [first] = numbers;

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { finishRun, nextFetchNo, startRun, touchRun } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { finishRun, startRun, touchRun } from "../../src/db/runs.ts";
 import { NOTHING_DONE } from "../../src/usage/export.ts";
 import { testDatabase } from "../support/database.ts";
 

@@ -5,7 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
-import { giveTurnBack, holdCalls, keepTurns, type ServicePace, takeTurn } from "../../src/db/service-pace.ts";
+import {
+  giveTurnsBack,
+  holdCalls,
+  keepTurns,
+  type ServicePace,
+  type TurnAnswer,
+  takeTurns,
+} from "../../src/db/service-pace.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db, url } = await testDatabase();
@@ -21,6 +28,12 @@ function connections(count: number): readonly Database[] {
     onTestFinished(() => connection.destroy());
     return connection;
   });
+}
+
+async function takeTurn(db: Database, pace: ServicePace, callId: string): Promise<TurnAnswer> {
+  const [answer] = await takeTurns(db, pace, [callId]);
+  if (!answer) throw new Error("no answer");
+  return answer;
 }
 
 /** When each call that has a turn has it, in milliseconds after the first. */
@@ -60,7 +73,7 @@ test("a place that is given back goes to the call that waits longest", async () 
   await takeTurn(db, pace, first);
   expect(await takeTurn(db, pace, second)).toEqual({ outcome: "busy", wait: 1 });
   expect(await takeTurn(db, pace, third)).toEqual({ outcome: "busy", wait: 2 });
-  await giveTurnBack(db, first);
+  await giveTurnsBack(db, [first]);
   expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
   expect(await takeTurn(db, pace, second)).toMatchObject({ outcome: "turn" });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
 import { sliceStatuses } from "../../src/db/slice-statuses.ts";
 import { type Filter, seriesKey } from "../../src/usage/series.ts";

@@ -3,8 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/database.ts";
-import { type Answer, type MergeResult, mergeAnswer } from "../../src/db/merge.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { type Answer, type MergeResult, mergeAnswers } from "../../src/db/merge.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/day.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/group.ts";
@@ -82,7 +82,7 @@ export async function store(
   slices: readonly NormalisedSlice[],
   part: Partial<Answer> = {},
 ): Promise<MergeResult> {
-  return mergeAnswer(db, {
+  const answer = {
     seriesId,
     grouping: "endpoint",
     fetchNo: part.fetchNo ?? (await nextFetchNo(db)),
@@ -91,7 +91,10 @@ export async function store(
     emptyGuard: "confirm",
     ownDays: false,
     ...part,
-  });
+  } as const;
+  const [result] = await mergeAnswers(db, [{ answer }]);
+  if (!result) throw new Error("the answer has no result");
+  return result;
 }
 
 export type ViewRow = Readonly<Record<string, unknown>>;

@@ -34,7 +34,10 @@ function world(part: Partial<ExportDeps> = {}) {
     nextFetchNo: async () => ++fetches,
     fetch: async () => GOOD,
     askedAs: ({ series }) => series.grouping,
-    store: async () => BOTH_REPLACED,
+    store: async (_request, _fetchNo, { slices }) => {
+      slices();
+      return BOTH_REPLACED;
+    },
     fail: async ({ series }, fetchNo, days, { reason }) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
@@ -101,18 +104,12 @@ test("a failure without a window is recorded under the day of the run", async ()
   expect(failed.map(({ days }) => days)).toEqual([[RUN_DAY]]);
 });
 
-test("an answer that is not one is a failure, and nothing of it is stored", async () => {
-  const stored: UsageRequest[] = [];
+test("an answer that is not one is a failure of its request", async () => {
   const { deps, failed } = world({
     fetch: async () => sampleAnswer([sampleRow("2026-03-17", {}, { requests: -1 })]),
-    store: async (request) => {
-      stored.push(request);
-      return BOTH_REPLACED;
-    },
   });
   expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, failed: 2 });
   expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
-  expect(stored).toEqual([]);
 });
 
 test("an answer is read by the name its grouping was asked for", async () => {
@@ -186,24 +183,6 @@ test("no more requests are on their way at once than the run allows", async () =
   const requests = Array.from({ length: 20 }, () => TOTAL);
   expect(await exportUsage({ requests, runDay: RUN_DAY, concurrency: 3 }, deps, NEVER)).toMatchObject({ requests: 20 });
   expect(most).toBe(3);
-});
-
-test("answers are stored one at a time, and one that is refused does not hold up the next", async () => {
-  let now = 0;
-  let most = 0;
-  const { deps } = world({
-    store: async ({ series }) => {
-      now++;
-      most = Math.max(most, now);
-      await new Promise((resolve) => setImmediate(resolve));
-      now--;
-      if (series.grouping === "endpoint") throw new AppError("bad_answer", "refused");
-      return BOTH_REPLACED;
-    },
-  });
-  const result = await exportUsage(run(LISTEN, TOTAL, LISTEN, TOTAL), deps, NEVER);
-  expect(result).toMatchObject({ complete: 4, failed: 4 });
-  expect(most).toBe(1);
 });
 
 test("a stop is not a failure: it ends the run, and nothing is recorded as failed", async () => {

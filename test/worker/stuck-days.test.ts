@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/runs.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { markDue } from "../../src/db/series.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";

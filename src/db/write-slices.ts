@@ -1,0 +1,61 @@
+// Writes what became of slices: complete by a reading, or suspect.
+
+import { sql } from "kysely";
+import { addDays, startOfDay } from "../usage/day.ts";
+import type { NormalisedSlice } from "../usage/normalise.ts";
+import type { SliceDecision } from "../usage/slice.ts";
+import type { SliceRef } from "./slices.ts";
+import type { Tx } from "./transaction.ts";
+
+export type DecidedSlice = SliceRef &
+  NormalisedSlice & {
+    readonly fetchNo: number;
+    readonly runId: string;
+    readonly contentHash: string;
+    readonly decision: SliceDecision;
+  };
+
+const SUSPECT = "the answer has no rows for this day, which had some; they are kept until another run gets the same";
+
+export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
+  const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
+  if (good.length > 0) await writeComplete(tx, good, seenAt);
+  const suspect = decided.filter(({ decision }) => decision === "suspect");
+  if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
+}
+
+async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
+  await sql`
+    update usage_export.slice sl
+    set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt}, attempted_at = ${seenAt},
+      closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
+      error = null, suspect_run = null, failures = 0
+    from unnest(
+      ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
+      ${good.map(({ fetchNo }) => fetchNo)}::bigint[],
+      ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
+      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rows }) => rows.length)}::integer[]
+    ) as good (series_id, usage_date, fetch_no, closed_at, content_hash, rows)
+    where sl.series_id = good.series_id and sl.usage_date = good.usage_date
+  `.execute(tx);
+}
+
+async function writeSuspect(tx: Tx, suspect: readonly DecidedSlice[], seenAt: Date): Promise<void> {
+  await sql`
+    update usage_export.slice sl
+    set status = 'suspect', error = ${SUSPECT}, suspect_run = suspect.run_id, attempted_at = ${seenAt}
+    from unnest(
+      ${suspect.map(({ seriesId }) => seriesId)}::integer[], ${suspect.map(({ day }) => day)}::text[]::date[],
+      ${suspect.map(({ runId }) => runId)}::uuid[]
+    ) as suspect (series_id, usage_date, run_id)
+    where sl.series_id = suspect.series_id and sl.usage_date = suspect.usage_date
+  `.execute(tx);
+}
+
+/** When a reading of the day is no longer a partial one: at once where the day is over, else not by this reading. */
+function closingMoment({ day, undated }: NormalisedSlice, seenAt: Date): Date | undefined {
+  const over = startOfDay(addDays(day, 1));
+  // Numbers without a date are those of their moment: nothing later will complete them.
+  if (undated) return over;
+  return seenAt >= over ? seenAt : undefined;
+}

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { batched } from "../src/batched.ts";
+
+const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
+
+/** Answers each number with its double, and shows what came together. */
+function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
+  const batches: (readonly number[])[] = [];
+  const double = batched<number, number>(
+    async (items) => {
+      batches.push(items);
+      await new Promise((resolve) => setImmediate(resolve));
+      return items.map((item) => (item < 0 ? new Error(`${item} is negative`) : item * 2));
+    },
+    { ...ONE_EACH, ...part },
+  );
+  return { double, batches };
+}
+
+test("what is asked for at the same moment is asked for together, and each gets its own answer", async () => {
+  const { double, batches } = doubling();
+  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
+  expect(batches).toEqual([[1, 2, 3]]);
+});
+
+test("what comes while a batch is under way waits for it, and then goes together", async () => {
+  const { double, batches } = doubling();
+  const first = double(1);
+  await Promise.resolve();
+  await Promise.resolve();
+  const later = [2, 3].map(double);
+  expect(await Promise.all([first, ...later])).toEqual([2, 4, 6]);
+  expect(batches).toEqual([[1], [2, 3]]);
+});
+
+test("a batch is no heavier than it may be, and what is heavier by itself goes alone", async () => {
+  const { double, batches } = doubling({ weightMax: 5, weightOf: (item) => item });
+  await Promise.all([2, 3, 1, 9, 4, 1, 1].map(double));
+  expect(batches).toEqual([[2, 3], [1], [9], [4, 1], [1]]);
+});
+
+test("one that fails leaves the others of its batch alone", async () => {
+  const { double } = doubling();
+  const [bad, good] = [double(-1), double(4)];
+  await expect(bad).rejects.toThrow("-1 is negative");
+  expect(await good).toBe(8);
+});
+
+test("a batch that fails fails all of it, and the next one works", async () => {
+  let calls = 0;
+  const run = batched<number, number>(async (items) => {
+    if (calls++ === 0) throw new Error("lost");
+    return [...items];
+  }, ONE_EACH);
+  const lost = await Promise.allSettled([run(1), run(2)]);
+  expect(lost.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(await run(3)).toBe(3);
+});
