@@ -1,0 +1,64 @@
+// Asks a database what a dashboard asks it, as the role that dashboards read with.
+
+import pg from "pg";
+import { afterAll } from "vitest";
+import type { Dashboard } from "./dashboards.ts";
+import { asSent, type TimeRange, type Values } from "./grafana-sql.ts";
+
+export type Row = Readonly<Record<string, string | null>>;
+export type Answer = {
+  /** Types by their numbers in pg_type. */
+  readonly fields: readonly { readonly name: string; readonly type: number }[];
+  readonly rows: readonly Row[];
+};
+
+/** The values that can be chosen, by the name of the variable. */
+export type Options = Readonly<Record<string, readonly string[]>>;
+
+export type Reader = {
+  readonly ask: (rawSql: string, values: Values) => Promise<Answer>;
+  readonly optionsOf: (dashboard: Dashboard) => Promise<Options>;
+  /** With the choices that the dashboard opens with. */
+  readonly open: (query: { readonly of: Dashboard; readonly rawSql: string }) => Promise<Answer>;
+};
+
+/** Called at the top of a test file. Everything comes as text: a number stays exact, and a day a day. */
+export async function openReader(url: string, range: TimeRange): Promise<Reader> {
+  const client = new pg.Client({ connectionString: url, types: { getTypeParser: () => (value: string) => value } });
+  await client.connect();
+  afterAll(() => client.end());
+
+  const ask: Reader["ask"] = async (rawSql, values) => {
+    await client.query("begin read only");
+    try {
+      await client.query("set local role usage_reader");
+      const { fields, rows } = await client.query<Row>(asSent(rawSql, range, values));
+      return { fields: fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID })), rows };
+    } finally {
+      await client.query("rollback");
+    }
+  };
+
+  const optionsOf: Reader["optionsOf"] = async (dashboard) => {
+    const options: Record<string, readonly string[]> = {};
+    for (const { name, query } of dashboard.templating.list) {
+      const { rows } = await ask(query, firstChoices(dashboard, options));
+      if (rows.some(({ __text }) => !__text)) throw new Error(`an option of ${name} has no text`);
+      options[name] = rows.map(({ __value }) => __value ?? "");
+    }
+    return options;
+  };
+
+  return {
+    ask,
+    optionsOf,
+    open: async ({ of, rawSql }) => ask(rawSql, firstChoices(of, await optionsOf(of))),
+  };
+}
+
+/** All options where several can be chosen, else the first. */
+export function firstChoices({ templating }: Dashboard, options: Options): Values {
+  return Object.fromEntries(
+    templating.list.map(({ name, multi }) => [name, multi ? (options[name] ?? []) : (options[name]?.[0] ?? "")]),
+  );
+}

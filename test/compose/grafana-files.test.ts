@@ -1,0 +1,95 @@
+// What holds of the dashboards without a database: that Grafana finds them, and that no panel mixes series.
+
+import fs from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { COMPOSE, DASHBOARDS, type Panel, QUERIES, viewsOf } from "./dashboards.ts";
+
+/** Each of them holds one series of a project: all usage by one grouping. */
+const ONE_GROUPING = /^usage_(total|by_\w+)$/;
+/** The amounts of many series: the same usage counted again and again. */
+const MANY_SERIES = ["usage_filtered", "restatements", "restatement_curve"];
+/** What is known of series, keys and runs: no amounts of usage that could be added up. */
+const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation", "runs", "api_keys"];
+
+const read = (file: string) => fs.readFileSync(path.join(COMPOSE, file), "utf8");
+
+test("the dashboards keep their addresses, are changed by their files only and count days in UTC", () => {
+  expect(DASHBOARDS.map(({ uid }) => uid)).toEqual(["usage-export-trust", "usage-export-usage"]);
+  for (const { editable, timezone, time } of DASHBOARDS) {
+    expect({ editable, timezone, time }).toEqual({
+      editable: false,
+      timezone: "utc",
+      time: { from: "now-30d/d", to: "now" },
+    });
+  }
+});
+
+test("everything reads the data source that is provisioned", () => {
+  const provisioned = read("grafana/provisioning/datasources/usage-export.yml");
+  const sources = DASHBOARDS.flatMap(({ panels, templating, annotations }) => [
+    ...panels.flatMap(({ datasource, targets }) => [datasource, ...targets.map((target) => target.datasource)]),
+    ...templating.list.map(({ datasource }) => datasource),
+    ...annotations.list.flatMap(({ datasource, target }) => [datasource, target.datasource]),
+  ]);
+  for (const { type, uid } of sources.filter((one) => one !== undefined)) {
+    expect(provisioned).toContain(`\n    type: ${type}\n`);
+    expect(provisioned).toContain(`\n    uid: ${uid}\n`);
+  }
+});
+
+test("compose mounts the files where Grafana looks for them, and gives the data source all it names", () => {
+  const compose = read("../docker-compose.yml");
+  const [, folder] = /\n +path: (\S+)\n/.exec(read("grafana/provisioning/dashboards/usage-export.yml")) ?? [];
+  expect(compose).toContain(`- ./compose/grafana/dashboards:${folder}:ro\n`);
+  for (const [, name] of read("grafana/provisioning/datasources/usage-export.yml").matchAll(/: \$(\w+)/g)) {
+    expect(compose).toMatch(new RegExp(`^ +${name}: `, "m"));
+  }
+});
+
+test.each(DASHBOARDS)("in $title no two panels have a number or a place in common", ({ panels }) => {
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
+  expect(overlapping).toEqual([]);
+  for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+});
+
+function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+test.each(QUERIES)("$name says in a sentence what it shows", ({ panel }) => {
+  expect(panel.description).toMatch(/^[A-Z].{30,}\.$/);
+});
+
+test.each(QUERIES)("$name reads one view of bi, and nothing else", ({ rawSql }) => {
+  const own = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
+  const read = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
+  const others = read.map(([, name = ""]) => name).filter((name) => !own.includes(name));
+  expect(viewsOf(rawSql)).toHaveLength(1);
+  expect(new Set(others)).toEqual(new Set([`bi.${viewsOf(rawSql)[0]}`]));
+});
+
+test.each(QUERIES)("$name adds nothing up across series", ({ rawSql }) => {
+  const [view = ""] = viewsOf(rawSql);
+  if (ONE_GROUPING.test(view)) return;
+  expect([...MANY_SERIES, ...ABOUT_SERIES]).toContain(view);
+  if (!MANY_SERIES.includes(view)) {
+    expect(rawSql).not.toMatch(/\b(sum|avg)\(/);
+    return;
+  }
+  for (const [i, column] of ["project_id", '"grouping"', "filter"].entries()) {
+    expect(rawSql).toMatch(
+      new RegExp(
+        `(where|and) (\\w\\.)?${column} = nullif\\(\\$\\{(series|filtered):sqlstring\\}, ''\\)::json ->> ${i}\\b`,
+      ),
+    );
+  }
+});
+
+test("a variable that chooses a series has one value", () => {
+  const several = DASHBOARDS.flatMap(({ templating }) => templating.list).filter(
+    ({ multi, includeAll }) => multi || includeAll,
+  );
+  expect(new Set(several.map(({ name }) => name))).toEqual(new Set(["project"]));
+});

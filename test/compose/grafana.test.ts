@@ -1,0 +1,139 @@
+// Runs what the dashboards ask on a database with usage, and on an empty one.
+
+import { expect, test } from "vitest";
+import { testDatabase } from "../support/database.ts";
+import { firstChoices, openReader } from "./asking.ts";
+import { DASHBOARDS, QUERIES, viewsOf } from "./dashboards.ts";
+import { DAY, DAYS_STORED, FILTERED_DAY, storeWorld } from "./stored-world.ts";
+
+const [stored, empty] = [await testDatabase(), await testDatabase()];
+const world = await storeWorld(stored.db);
+const range = { from: world.from, to: new Date() };
+const onStored = await openReader(stored.url, range);
+const onEmpty = await openReader(empty.url, range);
+
+const TEXT = 25;
+const DATE = 1082;
+/** date, timestamp and timestamptz. */
+const TIMES = [DATE, 1114, 1184];
+/** What Grafana reads as a number. */
+const NUMBERS = [20, 21, 23, 700, 701, 1700];
+
+const COUNT_UNITS = ["short", "locale"];
+/** Of all columns with numbers that are not plain counts. */
+const UNITS: ReadonlyMap<string, string> = new Map([
+  ...["hours", "total_hours", "agent_hours"].map((name) => [name, "suffix:h"] as const),
+  ...["days", "days_behind", "days_late", "age_days"].map((name) => [name, "suffix:d"] as const),
+  ...["tokens_in", "tokens_out"].map((name) => [name, "suffix:tokens"] as const),
+  ["tts_characters", "suffix:characters"],
+  ["duration", "s"],
+  ...["requests_known", "hours_known"].map((name) => [name, "percentunit"] as const),
+  // Their unit stands in a column beside them, or each number has a text.
+  ...["total", "sum_of_groups", "difference", "old_value", "new_value", "status"].map(
+    (name) => [name, "none"] as const,
+  ),
+]);
+
+const usageQueries = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
+
+test.each(QUERIES)("$name answers with rows", async (query) => {
+  expect((await onStored.open(query)).rows.length).toBeGreaterThan(0);
+});
+
+test.each(QUERIES)("$name answers on a database without usage", async (query) => {
+  const { rows } = await onEmpty.open(query);
+  expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
+});
+
+test.each(QUERIES)("$name gives each number and each day its unit", async (query) => {
+  const { fields } = await onStored.open(query);
+  const { defaults, overrides } = query.panel.fieldConfig ?? { defaults: {}, overrides: [] };
+  const byName = new Map(
+    overrides.map(({ matcher, properties }) => [matcher.options, properties.find(({ id }) => id === "unit")?.value]),
+  );
+  const isTable = query.panel.type === "table";
+  // A table's own unit would also be put behind text that reads as a number.
+  if (isTable) expect(defaults.unit).toBeUndefined();
+  expect(fields.map(({ name }) => name)).toEqual(expect.arrayContaining([...byName.keys()]));
+  for (const { name, type } of fields) {
+    const unit = byName.get(name) ?? defaults.unit;
+    if (type === DATE && isTable) expect([name, unit]).toEqual([name, "time:YYYY-MM-DD"]);
+    if (NUMBERS.includes(type)) expect([name, unit]).toEqual([name, UNITS.get(name) ?? expect.toBeOneOf(COUNT_UNITS)]);
+  }
+});
+
+test.each(QUERIES.filter(({ panel }) => panel.targets[0]?.format === "time_series"))(
+  "$name has moments in their order, one column of names, and numbers",
+  async (query) => {
+    const { fields, rows } = await onStored.open(query);
+    expect(fields.map(({ name }) => name).slice(0, 2)).toEqual(["time", "metric"]);
+    expect(TIMES).toContain(fields[0]?.type);
+    expect(fields.slice(2).map(({ type }) => NUMBERS.includes(type))).toEqual([true]);
+    const times = rows.map(({ time }) => String(time));
+    expect(times).toEqual(times.toSorted());
+    expect(new Set(rows.map(({ time, metric }) => JSON.stringify([time, metric]))).size).toBe(rows.length);
+    expect(rows.filter(({ time, metric }) => time === null || metric === null)).toEqual([]);
+  },
+);
+
+test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
+  "$name has its bars beside a text",
+  async (query) => {
+    const { fields } = await onStored.open(query);
+    expect(fields.find(({ name }) => name === query.panel.options?.xField)?.type).toBe(TEXT);
+  },
+);
+
+test.each(usageQueries)("$name shows the usage of one series, once", async ({ of, rawSql }) => {
+  const options = await onStored.optionsOf(of);
+  const isFiltered = viewsOf(rawSql).includes("usage_filtered");
+  const amounts = isFiltered ? FILTERED_DAY : DAY;
+  const withHours = isFiltered ? 1 : world.projects.length - 1;
+  const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(world.silent.id)) : [""];
+  for (const filtered of series) {
+    const { fields, rows } = await onStored.ask(rawSql, { ...firstChoices(of, options), filtered });
+    const total = (column: string) => rows.reduce((sum, row) => sum + Number(row[column]), 0);
+    for (const { name } of fields) {
+      if (name === "requests")
+        expect(total(name)).toBe((isFiltered ? 1 : world.projects.length) * DAYS_STORED * amounts.requests);
+      if (name === "hours") expect(total(name)).toBe(withHours * DAYS_STORED * amounts.hours);
+    }
+  }
+});
+
+test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
+  "$name leaves the hours empty that the service did not send",
+  async ({ of, rawSql }) => {
+    const options = await onStored.optionsOf(of);
+    const filtered = options.filtered?.find((one) => one.includes(world.silent.id)) ?? "";
+    const { rows } = await onStored.ask(rawSql, { ...firstChoices(of, options), project: [world.silent.id], filtered });
+    expect(rows.length).toBeGreaterThan(0);
+    expect(new Set(rows.map(({ hours }) => hours))).toEqual(new Set([null]));
+  },
+);
+
+test("a chart by API key has one line for all keys of a rotation", async () => {
+  const query = QUERIES.find(({ panel }) => panel.title === "Requests by day and API key");
+  if (!query) throw new Error("there is no such panel");
+  const { rows } = await onStored.open(query);
+  const lines = rows.map(({ metric }) => String(metric).replace(/^(rotation|id-of)-.*/, "$1"));
+  expect(new Set(lines)).toEqual(new Set(["rotation", "id-of", "made in the console", "(no value)"]));
+  expect(new Set(rows.map(({ metric }) => metric).filter((line) => line?.startsWith("rotation"))).size).toBe(2);
+});
+
+test("the days that are not complete are marked, with how many series and why", async () => {
+  const marks = DASHBOARDS.flatMap((of) => of.annotations.list.map(({ target }) => ({ of, rawSql: target.rawSql })));
+  expect(marks).toHaveLength(1);
+  for (const query of marks) {
+    const { fields, rows } = await onStored.open(query);
+    expect(fields.map(({ name, type }) => [name, type])).toEqual([
+      ["time", DATE],
+      ["timeend", DATE],
+      ["text", TEXT],
+      ["tags", TEXT],
+    ]);
+    const texts = ["27 of 27 series: missing", "27 of 27 series: failed", "3 of 27 series: suspect"];
+    expect(rows.map(({ text }) => text)).toEqual(texts);
+    expect((await onEmpty.open(query)).rows).toEqual([]);
+  }
+});

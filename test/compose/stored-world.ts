@@ -1,0 +1,138 @@
+// A database in which the same usage is stored under every grouping and under two filters, with gaps, failures and changes.
+
+import { randomUUID } from "node:crypto";
+import type { Database } from "../../src/db/database.ts";
+import { recordFailure } from "../../src/db/failures.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { storeListedKeys } from "../../src/db/listed-keys.ts";
+import { finishRun, startRun } from "../../src/db/runs.ts";
+import { idOf, markDue, registerSeries } from "../../src/db/series.ts";
+import type { SnapshotRow } from "../../src/usage/normalise.ts";
+import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
+import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
+import { newIntent, newKey, newRotation } from "../db/written-ledger.ts";
+
+/** A day of a project: the same in each of its series. In quarters of an hour, which add up exactly. */
+export const DAY = { requests: 30, hours: 1.5 };
+/** The part of it that the filter lets through. */
+export const FILTERED_DAY = { requests: 8, hours: 0.5 };
+export const DAYS_STORED = 2;
+
+/** They overlap: each lets the same part through. */
+const FILTERS: readonly Filter[] = [
+  { name: `narrow: "it's" <b>`, features: { diarize: "true" }, dimensions: {} },
+  { name: "also narrow", features: { punctuate: "true" }, dimensions: {} },
+];
+const GROUPINGS: readonly Grouping[] = ["none", "accessor", "endpoint", "model", "tags"];
+
+export type World = {
+  readonly projects: readonly Project[];
+  /** One of them, of which the service sends requests and no hours. */
+  readonly silent: Project;
+  readonly from: Date;
+};
+
+type Groups = readonly (readonly [value: unknown, numbers: Numbers])[];
+
+export async function storeWorld(db: Database): Promise<World> {
+  const projects = [{ ...newProject(), name: `O'Brien "<b>" $1` }, newProject()];
+  const silent = newProject();
+  for (const project of projects) await storeKeys(db, project);
+  const all = [...projects, silent].flatMap((project) => [
+    ...GROUPINGS.map((grouping) => configured(project, grouping)),
+    ...FILTERS.flatMap((filter) =>
+      (["none", "model"] as const).map((grouping) => configured(project, grouping, { filter })),
+    ),
+  ]);
+  const ids = await registerSeries(db, all);
+  const back = await daysBack(db);
+  for (const { series } of all) {
+    const { project, grouping } = series;
+    const isFiltered = FILTERS.includes(series.filter);
+    const groups = isFiltered ? (FILTERED[grouping] ?? []) : groupsOf(project, grouping);
+    const rows = groups.map(([value, numbers]) =>
+      rowFor(grouping, value, project === silent ? mute(numbers) : numbers),
+    );
+    const seriesId = idOf(ids, series);
+    await markDue(db, [seriesId], { first: back(4), oldest: { start: back(4), end: back(1) }, through: back(1) });
+    await recordFailure(db, {
+      seriesId,
+      days: [back(3)],
+      fetchNo: await nextFetchNo(db),
+      reason: "the service is away",
+    });
+    // Late usage: the first group comes a night later.
+    for (const part of [rows.slice(1), rows]) {
+      await store(db, seriesId, [rowsOn(back(2), part), rowsOn(back(1), part)], { grouping });
+    }
+    if (grouping === "endpoint") await store(db, seriesId, [rowsOn(back(1), [])], { grouping });
+  }
+  await storeRuns(db);
+  return { projects: [...projects, silent], silent, from: new Date(`${back(6)}T00:00:00Z`) };
+}
+
+function mute({ requests = "0" }: Numbers): Numbers {
+  return { requests };
+}
+
+function rowFor(grouping: Grouping, value: unknown, numbers: Numbers): SnapshotRow {
+  const [ungrouped] = total("2026-01-01", numbers).rows;
+  if (grouping === "none" && ungrouped) return ungrouped;
+  return rowOf(value, numbers, null, grouping === "none" ? "endpoint" : grouping);
+}
+
+/** More models than a chart has colours for, values that are missing, and a metric that adds up to something else. */
+function groupsOf(project: Project, grouping: Grouping): Groups {
+  const models = Array.from({ length: 12 }, (_, i) => `model ${i}`);
+  const [first, second] = keysOf(project);
+  const groups: Readonly<Partial<Record<Grouping, Groups>>> = {
+    none: [[undefined, { requests: "30", hours: "1.5", tokens_in: "100" }]],
+    accessor: [
+      [first, { requests: "10", hours: "0.5" }],
+      [second, { requests: "15", hours: "0.75" }],
+      ["made in the console", { requests: "3", hours: "0.25" }],
+      [null, { requests: "2" }],
+    ],
+    endpoint: [
+      ["listen", { requests: "20", hours: "1.5" }],
+      ["speak", { requests: "10" }],
+    ],
+    model: models.map((model, i) => [model, { requests: i < 2 ? "5" : "2", hours: "0.125", tokens_in: "5" }]),
+    tags: [
+      [["prod", "<script>"], { requests: "25", hours: "1" }],
+      [[], { requests: "4", hours: "0.5" }],
+      [null, { requests: "1" }],
+    ],
+  };
+  return groups[grouping] ?? [];
+}
+
+const FILTERED: Readonly<Partial<Record<Grouping, Groups>>> = {
+  none: [[undefined, { requests: "8", hours: "0.5" }]],
+  model: [
+    ["model 0", { requests: "5", hours: "0.25" }],
+    ["model 1", { requests: "3", hours: "0.25" }],
+  ],
+};
+
+function keysOf({ id }: Project): readonly [string, string] {
+  return [newKey(`ue-first-${id}`).apiKeyId, newKey(`ue-second-${id}`).apiKeyId];
+}
+
+/** A rotation that has replaced a key, and one whose answer was lost. */
+async function storeKeys(db: Database, project: Project): Promise<void> {
+  const { key } = await newRotation(db, { project });
+  await key(`ue-first-${project.id}`, "active");
+  await key(`ue-second-${project.id}`, "active");
+  await key(newIntent(), "intent");
+  await storeListedKeys(db, project.id, [{ apiKeyId: keysOf(project)[0], comment: "the first", scopes: ["member"] }]);
+}
+
+async function storeRuns(db: Database): Promise<void> {
+  const counts = { requests: 7, planned: 14, complete: 12, suspect: 1, failed: 1, rowsChanged: 20 };
+  for (const status of ["ok", "failed"] as const) {
+    const runId = randomUUID();
+    await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+    await finishRun(db, runId, status, counts, status === "ok" ? undefined : "<b>refused</b>");
+  }
+}
