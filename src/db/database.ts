@@ -4,8 +4,10 @@ import type { QueryOptions, Results } from "@electric-sql/pglite";
 import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect, type PostgresPool, sql } from "kysely";
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
+import { limitedPool } from "./limited-client.ts";
 import { lockFolder } from "./lock-file.ts";
 import { type Patience, patientPool } from "./patient-pool.ts";
+import { statementLimitMs } from "./statement-limit.ts";
 import type { Tables } from "./tables.ts";
 
 export type Database = Kysely<Tables>;
@@ -13,6 +15,10 @@ export type Database = Kysely<Tables>;
 /** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
+/** Who was told to stop waits no longer for the answer to a statement. */
+const STOPPING_MS = 10_000;
+/** How long nothing is heard before the other end is asked whether it is there: so a server that is gone is known of in half a minute. */
+const KEEP_ALIVE_MS = 10_000;
 
 const OID_DATE = 1082;
 const OID_INT8 = 20;
@@ -43,10 +49,14 @@ class UnlockedPGliteDialect extends PGliteDialect {
   }
 }
 
-/** Connects when first used, and waits for a server that goes away later where there is patience. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state. */
+/**
+ * Connects when first used, and waits for a server that goes away later where there is patience. No statement is waited for
+ * without end: see statement-limit.ts. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state.
+ */
 export function openPostgres(url: string, log?: Logger, patience?: Patience): Database {
   const open = async () => {
-    const pool = await openPool(url, log);
+    const limits = { statementMs: statementLimitMs, stoppingMs: STOPPING_MS, stop: patience?.signal };
+    const pool = limitedPool(await openPool(url, log), limits);
     return patience ? patientPool(pool, patience) : pool;
   };
   return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: open }) });
@@ -59,6 +69,7 @@ async function openPool(url: string, log: Logger | undefined): Promise<PostgresP
     max: CONNECTIONS_MAX,
     connectionTimeoutMillis: CONNECT_MS_MAX,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: "usage-export",
     types: {
       // pg would turn a date into local midnight, which is the day before in UTC east of Greenwich.

@@ -7,11 +7,14 @@ import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/
 import { AppError } from "../errors.ts";
 import type { Database } from "./database.ts";
 import { installQueue } from "./queue.ts";
+import { allowStatements } from "./statement-limit.ts";
 
 const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const SCHEMA = "usage_export";
 /** Any fixed number does, as long as it stays the same from version to version. */
 const LOCK = 7_205_521_846_402;
+/** An index on years of usage takes minutes, and so does waiting for another replica that makes it. */
+const STATEMENT_MS_MAX = 30 * 60_000;
 
 function provider(): MigrationProvider {
   return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
@@ -23,10 +26,12 @@ function provider(): MigrationProvider {
  * was, and a pooler keeps no lock.
  */
 export async function migrateToLatest(db: Database): Promise<readonly string[]> {
-  const applied = await applyMigrations(db);
-  // The queue brings migrations of its own, which do nothing where there is nothing to do.
-  await installQueue(db);
-  return applied;
+  return allowStatements(STATEMENT_MS_MAX, async () => {
+    const applied = await applyMigrations(db);
+    // The queue brings migrations of its own, which do nothing where there is nothing to do.
+    await installQueue(db);
+    return applied;
+  });
 }
 
 async function applyMigrations(db: Database): Promise<readonly string[]> {

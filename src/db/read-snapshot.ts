@@ -2,15 +2,18 @@
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
+import { allowStatements } from "./statement-limit.ts";
 import type { Tx } from "./transaction.ts";
 
-/** Not tried again. Gives up after five seconds for a statement. */
-export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>): Promise<T> {
+/** Not tried again. Gives up after so many seconds for a statement. */
+export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>, statementSecondsMax = 5): Promise<T> {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
-  return transaction.execute(async (tx) => {
+  const snapshot = async (tx: Tx) => {
     await sql`
-      select pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('statement_timeout', '5s', true)
+      select pg_catalog.set_config('search_path', 'pg_catalog', true),
+        pg_catalog.set_config('statement_timeout', ${`${statementSecondsMax}s`}, true)
     `.execute(tx);
     return await read(tx);
-  });
+  };
+  return allowStatements(statementSecondsMax * 1000, () => transaction.execute(snapshot));
 }

@@ -4,12 +4,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type Transaction } from "kysely";
 import { isAway } from "./away.ts";
 import type { Database } from "./database.ts";
+import { allowStatements } from "./statement-limit.ts";
 import type { Tables } from "./tables.ts";
 
 export type Tx = Transaction<Tables>;
 
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
+
+/** What a statement may take at the first attempt, and twice as long at each that follows: a silent server is given up soon, a slow one gets its time. */
+const STATEMENT_SECONDS_FIRST = 25;
 
 /** Deadlock, serialisation, lock and statement time, and a server that is read-only while it changes its part. */
 const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "25006"]);
@@ -19,24 +23,26 @@ const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "25006"]);
  * COMMIT whose answer was lost. The settings hold for the transaction only: a pooler would hand a session's to others.
  */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return again(() =>
-    db.transaction().execute(async (tx) => {
+  return again((attempt) => {
+    const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
+    const transaction = async (tx: Tx) => {
       await sql`
         select pg_catalog.set_config('search_path', 'pg_catalog', true),
           pg_catalog.set_config('lock_timeout', '20s', true),
-          pg_catalog.set_config('statement_timeout', '120s', true),
+          pg_catalog.set_config('statement_timeout', ${`${seconds}s`}, true),
           pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)
       `.execute(tx);
       return await work(tx);
-    }),
-  );
+    };
+    return allowStatements(seconds * 1000, () => db.transaction().execute(transaction));
+  });
 }
 
 /** Runs `work`, whole and again where the server ended it. It must be safe to repeat even where it was done and nobody heard. */
-export async function again<T>(work: () => Promise<T>): Promise<T> {
+export async function again<T>(work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await work();
+      return await work(attempt);
     } catch (error) {
       if (attempt >= ATTEMPTS_MAX || !isTransient(error)) throw error;
       await sleep(DELAY_MS_FIRST * 2 ** attempt * (0.5 + Math.random() / 2));

@@ -10,9 +10,12 @@ test.each(["08006", "08P01", "53300", "57P01", "57P03", "ECONNREFUSED", "ECONNRE
   },
 );
 
-test.each(["28P01", "28000", "3D000"])("%s is a server that will say the same in a minute", (code) => {
-  expect([isShut(errorWith(code)), isAway(errorWith(code))]).toEqual([true, false]);
-});
+test.each(["28P01", "28000", "3D000", "CERT_HAS_EXPIRED", "ERR_TLS_CERT_ALTNAME_INVALID", "EPROTO"])(
+  "%s is a server that will say the same in a minute",
+  (code) => {
+    expect([isShut(errorWith(code)), isAway(errorWith(code))]).toEqual([true, false]);
+  },
+);
 
 test.each(["23505", "42P01", "ENOENT"])("%s is neither", (code) => {
   expect([isShut(errorWith(code)), isAway(errorWith(code))]).toEqual([false, false]);

@@ -126,7 +126,7 @@ async function settingsOf(on: Database): Promise<readonly (string | undefined)[]
 }
 
 test("the transaction has limits and a search path of its own", async () => {
-  expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "2min", "1min"]);
+  expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "25s", "1min"]);
 });
 
 // A pooler between sets the name of the application itself.
