@@ -41,6 +41,7 @@ type UrlVariable = (typeof URL_VARIABLES)[number];
 const SECRET_VARIABLES = [...URL_VARIABLES, "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
 
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
+  requireVerifiedTls(env);
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
   for (const name of URL_VARIABLES) {
@@ -52,6 +53,15 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
   const actor = `usage-export on ${os.hostname()} (pid ${process.pid})`;
   return { env, configPath, signal, scrubber, log, actor, write, terminal };
+}
+
+/** Whatever does not say otherwise by itself, the database's driver for one, would then take any certificate. */
+function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
+  if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
+  throw new AppError(
+    "config",
+    "NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: remove it; an authority of your own is added by NODE_EXTRA_CA_CERTS=FILE",
+  );
 }
 
 function passwordOf(url: string | undefined): string | undefined {

@@ -10,6 +10,8 @@ import { AppError } from "./errors.ts";
 enableCompileCache(path.join(import.meta.dirname, "../node_modules/.cache/usage-export"));
 // Answers come and go, and little of them stays: collected early, a million rows take as much memory as ten thousand.
 for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag);
+// A report of a crash would hold the environment, and with it keys and passwords. The types do not know the field yet.
+Object.assign(process.report, { excludeEnv: true });
 const { runCommandLine } = await import("./cli/command-line.ts");
 
 const EXIT_MS = 500;

@@ -38,7 +38,9 @@ export function readAnswer(call: CallWords, reply: Reply, bodiless: boolean, hid
   }
 }
 
-function bodyValue({ headers, body }: Reply, hide: Hide): unknown {
+function bodyValue({ status, headers, body }: Reply, hide: Hide): unknown {
+  // Nobody asked for a part, and a part that is valid JSON would pass for the whole.
+  if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isIdentity(headers)) throw new SyntaxError(`it is compressed (${shown(headers, "content-encoding", hide)})`);
   if (!isJson(headers)) {
     // Not quoted: what should have been the answer to a create may hold the new key.

@@ -20,7 +20,8 @@ export type { ServiceAnswer } from "./answer.ts";
 export type { Dialect, Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
-const BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** About a hundred thousand rows. A body without an end is held up to here, so this bounds what one costs. */
+const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /** Of an answer that is not a success only its first words are shown. */
 const WORDS_BYTES_MAX = 64 * 1024;
 

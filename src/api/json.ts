@@ -3,6 +3,11 @@
 import { ExactNumber } from "../usage/exact-number.ts";
 
 const DEPTH_MAX = 64;
+/** Twenty for each of a hundred thousand rows. A value can be two bytes long, and take more than a hundred of memory. */
+const VALUES_MAX = 2_000_000;
+const COMMA = 0x2c;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 /** Every number of at most 15 digits comes back from a double as it was. */
 const SAFE_LENGTH = 15;
 /** What may be a longer number, or one with an exponent. Some of it stands in text, which costs time and nothing else. */
@@ -10,17 +15,28 @@ const DOUBTFUL = /\d[\d.]{15,}(?:e[+-]?\d+)?|\d[\d.]*e[+-]?\d+/gi;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError on what is not
- * JSON, is nested too deeply, or has a name or a text that could not be kept: half of a surrogate pair becomes a
+ * JSON, is nested too deeply, has too many values, or has a name or a text that could not be kept: half of a surrogate pair becomes a
  * replacement character when it is stored, and two groups of usage one.
  *
  * Of a name that stands twice in one object only the last value is seen: JSON.parse does not tell.
  */
 export function parseExact(text: string): unknown {
+  requireFewValues(text);
   const value = parse(text);
   check(value, 0);
   // A reviver makes parsing seven times as long, and nearly every answer does without.
   const isInexact = text.matchAll(DOUBTFUL).some(([source]) => exact(Number(source), source) instanceof ExactNumber);
   return isInexact ? JSON.parse(text, revive) : value;
+}
+
+/** Counted before parsing, by what stands before every value but the first. What looks like it inside a text counts as well. */
+function requireFewValues(text: string): void {
+  let values = 1;
+  for (let at = 0; at < text.length && text.length > VALUES_MAX; at++) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || code === BRACKET || code === BRACE) values++;
+  }
+  if (values > VALUES_MAX) throw new SyntaxError(`it has more than ${VALUES_MAX} values`);
 }
 
 /** The error of JSON.parse quotes the text, which is not ours to repeat. */

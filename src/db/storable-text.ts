@@ -2,7 +2,10 @@
 
 const LENGTH_MAX = 1_000;
 
-/** Postgres takes no NUL in a text. */
+/** Postgres takes no NUL in a text, and half of a character that was cut in two would become another one. */
 export function storableText(text: string): string {
-  return text.replaceAll("\0", "").slice(0, LENGTH_MAX);
+  return text
+    .replaceAll("\0", "")
+    .slice(0, LENGTH_MAX)
+    .replace(/[\ud800-\udbff]$/, "");
 }

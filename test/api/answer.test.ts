@@ -67,6 +67,13 @@ test("no part of a valid body is valid", () => {
   for (let length = 0; length < bytes.length; length++) expect(read(bytes.subarray(0, length)).ok).toBe(false);
 });
 
+test("a part of an answer is none, though it be valid JSON", () => {
+  const result = readAnswer(WORDS, { status: 206, headers: JSON_TYPE, body: Buffer.from("{}") }, false, (text) => text);
+  expect(!result.ok && result.failure.error.message).toBe(
+    "GET /v1/x: the service answered 206 with a body that is no answer: it is only a part of one",
+  );
+});
+
 test("an answer without a body is right only where none is expected", () => {
   const reply = { status: 204, headers: {}, body: Buffer.from("") };
   expect(readAnswer(WORDS, reply, true, (text) => text)).toMatchObject({ ok: true, answer: { value: undefined } });
@@ -113,7 +120,7 @@ test.each([
     2,
     { message: expect.stringContaining("it is compressed") },
   ],
-  ["a success", 200, {}, 1, { code: "bad_answer", message: expect.stringContaining("longer than 67108864 bytes") }],
+  ["a success", 200, {}, 1, { code: "bad_answer", message: expect.stringContaining("longer than 33554432 bytes") }],
   ["an error", 400, {}, 1, { code: "rejected", message: expect.stringContaining("a body that was cut or too long") }],
 ])("the body of %s that never ends is cut off", async (_name, status, headers, attempts, expected) => {
   const chunk = Buffer.alloc(1024 * 1024, " ");

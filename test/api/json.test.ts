@@ -41,6 +41,12 @@ test("a long row of zeros takes no longer than a long number", () => {
   expect(parseExact(source)).toStrictEqual(new ExactNumber(source));
 });
 
+test("two million values are read, and one more is refused before it is", () => {
+  const values = (count: number) => `[${"0,".repeat(count - 2)}0]`;
+  expect(parseExact(values(2_000_000))).toHaveLength(1_999_999);
+  expect(() => parseExact(values(2_000_001))).toThrow("more than 2000000 values");
+});
+
 test.each([
   ["text that is no JSON", "<html>[]</html>"],
   ["nothing", ""],
