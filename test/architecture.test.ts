@@ -11,10 +11,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: ["errors.ts", "secret.ts"],
   keys: ["errors.ts", "secret.ts"],
   api: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys"],
-  db: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys"],
+  db: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys", "report", "dump"],
   config: ["errors.ts", "secret.ts", "usage", "keys"],
   schedule: ["errors.ts", "usage"],
-  monitor: ["errors.ts", "secret.ts", "usage", "keys"],
+  monitor: ["errors.ts", "secret.ts", "usage", "keys", "report"],
+  report: ["errors.ts", "usage"],
+  dump: ["errors.ts", "usage"],
   emulator: ["errors.ts"],
 };
 const WIRES = ["cli", "jobs", "worker"];
@@ -31,6 +33,9 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   commander: ["cli"],
   "cli-progress": ["cli"],
   "node-cron": ["schedule", "config"],
+  echarts: ["report"],
+  "csv-stringify": ["dump"],
+  "hyparquet-writer": ["dump"],
 };
 
 /** Files that decide. Other files may say of themselves that they are pure, and are held to it. */

@@ -2,6 +2,7 @@
 
 import { Command, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
+import { FORMATS } from "../dump/format.ts";
 import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
 import { GROUPINGS } from "../usage/series.ts";
 import { addJobCommands } from "./job-commands.ts";
@@ -133,6 +134,21 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
     const { runStatus } = await import("./status.ts");
     return (app) => runStatus(app, options);
   }).option("--json", "answers in JSON");
+
+  add("dump", "writes a view of schema bi to a file or standard output", async (options) => {
+    const { runDump } = await import("./dump.ts");
+    const { view, from, to, format, out } = options;
+    return (app) => runDump(app, { view, from, to, format, out });
+  })
+    .requiredOption("--view <name>", "the view, without the schema")
+    .option("--from <YYYY-MM-DD>", "the first day; all there are where it is left out", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; all there are where it is left out", parseDay)
+    .addOption(
+      new Option("--format <name>", "csv for spreadsheets, jsonl and parquet for programs")
+        .choices(FORMATS)
+        .makeOptionMandatory(),
+    )
+    .option("--out <file>", "the file to write; - writes to standard output", "-");
 
   add("schema", "prints the JSON Schema of the configuration", async () => {
     const { runSchema } = await import("./schema.ts");

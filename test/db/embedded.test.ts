@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
+import { testDump } from "./dump-behaviour.ts";
 import { testFailures } from "./failures-behaviour.ts";
 import { testFigures } from "./figures-behaviour.ts";
 import { testEmptyGuard } from "./guard-behaviour.ts";
@@ -48,6 +49,7 @@ test("what was stored is there when it is opened again", async () => {
   expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
 });
 
+describe("dump", () => testDump(db));
 describe("merge", () => testMerge(db));
 describe("empty guard", () => testEmptyGuard(db));
 describe("series", () => testSeries(db));

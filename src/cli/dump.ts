@@ -1,0 +1,68 @@
+import { type App, withDatabase } from "../app.ts";
+import { didYouMean } from "../config/near-miss.ts";
+import { type DayRange, hasDay } from "../db/dump-query.ts";
+import { inDump, readRows } from "../db/dump-rows.ts";
+import { listViews } from "../db/dump-views.ts";
+import { encode } from "../dump/encode.ts";
+import type { Format } from "../dump/format.ts";
+import type { Batches, Row, View } from "../dump/view.ts";
+import { AppError } from "../errors.ts";
+import { writeToOutput } from "./standard-output.ts";
+import { checkPlace, writeWholeFile } from "./whole-file.ts";
+
+type DumpOptions = DayRange & {
+  readonly view: string;
+  readonly format: Format;
+  /** "-" is standard output. */
+  readonly out: string;
+};
+
+export async function runDump(app: App, options: DumpOptions): Promise<number> {
+  const { view: name, from, to, format, out } = options;
+  if (from !== undefined && to !== undefined && from > to) {
+    throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
+  }
+  if (out !== "-") {
+    await checkPlace(out, "--out");
+  } else if (format === "parquet" && process.stdout.isTTY) {
+    throw new AppError("config", "--format: parquet is no text for a terminal; add --out FILE");
+  }
+  await withDatabase(app, (db) =>
+    inDump(db, app.signal, async (tx) => {
+      const view = chooseView(await listViews(tx), name, options);
+      const counted = countRows(readRows(tx, view, { from, to }));
+      const pieces = encode(format, view, counted.batches);
+      if (out === "-") return writeToOutput(pieces, app.signal);
+      await writeWholeFile(out, pieces, app.signal);
+      app.write(`${counted.rowCount()} rows of bi.${name} written to ${out}\n`);
+    }),
+  );
+  return 0;
+}
+
+function chooseView(views: readonly View[], name: string, { from, to }: DayRange): View {
+  const names = views.map((view) => view.name);
+  const view = views.find((one) => one.name === name);
+  if (!view) {
+    const guess = didYouMean(name, names);
+    throw new AppError(
+      "config",
+      `--view: schema bi has no view ${JSON.stringify(name)} (there is ${names.join(", ")})${guess}`,
+    );
+  }
+  if ((from !== undefined || to !== undefined) && !hasDay(view)) {
+    throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
+  }
+  return view;
+}
+
+function countRows(batches: Batches): { readonly batches: Batches; readonly rowCount: () => number } {
+  let rowCount = 0;
+  async function* counting(): AsyncGenerator<readonly Row[]> {
+    for await (const rows of batches) {
+      rowCount += rows.length;
+      yield rows;
+    }
+  }
+  return { batches: counting(), rowCount: () => rowCount };
+}

@@ -1,0 +1,24 @@
+// Writes more to standard output than memory should hold.
+
+/** Waits until each piece has left this process, so that a slow reader slows the source down. A reader that goes away ends it. */
+export async function writeToOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const piece of pieces) await written(piece, signal);
+  } catch (error) {
+    if (!isReaderGone(error)) throw error;
+  }
+}
+
+/** A reader that stands still must not keep a stop from its work. */
+function written(piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const stop = () => reject(signal.reason);
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop);
+  process.stdout.write(piece, (error) => (error ? reject(error) : resolve()));
+  return promise.finally(() => signal.removeEventListener("abort", stop));
+}
+
+function isReaderGone(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EPIPE";
+}

@@ -1,0 +1,17 @@
+// What a dump is made of, before it has a format. Pure.
+
+/** A number can have more digits than a JavaScript number holds, an integer fits 64 bits; json is text that holds JSON. */
+export type ColumnKind = "text" | "integer" | "number" | "day" | "instant" | "json";
+
+export type Column = { readonly name: string; readonly kind: ColumnKind; readonly meaning: string };
+
+export type View = { readonly name: string; readonly meaning: string; readonly columns: readonly Column[] };
+
+/**
+ * By the columns of the view, as exact text: numbers as Postgres writes them, never with an exponent; a day as
+ * YYYY-MM-DD; an instant in UTC with six digits of a second, `2026-03-17T02:15:00.000000Z`.
+ */
+export type Row = readonly (string | null)[];
+
+/** Some rows at a time, and never all of them. */
+export type Batches = AsyncIterable<readonly Row[]>;

@@ -1,0 +1,100 @@
+// Dumping a view: every view there is, its rows in one order, of the days that were asked for. Run on each kind of database.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../src/db/database.ts";
+import type { DayRange } from "../../src/db/dump-query.ts";
+import { inDump, readRows } from "../../src/db/dump-rows.ts";
+import { listViews } from "../../src/db/dump-views.ts";
+import type { Row, View } from "../../src/dump/view.ts";
+import type { Day } from "../../src/usage/day.ts";
+import { newProject, newSeries, rowOf, rowsOn, store } from "./stored-usage.ts";
+
+const signal = new AbortController().signal;
+
+export async function viewsOf(db: Database): Promise<readonly View[]> {
+  return inDump(db, signal, (tx) => listViews(tx));
+}
+
+/** The rows of a view as objects, which a reader of a test understands; to a session that is somewhere else on Earth. */
+export async function dumped(db: Database, name: string, range: DayRange = {}) {
+  return inDump(db, signal, async (tx) => {
+    await sql`select set_config('timezone', 'Asia/Tokyo', true), set_config('datestyle', 'German', true)`.execute(tx);
+    const view = (await listViews(tx)).find((one) => one.name === name);
+    if (!view) throw new Error(`no view ${name}`);
+    const batches: (readonly Row[])[] = await Array.fromAsync(readRows(tx, view, range));
+    return batches.flat().map((row) => Object.fromEntries(view.columns.map((column, at) => [column.name, row[at]])));
+  });
+}
+
+export function testDump(db: Database): void {
+  test("a value is the text of it, with every digit, and what is not there is null", async () => {
+    const { project, seriesId } = await newSeries(db, "endpoint");
+    const hours = "123456789012345678901234567890.000000000000000000000000000001";
+    const row = rowOf("listen", { hours, requests: "1000000000000000000000" }, '{"agents":0.10,"z":-1}');
+    await store(db, seriesId, [rowsOn("2026-03-17", [row])]);
+    const rows = await dumped(db, "usage_by_endpoint");
+    expect(rows.filter((one) => one.project_id === project.id)).toEqual([
+      {
+        project_id: project.id,
+        project: project.name,
+        usage_date: "2026-03-17",
+        endpoint: "listen",
+        hours,
+        total_hours: null,
+        agent_hours: null,
+        tokens_in: null,
+        tokens_out: null,
+        tts_characters: null,
+        requests: "1000000000000000000000",
+        extra_metrics: '{"z": -1, "agents": 0.10}',
+        finality: "final",
+        revision: "1",
+        first_seen_at: expect.stringMatching(/^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+        last_changed_at: expect.stringMatching(/^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+      },
+    ]);
+  });
+
+  test("rows come by project, day and text, in an order that no language has a say in", async () => {
+    const [a, b] = [newProject(), newProject()].sort((one, other) => (one.id < other.id ? -1 : 1));
+    for (const project of [b, a]) {
+      if (!project) continue;
+      const { seriesId } = await newSeries(db, "endpoint", { project });
+      const values = ["b", "é", "Z", "a", null].map((value) => rowOf(value, "1"));
+      await store(db, seriesId, [rowsOn("2026-03-18", values), rowsOn("2026-03-17", [rowOf("z", "1")])]);
+    }
+    const rows = await dumped(db, "usage_by_endpoint");
+    const found = rows.filter(({ project_id: id }) => id === a?.id || id === b?.id);
+    expect(found.map(({ project_id: id, usage_date: day, endpoint }) => [id, day, endpoint])).toEqual(
+      [a?.id, b?.id].flatMap((id) => [
+        [id, "2026-03-17", "z"],
+        ...["Z", "a", "b", "é", null].map((value) => [id, "2026-03-18", value]),
+      ]),
+    );
+  });
+
+  const days: readonly Day[] = ["2026-03-16", "2026-03-17", "2026-03-18"];
+  test.each([
+    [{}, days],
+    [{ from: "2026-03-17" }, days.slice(1)],
+    [{ to: "2026-03-17" }, days.slice(0, 2)],
+    [{ from: "2026-03-17", to: "2026-03-17" }, days.slice(1, 2)],
+    [{ from: "2026-03-19" }, []],
+  ])("both ends of a range are in it: %j", async (range, expected) => {
+    const { project, seriesId } = await newSeries(db, "none");
+    await store(
+      db,
+      seriesId,
+      days.map((day) => rowsOn(day, [])),
+    );
+    const rows = await dumped(db, "coverage", range);
+    expect(rows.filter((row) => row.project_id === project.id).map((row) => row.usage_date)).toEqual(expected);
+  });
+
+  test("every view there is can be dumped, with rows of every number there may be", async () => {
+    const views = await viewsOf(db);
+    expect(views.length).toBeGreaterThan(15);
+    for (const { name } of views) await dumped(db, name);
+  });
+}

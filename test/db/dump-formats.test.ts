@@ -1,0 +1,143 @@
+// Every view of schema bi in every format, there and back, with names that are hard to write down.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { describe, expect, test } from "vitest";
+import { inDump, readRows } from "../../src/db/dump-rows.ts";
+import { recordFailure } from "../../src/db/failures.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { storeListedKeys } from "../../src/db/listed-keys.ts";
+import { startRun } from "../../src/db/runs.ts";
+import { markDue } from "../../src/db/series.ts";
+import { csvOf, withoutFormula } from "../../src/dump/csv.ts";
+import { jsonLinesOf } from "../../src/dump/jsonl.ts";
+import { parquetOf } from "../../src/dump/parquet.ts";
+import type { ColumnKind, Row, View } from "../../src/dump/view.ts";
+import { DIMENSIONS } from "../../src/usage/series.ts";
+import { readCsv } from "../dump/read-csv.ts";
+import { readParquet } from "../dump/read-parquet.ts";
+import { HOSTILE_TEXTS, inBatches, textOf } from "../dump/sample-view.ts";
+import { testDatabase } from "../support/database.ts";
+import { viewsOf } from "./dump-behaviour.ts";
+import { newProject, newSeries, rowOf, rowsOn, store, total } from "./stored-usage.ts";
+import { newIntent, newKey, newRotation } from "./written-ledger.ts";
+
+const { db } = await testDatabase();
+
+const TEXTS = [...HOSTILE_TEXTS, "=1+1", "-1", "+1", "@SUM(1)", "\t=1", "＝1", "a;=1"];
+const project = { ...newProject(), name: `=cmd|' /C calc'!A0 "${"x".repeat(500)}" \u202E🦊\n;@x` };
+
+await fill();
+const views = await viewsOf(db);
+
+/** Something in every view, as far as the days of a test allow. */
+async function fill(): Promise<void> {
+  const { job, key } = await newRotation(db, { project: { id: project.id, name: project.name } });
+  const intent = newIntent();
+  await key(intent, "active");
+  const { apiKeyId } = newKey(intent);
+  await storeListedKeys(db, project.id, [{ apiKeyId, comment: "=1+1", scopes: ["member"], tags: ["=b", '"a"'] }]);
+  await startRun(db, { runId: randomUUID(), kind: "export", job: job.name, trigger: "manual" });
+
+  const { seriesId: totalId } = await newSeries(db, "none", { project, windowDays: 2 });
+  const extra = '{"=metric":0.10,"z":123456789012345678901234567890}';
+  for (const hours of ["1", "0.0002777777777777778"]) {
+    const { rows } = total("2026-03-17", { hours, requests: "12" });
+    const changed = rows.map((row) => ({ ...row, metrics: { ...row.metrics, extra: hours === "1" ? null : extra } }));
+    await store(db, totalId, [rowsOn("2026-03-17", changed)], { grouping: "none" });
+  }
+  for (const dimension of DIMENSIONS) {
+    const { seriesId } = await newSeries(db, dimension, { project });
+    const values =
+      dimension === "tags" ? TEXTS.map((text) => [text]) : dimension === "accessor" ? [...TEXTS, apiKeyId] : TEXTS;
+    const rows = values.map((value) => rowOf(value, { hours: "0.1", tokens_in: "99999999999999" }, null, dimension));
+    await store(db, seriesId, [rowsOn("2026-03-17", rows)], { grouping: dimension });
+  }
+  const filter = { name: "=filter", features: { diarize: "true" }, dimensions: {} };
+  // The last one that is registered: the others are not configured any more then, and nothing of them is due.
+  const { seriesId: filteredId } = await newSeries(db, "endpoint", { project, filter });
+  await store(db, filteredId, [
+    rowsOn(
+      "2026-03-17",
+      TEXTS.map((text) => rowOf(text, "1")),
+    ),
+  ]);
+  const reason = "=1+1\nthe service was away";
+  await recordFailure(db, { seriesId: filteredId, days: ["2026-03-18"], fetchNo: await nextFetchNo(db), reason });
+  const due = { start: "2026-03-17", end: "2026-03-18" };
+  await markDue(db, [filteredId], { first: "2026-03-17", oldest: due, through: "2026-03-18" });
+  // As if it had been read in its own time, so that there is a curve.
+  await sql`update usage_export.slice set closed_at = usage_date + 1 where fetch_no > 0`.execute(db);
+  await sql`update usage_export.snapshot_change set seen_at = usage_date + revision`.execute(db);
+}
+
+async function rowsOf(view: View): Promise<readonly Row[]> {
+  const batches = await inDump(db, new AbortController().signal, (tx) => Array.fromAsync(readRows(tx, view, {})));
+  return batches.flat();
+}
+
+function mapValues({ columns }: View, rows: readonly Row[], change: (kind: ColumnKind, text: string) => string) {
+  return rows.map((row) => row.map((text, at) => (text === null ? null : change(columns[at]?.kind ?? "text", text))));
+}
+
+test("there is something in every view, and all of it is read", async () => {
+  for (const view of views) {
+    const { rows } = await sql<{
+      count: number;
+    }>`select count(*)::integer as count from ${sql.id("bi", view.name)}`.execute(db);
+    expect([view.name, (await rowsOf(view)).length]).toEqual([view.name, rows[0]?.count]);
+    expect([view.name, rows[0]?.count]).not.toEqual([view.name, 0]);
+  }
+});
+
+test("two dumps of the same are the same bytes, however the rows lie in the table", async () => {
+  const text = async (view: View) => textOf(csvOf(view, inBatches(await rowsOf(view))));
+  const dumps = () => Promise.all(views.filter(({ name }) => name !== "api_keys").map(text));
+  const before = await dumps();
+  await sql`update usage_export.snapshot_row set hours = hours where hours is not null and group_id % 2 = 0`.execute(
+    db,
+  );
+  await sql`update usage_export.slice set rows = rows where series_id % 2 = 0`.execute(db);
+  expect(await dumps()).toEqual(before);
+});
+
+describe.each(views.map((view) => [view.name, view] as const))("bi.%s", (_name, view) => {
+  test("comes back from CSV, with an apostrophe before what could be a formula", async () => {
+    const rows = await rowsOf(view);
+    const [names, ...records] = readCsv((await textOf(csvOf(view, inBatches(rows)))).slice(1));
+    expect(names?.map(({ text }) => text)).toEqual(view.columns.map(({ name }) => name));
+    const isPlain = (kind: ColumnKind) => kind !== "text" && kind !== "json";
+    expect(records.map((record) => record.map(({ text, quoted }) => (text === "" && !quoted ? null : text)))).toEqual(
+      mapValues(view, rows, (kind, text) => (isPlain(kind) ? text : withoutFormula(text))),
+    );
+    for (const record of records) {
+      for (const { text, quoted } of record)
+        if (!quoted) expect(text).toMatch(/^(?:-?[\d.]+|[\d-]{10}(?:T[\d:.]+Z)?)?$/);
+    }
+  });
+
+  test("comes back from JSON", async () => {
+    const rows = await rowsOf(view);
+    const lines = (await textOf(jsonLinesOf(view, inBatches(rows)))).split("\n").slice(0, -1);
+    const keepDigits = (_name: string, value: unknown, context?: { source?: string }) =>
+      typeof value === "number" ? `${context?.source}` : value;
+    expect(lines.map((line) => Object.values(JSON.parse(line, keepDigits)))).toEqual(
+      rows.map((row) =>
+        row.map((text, at) =>
+          text !== null && view.columns[at]?.kind === "json" ? JSON.parse(text, keepDigits) : text,
+        ),
+      ),
+    );
+  });
+
+  test("comes back from Parquet", async () => {
+    const rows = await rowsOf(view);
+    const { rows: found } = await readParquet(view, parquetOf(view, inBatches(rows)));
+    const isFraction = (text: string) => text.includes(".");
+    expect(found).toEqual(
+      mapValues(view, rows, (kind, text) =>
+        kind === "number" && isFraction(text) ? text.replace(/\.?0+$/, "") : text,
+      ),
+    );
+  });
+});
