@@ -9,6 +9,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await createRestatementCurve(db);
   await createFocusUsage(db);
   await hastenReconciliation(db);
+  // The newest run of each job is what is asked for the most, and for years runs are kept.
+  await sql`create index run_newest on usage_export.run (kind, job, started_at)`.execute(db);
   await sql`
     do $$
     begin

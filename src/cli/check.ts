@@ -4,6 +4,7 @@ import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
+import { requireAccess } from "../jobs/monitor-access.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
 import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
 import { readMasterKeys } from "../keys/seal.ts";
@@ -18,7 +19,11 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   const receivers = await requireReceivers(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
-  const all: Findings[] = [{ of: "configuration", findings: [file, ...addressFindings(receivers)] }];
+  const access: Finding[] = (await requireAccess(app, config))
+    ? [{ what: "monitor.access", state: "ok", text: "its secret can be read" }]
+    : [];
+  const findings = [file, ...addressFindings(receivers), ...access];
+  const all: Findings[] = [{ of: "configuration", findings }];
   if (!options.offline) all.push(...(await checkOnline(app, config)));
   app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(render).join(""));
   return all.every(({ findings }) => findings.every(({ state }) => state !== "fail")) ? 0 : 1;

@@ -38,11 +38,11 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
   add(
     "demo",
     "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
-    async () => {
+    async (options) => {
       const { runDemo } = await import("./demo.ts");
-      return (app) => runDemo(app);
+      return (app) => runDemo(app, options);
     },
-  );
+  ).option("--serve", "keeps the dashboard up until it is told to stop");
 
   add(
     "check",
@@ -134,6 +134,15 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
     const { runStatus } = await import("./status.ts");
     return (app) => runStatus(app, options);
   }).option("--json", "answers in JSON");
+
+  add("report", "usage in charts, and what is missing of it, as one HTML file", async (options) => {
+    const { runReport } = await import("./report.ts");
+    const { out, from, to } = options;
+    return (app) => runReport(app, { out, from, to });
+  })
+    .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
+    .option("--from <YYYY-MM-DD>", "the first day; 30 days in all where it is left out", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay);
 
   add("dump", "writes a view of schema bi to a file or standard output", async (options) => {
     const { runDump } = await import("./dump.ts");

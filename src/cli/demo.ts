@@ -2,7 +2,7 @@
 // and a database that is thrown away.
 
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { type App, openServiceOf, readConfig } from "../app.ts";
@@ -28,7 +28,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** The demo's own variable, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
-export async function runDemo(app: App): Promise<number> {
+type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
+
+export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<number> {
   const configured = await readConfig(app);
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
@@ -45,7 +47,13 @@ export async function runDemo(app: App): Promise<number> {
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);
   try {
-    return await tellStory({ ...app, env }, demoConfig(configured, emulator.url, folder), db, emulator);
+    const config = demoConfig(configured, emulator.url, folder);
+    const status = await tellStory({ ...app, env }, config, db, emulator);
+    if (serve) {
+      const { serveDashboard } = await import("./serve-dashboard.ts");
+      await serveDashboard(app, config, db);
+    }
+    return status;
   } finally {
     await db.destroy();
     await rm(folder, { recursive: true, force: true });
@@ -82,7 +90,7 @@ async function tellStory(app: App, config: Config, db: Database, emulator: Emula
   const fourth = await run("with the rotated key", "manual", {});
 
   const numbers = await demoNumbers(db);
-  app.write(summary(numbers));
+  app.write(`${summary(numbers)}report: ${await writeDemoReport(app, db)}\n`);
   const failed = [first, second, third, fourth].reduce((sum, result) => sum + result.failed + result.suspect, 0);
   if (failed > 0 || !rotated) return 1;
   const honest =
@@ -107,6 +115,17 @@ function summary({ latest, complete, slices, gaps, restatements, differences }: 
     "  npm run usage-export -- check",
     "",
   ].join("\n");
+}
+
+/** Under another name than the command's report, which may be there. Returns the path. */
+async function writeDemoReport(app: App, db: Database): Promise<string> {
+  const { readReport, writeReport } = await import("./report.ts");
+  const { page } = await readReport(app, db, {});
+  // In a container the working directory may belong to somebody else.
+  const folder = await access(".", constants.W_OK).then(process.cwd, os.tmpdir);
+  const file = path.join(folder, "usage-report-demo.html");
+  await writeReport(app, file, page);
+  return file;
 }
 
 type Run = (label: string, trigger: RunTrigger, selection: Selection) => Promise<ExportResult>;

@@ -1,6 +1,7 @@
 import { type App, withDatabase } from "../app.ts";
 import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
+import { readSnapshot } from "../db/read-snapshot.ts";
 import { openMasterKeys } from "../jobs/keys-in-use.ts";
 import { rotationWarnings } from "../jobs/standing.ts";
 import { needsAttention } from "../keys/plan.ts";
@@ -10,10 +11,9 @@ type KeysOptions = { readonly json?: boolean };
 
 /** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: KeysOptions): Promise<number> {
-  const { keys, rotations } = await withDatabase(app, async (db) => ({
-    keys: await keyRows(db),
-    rotations: await rotationStatuses(db),
-  }));
+  const { keys, rotations } = await withDatabase(app, (db) =>
+    readSnapshot(db, async (tx) => ({ keys: await keyRows(tx), rotations: await rotationStatuses(tx) })),
+  );
   app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : render(keys, rotations));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, openDatabase, readConfig } from "../app.ts";
 import { requireStaticKeys } from "../jobs/keys-in-use.ts";
+import { requireAccess } from "../jobs/monitor-access.ts";
 import { requireReceivers } from "../jobs/receivers.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { openContact } from "../worker/contact.ts";
@@ -15,11 +16,12 @@ export async function runStart(app: App): Promise<number> {
   const config = await readConfig(app);
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
+  const access = await requireAccess(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
   const contact = openContact(app.log, () => performance.now());
   const db = await openDatabase(app);
   try {
-    await using monitoring = await openMonitoring(app, config, db, contact);
+    await using monitoring = await openMonitoring(app, config, { db, contact, access });
     await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers });
   } catch (error) {
     if (!app.signal.aborted) throw error;

@@ -16,7 +16,7 @@ export type Config = {
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationJob[];
   readonly worker: { readonly drainSeconds: number };
-  readonly monitor: { readonly host: string; readonly port: number };
+  readonly monitor: MonitorConfig;
   readonly notify: NotifyConfig;
 };
 
@@ -31,6 +31,13 @@ export type ServiceConfig = {
 };
 
 export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
+
+export type MonitorConfig = { readonly host: string; readonly port: number; readonly access?: AccessReference };
+
+/** What the monitor asks for. */
+export type AccessReference =
+  | { readonly kind: "bearer"; readonly token: SecretReference }
+  | { readonly kind: "basic"; readonly username: string; readonly password: SecretReference };
 
 /** Both are addresses, and secrets. */
 export type NotifyConfig = { readonly webhook?: SecretReference; readonly deadMan?: SecretReference };

@@ -34,10 +34,15 @@ function segmentOf(segment: string | number): string {
 
 /** What came, for a message. */
 export function came(path: Path, value: unknown): string {
-  return isAboutKey(path) || path[0] === "notify" ? `${kindOf(value)}, not shown here` : shown(value);
+  return isAboutKey(path) || isAboutSecret(path) ? `${kindOf(value)}, not shown here` : shown(value);
 }
 
-/** Nothing of a project's `key` is repeated: what stands there may be the key itself. The same goes for an address in `notify`. */
+/** An address in `notify`, a token or password in `monitor.access`: what stands in their place may be the secret itself. */
+function isAboutSecret(path: Path): boolean {
+  return path[0] === "notify" || (path[0] === "monitor" && path[1] === "access");
+}
+
+/** Nothing of a project's `key` is repeated: what stands there may be the key itself. */
 export function isAboutKey(path: Path): boolean {
   return path[0] === "projects" && path[2] === "key";
 }

@@ -6,7 +6,7 @@ import type { RotationJob, Sink } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Project } from "../usage/series.ts";
 import { normaliseBaseUrl } from "./base-url.ts";
-import type { Config, KeyReference, NotifyConfig, SecretReference } from "./config.ts";
+import type { Config, KeyReference, MonitorConfig, NotifyConfig, SecretReference } from "./config.ts";
 import { asSent } from "./filter-identity.ts";
 import type { Shape } from "./shape.ts";
 
@@ -23,7 +23,7 @@ export function resolveConfig(shape: Shape, baseDir: string): Config {
     exports: shape.exports.map((job) => resolveExport(job, byName)),
     rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
     worker: shape.worker,
-    monitor: shape.monitor,
+    monitor: resolveMonitor(shape.monitor, baseDir),
     notify: resolveNotify(shape.notify, baseDir),
   };
 }
@@ -56,6 +56,15 @@ function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>,
 
 function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {
   return "file" in sink ? { kind: "file", path: path.resolve(baseDir, sink.file) } : { kind: "command", ...sink };
+}
+
+function resolveMonitor({ host, port, access }: Shape["monitor"], baseDir: string): MonitorConfig {
+  if (access === undefined) return { host, port };
+  if ("bearer" in access) {
+    return { host, port, access: { kind: "bearer", token: resolveReference(access.bearer, baseDir) } };
+  }
+  const { username, password } = access.basic;
+  return { host, port, access: { kind: "basic", username, password: resolveReference(password, baseDir) } };
 }
 
 function resolveNotify({ webhook, deadMan }: Shape["notify"], baseDir: string): NotifyConfig {

@@ -6,6 +6,7 @@ import { baseUrlFault } from "./base-url.ts";
 import { Export } from "./export-shape.ts";
 import { Name, object, wholeNumber } from "./fields.ts";
 import { Key } from "./key-shape.ts";
+import { Monitor } from "./monitor-shape.ts";
 import { Notify } from "./notify-shape.ts";
 import { Rotation } from "./rotation-shape.ts";
 
@@ -14,7 +15,7 @@ const BaseUrl = z.string().superRefine((text, context) => {
   if (message !== undefined) context.addIssue({ code: "custom", message });
 });
 
-const REQUESTS_PER_SECOND = "a number greater than 0 and at most 100";
+const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
 
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
@@ -31,7 +32,7 @@ const Service = object({
   requestsPerSecond: z
     .number(REQUESTS_PER_SECOND)
     .gt(0, REQUESTS_PER_SECOND)
-    .max(100, REQUESTS_PER_SECOND)
+    .max(10_000, REQUESTS_PER_SECOND)
     .default(5)
     .describe("The most calls a second, over all replicas."),
   maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time."),
@@ -46,15 +47,6 @@ const Project = object({
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: Key,
-});
-
-const Monitor = object({
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
-    .default("127.0.0.1")
-    .describe("The address the dashboard, the metrics and the health checks listen on."),
-  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
 });
 
 const Worker = object({

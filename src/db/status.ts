@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { Day } from "../usage/day.ts";
 import type { Database } from "./database.ts";
+import type { JobId } from "./jobs.ts";
 
 export type LastRun = {
   readonly job: string;
@@ -14,10 +15,34 @@ export type LastRun = {
   readonly error: string | null;
 };
 
-export async function lastRuns(db: Database): Promise<readonly LastRun[]> {
+/** Of each job its newest run. They are looked up one by one, as a job that ran for years has very many. */
+export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
   const { rows } = await sql<LastRun>`
-    select distinct on (kind, job) job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error
-    from bi.runs order by kind, job, started_at desc
+    select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error
+    from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) as c (kind, name)
+    cross join lateral (
+      select * from bi.runs r where r.kind = c.kind and r.job = c.name order by r.started_at desc limit 1
+    ) r
+  `.execute(db);
+  return rows;
+}
+
+export type RecentRun = LastRun & {
+  readonly planned: number;
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  /** Rows that appeared, changed or went. */
+  readonly rowsChanged: number;
+};
+
+/** The newest runs of all jobs, the newest first. */
+export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
+  const { rows } = await sql<RecentRun>`
+    select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
+      slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
+      rows_changed::double precision as "rowsChanged"
+    from bi.runs order by started_at desc, run_id limit ${runsMax}
   `.execute(db);
   return rows;
 }

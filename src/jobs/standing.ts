@@ -2,10 +2,13 @@
 
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
-import { type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
+import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
+import { readSnapshot } from "../db/read-snapshot.ts";
 import { type CoverageCounts, coverageCounts, type LastRun, lastRuns } from "../db/status.ts";
+import type { Tx } from "../db/transaction.ts";
 import { needsAttention } from "../keys/plan.ts";
+import type { ExportJob } from "../usage/plan.ts";
 import { nextRunAt, overdueSince } from "./next-due.ts";
 
 export type JobStatus = {
@@ -27,14 +30,20 @@ export type Standing = {
 };
 
 export async function readStanding(db: Database, config: Config): Promise<Standing> {
-  const [now, stored, runs, slices, rotations] = await Promise.all([
-    databaseNow(db),
-    storedJobs(db),
-    lastRuns(db),
-    coverageCounts(db),
-    rotationStatuses(db),
-  ]);
-  return { jobs: jobsOf(config, stored, runs, now), slices, rotations };
+  return readSnapshot(db, (tx) => standingAt(tx, config));
+}
+
+/** The same as a part of a transaction. */
+export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
+  const jobs = scheduledJobs(config);
+  const now = await databaseNow(tx);
+  const stored = await storedJobs(tx);
+  const runs = await lastRuns(tx, jobs);
+  return {
+    jobs: jobs.map((job) => statusOf(job, stored, runs, now)),
+    slices: await coverageCounts(tx),
+    rotations: await rotationStatuses(tx),
+  };
 }
 
 /** Nothing that was due is not complete, no rotation warns, and no job waits for a worker. */
@@ -55,30 +64,29 @@ export function rotationWarnings(rotation: RotationStatus): string[] {
   ];
 }
 
-function jobsOf(
-  { exports, rotations }: Config,
-  stored: readonly StoredJob[],
-  runs: readonly LastRun[],
-  now: Date,
-): JobStatus[] {
-  const jobs = [
-    ...exports.map((job) => ({ ...job, kind: "export" })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" })),
+type ScheduledJob = JobId & Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds">;
+
+/** Every configured job, the exports first. */
+function scheduledJobs({ exports, rotations }: Config): readonly ScheduledJob[] {
+  return [
+    ...exports.map((job) => ({ ...job, kind: "export" as const })),
+    ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
   ];
-  return jobs.map((job) => {
-    const { kind, name, schedule, timezone } = job;
-    const known = stored.find((one) => one.kind === kind && one.name === name);
-    const lastRun = runs.find((run) => run.kind === kind && run.job === name);
-    return {
-      kind,
-      job: name,
-      schedule,
-      timezone,
-      nextRun: nextRunAt(job, now),
-      lastRun,
-      paused: known?.pause,
-      // One that waits for the run before it is not forgotten.
-      overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
-    };
-  });
+}
+
+function statusOf(job: ScheduledJob, stored: readonly StoredJob[], runs: readonly LastRun[], now: Date): JobStatus {
+  const { kind, name, schedule, timezone } = job;
+  const known = stored.find((one) => one.kind === kind && one.name === name);
+  const lastRun = runs.find((run) => run.kind === kind && run.job === name);
+  return {
+    kind,
+    job: name,
+    schedule,
+    timezone,
+    nextRun: nextRunAt(job, now),
+    lastRun,
+    paused: known?.pause,
+    // One that waits for the run before it is not forgotten.
+    overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
+  };
 }

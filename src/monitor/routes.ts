@@ -1,4 +1,7 @@
-// What the monitor answers at which path.
+// What the monitor answers at which path, and to whom.
+
+import type { Audience } from "./access.ts";
+import { type Page, textPage } from "./page.ts";
 
 export type Health = {
   /** Whether the process works at all: where not, it should be started anew. */
@@ -9,29 +12,36 @@ export type Health = {
   readonly reasons: readonly string[];
 };
 
-export type Page = { readonly status: number; readonly contentType: string; readonly body: string };
+export type Route = {
+  readonly audience: Audience;
+  readonly answer: (query: URLSearchParams) => Page | Promise<Page>;
+};
 
-/** Path to page. */
-export type Routes = Readonly<Record<string, () => Page | Promise<Page>>>;
+/** Path to route. */
+export type Routes = Readonly<Record<string, Route>>;
 
 export type MonitorDeps = {
   readonly health: () => Health;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly dashboard: Dashboard;
 };
 
-export function routesOf({ health, metrics }: MonitorDeps): Routes {
+export type Dashboard = Readonly<Record<"page" | "report", (query: URLSearchParams) => Promise<Page>>>;
+
+export function routesOf({ health, metrics, dashboard }: MonitorDeps): Routes {
   return {
-    "/livez": () => healthPage(health(), "live"),
-    "/readyz": () => healthPage(health(), "ready"),
-    "/metrics": async () => {
-      const { contentType, text } = await metrics();
-      return { status: 200, contentType, body: text };
+    "/": { audience: "people", answer: dashboard.page },
+    "/report.html": { audience: "people", answer: dashboard.report },
+    "/livez": { audience: "anyone", answer: () => healthPage(health(), "live") },
+    "/readyz": { audience: "anyone", answer: () => healthPage(health(), "ready") },
+    "/metrics": {
+      audience: "machines",
+      async answer() {
+        const { contentType, text } = await metrics();
+        return { status: 200, contentType, body: text };
+      },
     },
   };
-}
-
-export function textPage(status: number, lines: readonly string[]): Page {
-  return { status, contentType: "text/plain; charset=utf-8", body: `${lines.join("\n")}\n` };
 }
 
 function healthPage(health: Health, asked: "live" | "ready"): Page {

@@ -1,12 +1,15 @@
-// Answers health checks and scrapes over HTTP. It has to answer when nothing else works, so it waits for nobody: every
-// request is on its own, and none may take long.
+// Answers health checks, scrapes and the dashboard over HTTP. It has to answer when nothing else works, so it waits for
+// nobody: every request is on its own, and none may take long. Nothing is changed here, whatever is asked.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { AppError, errorText } from "../errors.ts";
+import { type Access, type Gate, isLoopbackAddress, openGate } from "./access.ts";
 import { type MonitorAddress, monitorUrl } from "./address.ts";
-import { type MonitorDeps, type Page, type Routes, routesOf, textPage } from "./routes.ts";
+import { type Page, textPage } from "./page.ts";
+import { type MonitorDeps, type Routes, routesOf } from "./routes.ts";
 
 export type Monitor = AsyncDisposable & {
   /** Without a slash at its end. */
@@ -17,6 +20,8 @@ export type ServerDeps = {
   readonly log: Logger;
   /** Hides secrets in use from every page: the reason of a failure may quote one. */
   readonly scrub: (text: string) => string;
+  /** What is asked of visitors; undefined where nothing is. */
+  readonly access: Access | undefined;
 };
 
 /** Longer than a page takes, and shorter than a prober waits. */
@@ -26,6 +31,16 @@ const CHECK_MS = 1_000;
 const CONNECTIONS_MAX = 100;
 /** What answers are under way when it closes have this long. */
 const CLOSE_MS_MAX = 500;
+
+const HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
 
 /** Throws `config` where it can't listen there. */
 export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & ServerDeps): Promise<Monitor> {
@@ -37,16 +52,18 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
   });
   server.maxConnections = CONNECTIONS_MAX;
   server.timeout = SILENT_MS_MAX;
+  await listen(server, address);
+  const bound = boundTo(server);
+  const gate = openGate(deps.access, isLoopbackAddress(bound.address));
   server.on("request", (request, response) => {
-    void pageOf(routes, request, deps.log).then((page) =>
+    void pageOf(routes, gate, request, deps.log).then((page) =>
       send(response, { ...page, body: deps.scrub(page.body) }, server.listening),
     );
   });
-  await listen(server, address);
   // Such as too many open files: no reason to end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
   return {
-    url: monitorUrl({ host: address.host, port: portOf(server) }),
+    url: monitorUrl({ host: address.host, port: bound.port }),
     [Symbol.asyncDispose]: () => close(server),
   };
 }
@@ -69,32 +86,38 @@ function listenFault(host: string, port: number, cause: unknown): string {
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
 }
 
-function portOf(server: Server): number {
+/** A name is resolved when it is listened at: only then is it known whether others than this machine reach it. */
+function boundTo(server: Server): AddressInfo {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error(`expected a TCP address, got ${address}`);
-  return address.port;
+  return address;
 }
 
-async function pageOf(routes: Routes, { method, url }: IncomingMessage, log: Logger): Promise<Page> {
-  const path = /^[^?]*/.exec(url ?? "")?.[0] ?? "";
-  const route = routes[path];
-  if (route === undefined) return textPage(404, ["there is nothing here; there is:", ...Object.keys(routes)]);
-  if (method !== "GET" && method !== "HEAD") return textPage(405, ["expected GET or HEAD"]);
+async function pageOf(routes: Routes, gate: Gate, request: IncomingMessage, log: Logger): Promise<Page> {
+  const { method, url = "", headers } = request;
+  if (method !== "GET" && method !== "HEAD") {
+    return { ...textPage(405, ["expected GET or HEAD"]), headers: { allow: "GET, HEAD" } };
+  }
+  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
+  const route = routes[path] ?? { audience: "machines", answer: () => nothingHere(routes) };
   try {
-    return await route();
+    return gate(route.audience, headers) ?? (await route.answer(new URLSearchParams(query)));
   } catch (error) {
     log.error({ path, reason: errorText(error) }, "monitor page failed");
     return textPage(500, ["this page could not be made; the log says why"]);
   }
 }
 
-function send(response: ServerResponse, { status, contentType, body }: Page, stays: boolean): void {
+function nothingHere(routes: Routes): Page {
+  return textPage(404, ["there is nothing here; there is:", ...Object.keys(routes)]);
+}
+
+function send(response: ServerResponse, { status, contentType, body, headers }: Page, stays: boolean): void {
   response.writeHead(status, {
+    ...HEADERS,
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    ...(status === 405 && { allow: "GET, HEAD" }),
+    ...headers,
     ...(!stays && { connection: "close" }),
   });
   response.end(body);

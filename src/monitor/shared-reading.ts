@@ -1,4 +1,4 @@
-// Reads for several who ask at the same moment once, and lets none of them wait for long.
+// Lets many ask at the same moment with one reading under way, and none of them wait for long.
 
 import { setTimeout } from "node:timers/promises";
 
@@ -22,6 +22,25 @@ export function shareReading<T>(read: () => Promise<T>, waitMsMax: number): () =
   return () => {
     underWay ??= begin();
     return underWay;
+  };
+}
+
+/**
+ * For readings that differ from each other: each begins when the one before it is over. Who asks goes without it after
+ * `waitMsMax`, and what nobody waits for any more is not begun.
+ */
+export function readInTurn(waitMsMax: number): <T>(read: () => Promise<T>) => Promise<Reading<T>> {
+  let before: Promise<unknown> = Promise.resolve();
+  return (read) => {
+    const left = AbortSignal.timeout(waitMsMax);
+    const whole = before.then(() =>
+      readOnce(() => {
+        left.throwIfAborted();
+        return read();
+      }),
+    );
+    before = whole;
+    return within(waitMsMax, whole);
   };
 }
 

@@ -1,4 +1,4 @@
-// Opens the monitor of a worker: health checks and metrics, which answer before the database does.
+// Opens the monitor of a worker: health checks and metrics, which answer before the database does, and the dashboard.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -8,18 +8,37 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { newestMigration } from "../db/migrate.ts";
 import { readMonitorFigures } from "../db/monitor-figures.ts";
+import { readReportData } from "../db/report-data.ts";
 import { nextRunAt } from "../jobs/next-due.ts";
+import { readOperations } from "../jobs/read-operations.ts";
+import type { Access } from "../monitor/access.ts";
+import { openDashboard } from "../monitor/dashboard/dashboard.ts";
 import { type Metrics, openMetrics } from "../monitor/metrics.ts";
 import type { Health } from "../monitor/routes.ts";
 import { openMonitor } from "../monitor/server.ts";
 import type { Contact } from "./contact.ts";
 
-export type Monitoring = AsyncDisposable & { readonly metrics: Metrics };
+export type Monitoring = AsyncDisposable & {
+  readonly metrics: Metrics;
+  /** Without a slash at its end. */
+  readonly url: string;
+};
 
 const PACKAGE = path.join(import.meta.dirname, "../../package.json");
 
+export type MonitoringDeps = {
+  readonly db: Database;
+  readonly contact: Contact;
+  /** What is asked of visitors; undefined where nothing is. */
+  readonly access: Access | undefined;
+};
+
 /** Throws `config` where it can't listen at the configured address. */
-export async function openMonitoring(app: App, config: Config, db: Database, contact: Contact): Promise<Monitoring> {
+export async function openMonitoring(
+  app: App,
+  config: Config,
+  { db, contact, access }: MonitoringDeps,
+): Promise<Monitoring> {
   const health = (): Health => {
     const reasons = contact.reasons();
     return { live: contact.isLive(), ready: reasons.length === 0, reasons };
@@ -38,7 +57,14 @@ export async function openMonitoring(app: App, config: Config, db: Database, con
     readFigures: () => readMonitorFigures(db, jobs),
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const monitor = await openMonitor(config.monitor, { log: app.log, scrub, health, metrics: metrics.scrape });
+  const dashboard = openDashboard({
+    log: app.log,
+    health,
+    readOperations: () => readOperations(db, config),
+    readReport: (period, now) => readReportData(db, period, now),
+  });
+  const deps = { log: app.log, scrub, access, health, metrics: metrics.scrape, dashboard };
+  const monitor = await openMonitor(config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
-  return { metrics, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
+  return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
 }

@@ -1,6 +1,6 @@
 // The command `demo`: the first thing a new user runs.
 
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
 import { smallConfig } from "./small-config.ts";
@@ -8,7 +8,9 @@ import { worldTest } from "./world.ts";
 
 const test = worldTest();
 
-test("it shows the whole product, calls nobody that is configured, and leaves nothing behind", async ({ world }) => {
+test("it shows the whole product, calls nobody that is configured, and leaves only a report behind", async ({
+  world,
+}) => {
   // With a key, a service and a database in place that would show what reached them.
   const emulator = await world.serve();
   await world.configure(smallConfig(emulator.url));
@@ -23,5 +25,19 @@ test("it shows the whole product, calls nobody that is configured, and leaves no
   expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
   expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
   expect(await readdir(temporary)).toEqual([]);
-  expect(await readdir(world.folder)).toEqual(["jobs.config.json", "tmp"]);
+  expect(await readdir(world.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
+  const report = await realpath(path.join(world.folder, "usage-report-demo.html"));
+  expect(stdout.trimEnd().split("\n").at(-1)).toBe(`report: ${report}`);
+  expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
+});
+
+test("with --serve the dashboard of the demo is up until it is told to stop", async ({ world }) => {
+  await world.configure(smallConfig("https://api.example.com"));
+  const demo = world.start(["demo", "--serve"]);
+  const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
+  const page = await fetch(url);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<h1>All is well</h1>")]);
+  demo.kill("SIGINT");
+  expect(await demo.ended).toMatchObject({ status: 0 });
+  await expect(fetch(url)).rejects.toThrow("fetch failed");
 });

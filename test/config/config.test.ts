@@ -99,7 +99,15 @@ test("a configuration with every field becomes what the program uses", () => {
       },
     ],
     worker: { drainSeconds: 45 },
-    monitor: { host: "0.0.0.0", port: 0 },
+    monitor: {
+      host: "0.0.0.0",
+      port: 0,
+      access: {
+        kind: "basic",
+        username: "ops",
+        password: { kind: "file", path: "/srv/usage/secrets/monitor.password" },
+      },
+    },
     notify: {
       webhook: { kind: "env", name: "NOTICES_URL" },
       deadMan: { kind: "file", path: "/srv/usage/secrets/dead-man.url" },
@@ -151,7 +159,7 @@ test.each([
   ["projects[0].key", { file: "/run/secrets/9f8e7d6c5b4a39281706f5e4d3c2b1a0/key" }],
   ["projects[2].key.first", { file: "first.key" }],
   ["service.requestsPerSecond", 0.1],
-  ["service.requestsPerSecond", 100],
+  ["service.requestsPerSecond", 10_000],
   ["service.dialect", "2026"],
   ["exports[1].schedule", "*/30 * * * * *"],
   ["exports[1].filters", [{ name: "german", features: { language: "de" } }]],

@@ -57,7 +57,11 @@ export const SAMPLE = {
     { name: "production-key", schedule: "@daily", project: "production", comment: "exporter", scopes: ["member"] },
   ],
   worker: { drainSeconds: 45 },
-  monitor: { host: "0.0.0.0", port: 0 },
+  monitor: {
+    host: "0.0.0.0",
+    port: 0,
+    access: { basic: { username: "ops", password: { file: "secrets/monitor.password" } } },
+  },
   notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
 };
 

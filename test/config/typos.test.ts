@@ -33,6 +33,9 @@ const UNKNOWN_FIELDS = [
   ["rotations[0].delivery", "deliver"],
   ["rotations[0].deliver[1].timeout", "timeoutSeconds"],
   ["monitor.prot", "port"],
+  ["monitor.acess", "access"],
+  ["monitor.access.basic.user", "username"],
+  ["monitor.access.basic.pasword", "password"],
   ["notifiy", "notify"],
   ["notify.webHook", "webhook"],
   ["notify.deadman", "deadMan"],
@@ -101,7 +104,7 @@ test("a misspelt kind of key or delivery is offered the right one", () => {
 
 test("a field with nothing near it is told which fields there are", () => {
   expect(faultsFor(sampleWith("monitor.zzz", 1))).toEqual([
-    expect.stringMatching(/unknown field; expected one of "host", "port"$/),
+    expect.stringMatching(/unknown field; expected one of "host", "port", "access"$/),
   ]);
 });
 

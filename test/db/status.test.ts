@@ -5,17 +5,25 @@ import { recordFailure } from "../../src/db/failures.ts";
 import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { finishRun, startRun } from "../../src/db/runs.ts";
 import { markDue } from "../../src/db/series.ts";
-import { coverageCounts, coverageGaps, lastRuns } from "../../src/db/status.ts";
+import { coverageCounts, coverageGaps, lastRuns, recentRuns } from "../../src/db/status.ts";
 import { NOTHING_DONE } from "../../src/usage/export.ts";
 import { testDatabase } from "../support/database.ts";
 import { newSeries, store, total } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
+const JOBS = [
+  { kind: "export", name: "nightly" },
+  { kind: "export", name: "weekly" },
+  { kind: "export", name: "never" },
+  { kind: "rotation", name: "nightly" },
+] as const;
+
 test("an empty database has nothing to tell", async () => {
   expect(await coverageCounts(db)).toEqual({ complete: 0, suspect: 0, failed: 0, missing: 0 });
   expect(await coverageGaps(db)).toEqual([]);
-  expect(await lastRuns(db)).toEqual([]);
+  expect(await lastRuns(db, JOBS)).toEqual([]);
+  expect(await recentRuns(db, 10)).toEqual([]);
   expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: undefined });
 });
 
@@ -61,9 +69,24 @@ test("of each job and kind the last run is told", async () => {
     await startRun(db, { runId, kind, job, trigger: "manual" });
     await finishRun(db, runId, status, NOTHING_DONE, status === "ok" ? undefined : `it ${status}`);
   }
-  expect((await lastRuns(db)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
+  expect((await lastRuns(db, JOBS)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
     ["export", "nightly", "failed", "it failed"],
     ["export", "weekly", "ok", null],
     ["rotation", "nightly", "stopped", "it stopped"],
+  ]);
+});
+
+test("the newest runs of all jobs are told with what became of their slices, the newest first", async () => {
+  const counts = { ...NOTHING_DONE, planned: 5, complete: 2, suspect: 1, failed: 2, rowsChanged: 7 };
+  for (const error of ["first", "second", "third"]) {
+    const runId = randomUUID();
+    await startRun(db, { runId, kind: "export", job: "weekly", trigger: "manual" });
+    await finishRun(db, runId, "failed", counts, error);
+  }
+  const run = { job: "weekly", kind: "export", trigger: "manual", status: "failed" };
+  const done = { planned: 5, complete: 2, suspect: 1, failed: 2, rowsChanged: 7 };
+  expect(await recentRuns(db, 2)).toMatchObject([
+    { ...run, ...done, error: "third" },
+    { ...run, ...done, error: "second" },
   ]);
 });

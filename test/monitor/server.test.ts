@@ -38,20 +38,54 @@ test("HEAD answers what GET would, without a body", async () => {
   expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([503, "51", ""]);
 });
 
-test.each(["/", "/nothing", "/metrics/", "//", "/toString"])(
+test.each([
+  ["/", "dashboard\n"],
+  ["/?days=7&x=%3C", "dashboard days=7&x=%3C\n"],
+  ["/?", "dashboard\n"],
+  ["/report.html?from=2026-01-01", "report from=2026-01-01\n"],
+])("%s is answered by the dashboard", async (path, body) => {
+  await using monitor = await testMonitor();
+  const response = await fetch(monitor.url + path);
+  expect([response.status, await response.text()]).toEqual([200, body]);
+});
+
+test("no page may be framed, embedded, kept or named to others, and none may load anything", async () => {
+  await using monitor = await testMonitor();
+  for (const path of ["/", "/livez", "/nothing"]) {
+    const { headers } = await fetch(monitor.url + path);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "cache-control": "no-store",
+      "content-security-policy": expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    });
+  }
+});
+
+test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
   "%s is not found, and what there is is named",
   async (path) => {
     await using monitor = await testMonitor();
     const response = await fetch(monitor.url + path);
     expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/there is:\n\/livez\n\/readyz\n\/metrics\n$/);
+    expect(await response.text()).toMatch(/there is:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n$/);
   },
 );
 
 test("another method is refused", async () => {
   await using monitor = await testMonitor();
-  const response = await fetch(`${monitor.url}/metrics`, { method: "POST", body: "x" });
-  expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  for (const [method, path] of [
+    ["POST", "/metrics"],
+    ["DELETE", "/"],
+    ["OPTIONS", "/livez"],
+    ["PUT", "/nothing"],
+  ]) {
+    const response = await fetch(`${monitor.url}${path}`, { method: String(method) });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  }
 });
 
 test("a scrape that hangs holds up nobody else", async () => {
@@ -114,7 +148,15 @@ test.each([
   ["an address of another machine", "192.0.2.1", /^monitor\.host: expected an address of this machine; .*192\.0\.2\.1/],
 ])("%s is a mistake of the configuration", async (_name, host, message) => {
   await using other = await testMonitor();
-  const deps = { log: pino({ enabled: false }), scrub: String, health: () => WELL, metrics: () => Promise.reject() };
+  const never = () => Promise.reject();
+  const deps = {
+    log: pino({ enabled: false }),
+    scrub: String,
+    access: undefined,
+    health: () => WELL,
+    metrics: never,
+    dashboard: { page: never, report: never },
+  };
   await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
     code: "config",
     message: expect.stringMatching(message),

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { shareReading } from "../../src/monitor/shared-reading.ts";
+import { readInTurn, shareReading } from "../../src/monitor/shared-reading.ts";
 
 /** Readings that end when the test says so, in the order they began. */
 function readings() {
@@ -58,4 +58,37 @@ test("a failure is given to all who wait, and the next reading is a new one", as
   const next = ask();
   begun[1]?.resolve("back");
   expect(await next).toEqual({ ok: true, value: "back" });
+});
+
+test("in turn, each reading begins when the one before it is over, whatever became of that", async () => {
+  const { begun, read } = readings();
+  const ask = readInTurn(10_000);
+  const asked = [ask(read), ask(read), ask(read)];
+  await setImmediate();
+  expect(begun).toHaveLength(1);
+  begun[0]?.reject("no");
+  expect(await asked[0]).toEqual({ ok: false, error: "no" });
+  await setImmediate();
+  expect(begun).toHaveLength(2);
+  begun[1]?.resolve("second");
+  await asked[1];
+  await setImmediate();
+  begun[2]?.resolve("third");
+  expect(await Promise.all(asked.slice(1))).toEqual([
+    { ok: true, value: "second" },
+    { ok: true, value: "third" },
+  ]);
+});
+
+test("in turn, what nobody waits for any more is not begun", async () => {
+  const { begun, read } = readings();
+  const ask = readInTurn(50);
+  const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };
+  expect(await Promise.all([ask(read), ask(read)])).toEqual([late, late]);
+  begun[0]?.resolve("too late");
+  const next = ask(read);
+  await setImmediate();
+  begun[1]?.resolve("next");
+  expect(await next).toEqual({ ok: true, value: "next" });
+  expect(begun).toHaveLength(2);
 });

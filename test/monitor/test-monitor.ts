@@ -1,6 +1,7 @@
 // Opens the monitor on a free port, with everything filled in that a test does not care about.
 
 import { pino } from "pino";
+import { type Page, textPage } from "../../src/monitor/page.ts";
 import type { Health, MonitorDeps } from "../../src/monitor/routes.ts";
 import { type Monitor, openMonitor, type ServerDeps } from "../../src/monitor/server.ts";
 
@@ -8,15 +9,25 @@ export const WELL: Health = { live: true, ready: true, reasons: [] };
 
 export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
 
-export async function testMonitor(deps: Partial<MonitorDeps & ServerDeps> = {}): Promise<TestMonitor> {
+/** A page that says what was asked for. */
+function said(word: string): (query: URLSearchParams) => Promise<Page> {
+  return async (query) => textPage(200, [`${word} ${query}`.trim()]);
+}
+
+export async function testMonitor(
+  deps: Partial<MonitorDeps & ServerDeps> = {},
+  host = "127.0.0.1",
+): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
-    { host: "127.0.0.1", port: 0 },
+    { host, port: 0 },
     {
       log: pino({}, { write: (line) => lines.push(line) }),
       scrub: (text) => text,
       health: () => WELL,
+      access: undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
+      dashboard: { page: said("dashboard"), report: said("report") },
       ...deps,
     },
   );

@@ -1,0 +1,68 @@
+import { type App, withDatabase } from "../app.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { readReportData } from "../db/report-data.ts";
+import { AppError } from "../errors.ts";
+import { counted } from "../report/figures.ts";
+import type { ReportData } from "../report/report-data.ts";
+import { dayOf } from "../usage/day.ts";
+import { choosePeriod, type PeriodOptions } from "./report-period.ts";
+import { checkPlace, writeWholeFile } from "./whole-file.ts";
+
+type ReportOptions = PeriodOptions & {
+  /** "-" is standard output. */
+  readonly out: string;
+};
+
+/** A year of many groups takes its time; a person waits for it. */
+const STATEMENT_SECONDS_MAX = 120;
+
+/** Exit status 0 also where days are missing: the report says so, and `status` is what tells by its exit status. */
+export async function runReport(app: App, options: ReportOptions): Promise<number> {
+  const { out } = options;
+  // By this machine's clock, so that a mistake is told before the database is opened.
+  choosePeriod(options, dayOf(new Date()));
+  if (out !== "-") await checkPlace(out, "--out");
+  const { data, page } = await withDatabase(app, (db) => readReport(app, db, options));
+  if (out === "-") {
+    app.write(page);
+    return 0;
+  }
+  await writeReport(app, out, page);
+  app.write(`${out}: usage from ${data.period.start} to ${data.period.end}. ${missingText(data)}\n`);
+  return 0;
+}
+
+/** Scrubbed: what stands in it are the words of others. */
+export async function readReport(
+  app: App,
+  db: Database,
+  options: PeriodOptions,
+): Promise<{ readonly data: ReportData; readonly page: string }> {
+  const now = await databaseNow(db);
+  const data = await readReportData(db, choosePeriod(options, dayOf(now)), now, STATEMENT_SECONDS_MAX);
+  // Half a second of libraries, which a mistake in an option need not wait for.
+  const { renderReport } = await import("../report/render-report.ts");
+  return { data, page: app.scrubber.scrub(renderReport(data)) };
+}
+
+export async function writeReport({ signal }: App, file: string, page: string): Promise<void> {
+  try {
+    await writeWholeFile(file, [page], signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new AppError("delivery", `the report could not be written to ${file}`, { cause });
+  }
+}
+
+/** Whether the numbers can be relied on, in a sentence. */
+function missingText({ coverage, totals }: ReportData): string {
+  const { complete, ...lacking } = coverage.counts;
+  const slices = Object.values(coverage.counts).reduce((sum, count) => sum + count, 0);
+  if (slices === 0) return "Nothing was due or read in this period.";
+  const absent = Object.entries(lacking).flatMap(([status, count]) => (count > 0 ? `${count} ${status}` : []));
+  if (absent.length > 0) return `Of ${slices} slices ${absent.join(", ")}: the report says which.`;
+  const undue = totals.unreadDays > 0 ? `, and ${counted(totals.unreadDays, "day")} of the total not due` : "";
+  const open =
+    totals.incompleteDays > 0 ? `, ${counted(totals.incompleteDays, "day")} of the total not over when read` : "";
+  return `Nothing that was due is missing${open}${undue}.`;
+}

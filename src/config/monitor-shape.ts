@@ -1,0 +1,44 @@
+// Where the monitor listens, and who may look.
+
+import { z } from "zod";
+import { object, wholeNumber } from "./fields.ts";
+import { references } from "./secret-shape.ts";
+
+const Token = secret("token", "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.");
+const Password = secret("password", "The password that is asked for. Never the password itself.");
+
+const Access = z.union(
+  [
+    object({ bearer: Token }),
+    object({
+      basic: object({
+        username: z
+          .string()
+          .regex(/^[A-Za-z0-9._@+-]{1,100}$/, 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"')
+          .describe("The user name that is asked for."),
+        password: Password,
+      }).describe("A user name and password, which a browser asks for."),
+    }),
+  ],
+  {
+    error: '{ "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }',
+  },
+);
+
+export const Monitor = object({
+  host: z
+    .string()
+    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
+    .default("127.0.0.1")
+    .describe("The address the dashboard, the metrics and the health checks listen on."),
+  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+  access: Access.exactOptional().describe(
+    "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
+  ),
+});
+
+function secret(word: string, description: string) {
+  const { Env, File } = references(word);
+  const error = `{ "env": "NAME" } or { "file": "PATH" } (a ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
+  return z.union([Env, File], { error }).describe(description);
+}

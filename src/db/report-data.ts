@@ -1,0 +1,60 @@
+// Reads what a report says: of one moment, so that all figures of a page agree with each other.
+
+import type { Breakdown, Ranking, ReportData } from "../report/report-data.ts";
+import { addDays, dayCount, type Window } from "../usage/day.ts";
+import type { Database } from "./database.ts";
+import { readSnapshot } from "./read-snapshot.ts";
+import { readBreakdown } from "./report-breakdowns.ts";
+import { readCoverage } from "./report-coverage.ts";
+import { readRanking } from "./report-rankings.ts";
+import { readRestatements } from "./report-restatements.ts";
+import { reportSeries } from "./report-series.ts";
+import { chooseSources, seriesBy, shortfallOf } from "./report-sources.ts";
+import { readTotals } from "./report-totals.ts";
+import type { Tx } from "./transaction.ts";
+
+/** Gives up after so many seconds for a statement. `now` is what the page says of when it was made. */
+export async function readReportData(
+  db: Database,
+  period: Window,
+  now: Date,
+  statementSecondsMax = 5,
+): Promise<ReportData> {
+  const before = windowBefore(period);
+  const readAll = async (tx: Tx): Promise<ReportData> => {
+    const series = await reportSeries(tx, before, period);
+    const sources = chooseSources(series);
+    const metrics = await readTotals(tx, sources.totals, before, period);
+    const breakdowns: Breakdown[] = [];
+    for (const grouping of ["model", "endpoint"] as const) {
+      const read = seriesBy(series, grouping);
+      if (read.length > 0) breakdowns.push(await readBreakdown(tx, grouping, read, period));
+    }
+    const rankings: Ranking[] = [];
+    for (const grouping of ["accessor", "tags"] as const) {
+      const read = seriesBy(series, grouping);
+      if (read.length > 0) rankings.push(await readRanking(tx, grouping, read, before, period));
+    }
+    return {
+      period,
+      before,
+      madeAt: now,
+      totals: {
+        sources: sources.totals.map(({ project, grouping }) => ({ project, grouping })),
+        projectsLeftOut: sources.projectsLeftOut,
+        metrics,
+        ...shortfallOf(sources.totals),
+      },
+      breakdowns,
+      rankings,
+      coverage: await readCoverage(tx, series, period),
+      restatements: await readRestatements(tx, sources.restatements, period, metrics),
+    };
+  };
+  return readSnapshot(db, readAll, statementSecondsMax);
+}
+
+/** As many days, right before it. */
+function windowBefore(period: Window): Window {
+  return { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) };
+}

@@ -1,0 +1,48 @@
+// Reads what the dashboard says of jobs, runs, gaps and keys: what `status` and `keys` say, and the newest runs.
+
+import type { Config } from "../config/config.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+import { type KeyRow, keyRows, type RotationStatus } from "../db/key-status.ts";
+import { queueDepths } from "../db/queue-depth.ts";
+import { readSnapshot } from "../db/read-snapshot.ts";
+import { coverageGaps, recentRuns } from "../db/status.ts";
+import type { Operations, RotationLine } from "../monitor/dashboard/operations.ts";
+import { isWell, rotationWarnings, standingAt } from "./standing.ts";
+
+const RUNS_SHOWN_MAX = 50;
+
+export async function readOperations(db: Database, config: Config): Promise<Operations> {
+  return readSnapshot(db, async (tx) => {
+    const standing = await standingAt(tx, config);
+    const { jobs, slices, rotations } = standing;
+    return {
+      readAt: await databaseNow(tx),
+      isWell: isWell(standing),
+      jobs,
+      slices,
+      runs: await recentRuns(tx, RUNS_SHOWN_MAX),
+      gaps: await coverageGaps(tx),
+      rotations: rotationLines(config, rotations, await keyRows(tx)),
+      queue: await queueDepths(tx),
+    };
+  });
+}
+
+/** The configured ones, and others as long as they have keys or something to say. */
+function rotationLines(
+  config: Config,
+  statuses: readonly RotationStatus[],
+  keys: readonly KeyRow[],
+): readonly RotationLine[] {
+  const names = new Set([...config.rotations.map(({ name }) => name), ...statuses.map(({ rotation }) => rotation)]);
+  return [...names].flatMap((rotation) => {
+    const configured = config.rotations.find(({ name }) => name === rotation);
+    const line = {
+      rotation,
+      maxAgeDays: configured?.maxAgeDays ?? null,
+      warnings: statuses.filter((one) => one.rotation === rotation).flatMap(rotationWarnings),
+      keys: keys.filter((key) => key.rotation === rotation),
+    };
+    return configured || line.keys.length + line.warnings.length > 0 ? [line] : [];
+  });
+}

@@ -1,0 +1,36 @@
+// What is missing, of all time, as a section of the dashboard. Pure.
+
+import { seriesHtml } from "../../report/coverage-section.ts";
+import { windowText } from "../../report/days.ts";
+import { rounded } from "../../report/figures.ts";
+import { type Html, html } from "../../report/html.ts";
+import type { Section } from "../../report/page.ts";
+import { table } from "../../report/table.ts";
+import { longText, state } from "./cells.ts";
+import type { GapLine, Operations } from "./operations.ts";
+
+const GAPS_SHOWN_MAX = 50;
+
+const COLUMNS = ["Days", "Status", "Series"].map((title) => ({ title }));
+
+export function gapsSection({ slices, gaps }: Operations): Section {
+  const counts = Object.entries(slices).map(([status, count]) => `${rounded(String(count))} ${status}`);
+  const note = html`<p class="note">Of all slices, which are a series on a day each: ${counts.join(", ")}.</p>
+`;
+  return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps)}` };
+}
+
+function gapsTable(gaps: readonly GapLine[]): Html {
+  if (gaps.length === 0) return html`<p class="empty">No day that is due is missing or failed.</p>`;
+  const more = gaps.length - GAPS_SHOWN_MAX;
+  const rest =
+    more > 0 ? html`<p class="note">And ${more} more: see the view <code>bi.coverage_gaps</code>.</p>` : undefined;
+  const rows = gaps
+    .slice(0, GAPS_SHOWN_MAX)
+    .map((gap) => [
+      windowText({ start: gap.from, end: gap.to }),
+      html`${state(gap.status)} ${longText(gap.error)}`,
+      seriesHtml(gap),
+    ]);
+  return html`${table("Days that are missing or failed, of all time", COLUMNS, rows)}${rest}`;
+}

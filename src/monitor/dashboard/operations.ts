@@ -1,0 +1,83 @@
+// What the dashboard says of jobs, runs, gaps and keys, before it is a page.
+
+import type { Day } from "../../usage/day.ts";
+
+export type Operations = {
+  readonly readAt: Date;
+  /** By the rule that `status` goes by. */
+  readonly isWell: boolean;
+  readonly jobs: readonly JobLine[];
+  /** The newest first. */
+  readonly runs: readonly RunLine[];
+  /** Of all time. */
+  readonly slices: Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
+  /** The newest first. */
+  readonly gaps: readonly GapLine[];
+  readonly rotations: readonly RotationLine[];
+  readonly queue: readonly QueueLine[];
+};
+
+export type JobLine = {
+  readonly kind: string;
+  readonly job: string;
+  readonly schedule: string;
+  readonly timezone: string;
+  readonly lastRun: Pick<RunLine, "status" | "startedAt" | "trigger"> | undefined;
+  readonly nextRun: Date | undefined;
+  readonly paused: { readonly at: Date; readonly why: string; readonly by: string } | undefined;
+  /** When it was due, where no worker has taken it up since. */
+  readonly overdueSince: Date | undefined;
+};
+
+export type RunLine = {
+  readonly kind: string;
+  readonly job: string;
+  readonly trigger: string;
+  readonly status: string;
+  readonly startedAt: Date;
+  readonly finishedAt: Date | null;
+  /** Slices. */
+  readonly planned: number;
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  readonly rowsChanged: number;
+  readonly error: string | null;
+};
+
+export type GapLine = {
+  readonly project: string;
+  readonly grouping: string;
+  readonly filter: string;
+  readonly status: string;
+  readonly from: Day;
+  readonly to: Day;
+  readonly error: string | null;
+};
+
+export type RotationLine = {
+  readonly rotation: string;
+  /** Null where it is not configured any more. */
+  readonly maxAgeDays: number | null;
+  readonly warnings: readonly string[];
+  /** The newest first. */
+  readonly keys: readonly KeyLine[];
+};
+
+export type KeyLine = {
+  readonly apiKeyId: string | null;
+  /** Stands in the comment of a key whose id is not known. */
+  readonly intentId: string;
+  readonly state: string;
+  readonly ageDays: number;
+  readonly lastSeenInUse: Day | null;
+  readonly dueForRemovalAt: Date | null;
+  readonly comment: string;
+  readonly note: string | null;
+};
+
+export type QueueLine = {
+  readonly queue: string;
+  readonly state: "waiting" | "retrying" | "active" | "dead";
+  readonly jobs: number;
+};

@@ -1,0 +1,79 @@
+// A whole HTML page of its own: no script, no request to anywhere, and a policy that lets a browser do neither.
+
+import { createHash } from "node:crypto";
+import { type Html, html, trustedHtml } from "./html.ts";
+import { STYLE } from "./style.ts";
+
+/** A part of a page with a heading of its own. The body's headings begin at h3. */
+export type Section = {
+  /** Unique on the page, of letters and hyphens: the section's anchor. */
+  readonly id: string;
+  readonly title: string;
+  readonly body: Html;
+};
+
+export type PageOptions = {
+  readonly title: string;
+  /** What the page is about: its period, say. */
+  readonly subtitle: string;
+  /** Before the sections: whether the page can be trusted. */
+  readonly lead: Html;
+  readonly sections: readonly Section[];
+  readonly footer: Html;
+  /** A server answers with it: forms go back there. A file sends nothing anywhere. */
+  readonly served?: boolean;
+};
+
+/** Else a browser would ask a server for one, and complain of the policy that keeps it from that. */
+const NO_ICON = html`<link rel="icon" href="data:,">
+`;
+
+/** What a browser may load and run on a page: its own style sheet. A server sends it as a header too. */
+export function contentSecurityPolicy(served = false): string {
+  const style = createHash("sha256").update(STYLE).digest("base64");
+  const server = served ? "img-src data:; form-action 'self'" : "form-action 'none'";
+  return `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; ${server}`;
+}
+
+/** The document, complete. The same options make the same bytes. */
+export function page({ title, subtitle, lead, sections, footer, served }: PageOptions): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${trustedHtml(contentSecurityPolicy(served))}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+${served ? NO_ICON : undefined}<title>${title}, ${subtitle}</title>
+<style>${trustedHtml(STYLE)}</style>
+</head>
+<body>
+<header class="top">
+<h1>${title}</h1>
+<p class="subtitle">${subtitle}</p>
+${lead}
+</header>
+${sections.length > 1 ? contents(sections) : undefined}
+<main>
+${sections.map(sectionHtml)}
+</main>
+<footer>
+${footer}
+</footer>
+</body>
+</html>
+`.toString();
+}
+
+function contents(sections: readonly Section[]): Html {
+  return html`<nav aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
+}
+
+function sectionHtml({ id, title, body }: Section): Html {
+  return html`<section id="${id}" aria-labelledby="${id}-title">
+<h2 id="${id}-title">${title}</h2>
+${body}
+</section>
+`;
+}

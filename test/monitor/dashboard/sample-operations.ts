@@ -1,0 +1,65 @@
+// What the dashboard shows where all is well, with what a test changes in it.
+
+import type { JobLine, KeyLine, Operations, RunLine } from "../../../src/monitor/dashboard/operations.ts";
+
+export const NOW = new Date("2026-03-10T06:00:30Z");
+
+export function operations(part: Partial<Operations> = {}): Operations {
+  return {
+    readAt: NOW,
+    isWell: true,
+    jobs: [jobLine()],
+    runs: [runLine()],
+    slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
+    gaps: [],
+    rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys: [keyLine()] }],
+    queue: [],
+    ...part,
+  };
+}
+
+export function jobLine(part: Partial<JobLine> = {}): JobLine {
+  return {
+    kind: "export",
+    job: "nightly",
+    schedule: "15 2 * * *",
+    timezone: "Europe/Vienna",
+    lastRun: runLine(),
+    nextRun: new Date("2026-03-11T01:15:00Z"),
+    paused: undefined,
+    overdueSince: undefined,
+    ...part,
+  };
+}
+
+export function runLine(part: Partial<RunLine> = {}): RunLine {
+  return {
+    kind: "export",
+    job: "nightly",
+    trigger: "schedule",
+    status: "ok",
+    startedAt: new Date("2026-03-10T01:15:02Z"),
+    finishedAt: new Date("2026-03-10T01:15:44Z"),
+    planned: 60,
+    complete: 60,
+    suspect: 0,
+    failed: 0,
+    rowsChanged: 12_345,
+    error: null,
+    ...part,
+  };
+}
+
+export function keyLine(part: Partial<KeyLine> = {}): KeyLine {
+  return {
+    apiKeyId: "11111111-2222-3333-4444-555555555555",
+    intentId: "a1b2c3",
+    state: "active",
+    ageDays: 12,
+    lastSeenInUse: "2026-03-09",
+    dueForRemovalAt: null,
+    comment: "usage exporter [a1b2c3]",
+    note: null,
+    ...part,
+  };
+}

@@ -1,0 +1,140 @@
+// The dashboard of a real worker in a real browser, with names and errors from outside that would rather be markup.
+
+import fs from "node:fs";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { runsOver, serveWorkers } from "../cli/workers.ts";
+import { PROJECT_ID, type World, worldTest } from "../cli/world.ts";
+import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { testDatabase } from "../support/database.ts";
+import { openBrowser, openPage, SCREENS } from "./browser.ts";
+
+const browser = await openBrowser();
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+/** Where to leave pictures, for a person to look at. */
+const PICTURES = process.env.PICTURES;
+
+/** By how much the page is wider than the window. */
+const SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+
+/** What the service may send, and a configuration may hold. */
+const SENT = HOSTILE_NAMES.filter((name) => name.trim() !== "" && name.isWellFormed() && !/\p{Cc}/u.test(name));
+const CONFIGURED = SENT.filter((name) => name.length <= 100);
+const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
+const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
+
+/** The address of a worker that has read what there is, of which a part failed, and has a job that somebody paused. */
+async function startWorker(world: World): Promise<string> {
+  const records = SENT.map((name, i) => ({
+    ...{ model: [name], tags: [name, "tag"], accessor: name, endpoint: "listen", feature_set: ["diarize"] },
+    ...{ hours: i + 0.25, total_hours: i + 0.5, requests: i + 1, tokens_in: i },
+  }));
+  const exports = [
+    {
+      name: JOB,
+      projects: [PROJECT],
+      window: { days: 3 },
+      groupings: ["none", "model", "endpoint", "accessor", "tags"],
+      filters: [{ name: "all" }, { name: FILTER, features: { diarize: true } }],
+    },
+    { name: OTHER_JOB, projects: [PROJECT], groupings: ["none"] },
+  ];
+  const projects = [{ id: PROJECT_ID, name: PROJECT, key: { env: "USAGE_EXPORT_KEY" } }];
+  const emulator = await serveWorkers(world, { exports, rest: { projects } }, { usage: () => records });
+  emulator.fault = ({ path }) =>
+    path.includes("diarize") && path.includes("model") ? { kind: "answer", status: 400, body: REASON } : undefined;
+  await world.run(["jobs", "pause", OTHER_JOB, "--why", REASON]);
+  const worker = world.start(["start"]);
+  const line = await worker.waitFor("monitor listens");
+  await runsOver(db, 1);
+  return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
+}
+
+test("nothing from outside becomes markup, nothing is complained of, and nothing is asked of anybody else", async ({
+  world,
+}) => {
+  const url = `${await startWorker(world)}/`;
+  for (const [screen, options] of SCREENS) {
+    const { page, complaints, requests } = await openPage(browser, url, options);
+    expect({ complaints, requests }).toEqual({ complaints: [], requests: [url] });
+    expect(await page.locator("script, img, iframe, object, embed").count()).toBe(0);
+    expect(await page.evaluate(SIDEWAYS)).toBe(0);
+    const picture = await page.screenshot({ fullPage: true });
+    if (PICTURES !== undefined) {
+      fs.writeFileSync(path.join(PICTURES, `dashboard-${screen.replaceAll(/\W+/g, "-")}.png`), picture);
+    }
+    await page.context().close();
+  }
+
+  const { page } = await openPage(browser, url);
+  const texts = (await page.locator("bdi").allTextContents()).join("\n");
+  for (const name of [JOB, PROJECT, FILTER, OTHER_JOB, ...SENT.slice(0, 5)]) expect(texts).toContain(name);
+  await page.context().close();
+});
+
+test("what it says is what the database says, and an error unfolds whole", async ({ world }) => {
+  const url = await startWorker(world);
+  const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
+
+  const { rows: totals } = await sql<{ requests: string; hours: string }>`
+    select sum(requests)::text as requests, trim_scale(sum(hours))::text as hours from bi.usage_total
+  `.execute(db);
+  await page.getByText("Exact figures, and where they come from").click();
+  const figures = page.getByRole("group", { name: "Exact figures" });
+  const cellsOf = (name: string) =>
+    figures.getByRole("row").filter({ hasText: name }).first().locator("th, td").allInnerTexts();
+  expect((await cellsOf("Requests"))[1]?.replaceAll(",", "")).toBe(totals[0]?.requests);
+  expect((await cellsOf("Hours"))[1]?.replaceAll(",", "")).toBe(totals[0]?.hours);
+
+  const { rows: slices } = await sql<{ status: string; count: string }>`
+    select status, count(*)::text as count from bi.coverage group by status
+  `.execute(db);
+  const note = await page.locator("#gaps .note").first().innerText();
+  for (const { status, count } of slices) expect(note).toContain(`${count} ${status}`);
+  expect(await page.locator("h1").innerText()).toBe("Not all is well");
+
+  const error = page.locator("#runs details").first();
+  const whole = error.locator("> bdi");
+  expect(await whole.isVisible()).toBe(false);
+  await error.locator("summary").click();
+  expect(await whole.isVisible()).toBe(true);
+  const { rows: runs } = await sql<{ error: string }>`select error from bi.runs where error is not null`.execute(db);
+  expect(await whole.textContent()).toBe(runs[0]?.error);
+  await page.context().close();
+});
+
+test("other days are chosen by a link and by the form, and wrong ones are said to be", async ({ world }) => {
+  const url = await startWorker(world);
+  const { page, complaints } = await openPage(browser, url);
+  await page.getByRole("link", { name: "7 days", exact: true }).click();
+  expect(new URL(page.url()).search).toBe("?days=7");
+  expect(await page.locator("a[aria-current]").innerText()).toBe("7 days");
+
+  await page.getByLabel("From", { exact: true }).fill("2026-01-02");
+  await page.getByLabel("to", { exact: true }).fill("2026-01-03");
+  await page.getByRole("button", { name: "Show these days" }).click();
+  expect(new URL(page.url()).search).toBe("?from=2026-01-02&to=2026-01-03");
+  expect(await page.locator("#usage h2").innerText()).toBe("Usage, 2026-01-02 to 2026-01-03");
+  expect(complaints).toEqual([]);
+
+  const answer = await page.goto(`${url}/?from=2026-01-03&to=2026-01-02`);
+  expect(answer?.status()).toBe(400);
+  expect(await page.locator(".notice").innerText()).toContain("expected from not to be after to");
+  await page.context().close();
+});
+
+test("with a password the browser is asked for it, and shows the page to who knows it", async ({ world }) => {
+  const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
+  await serveWorkers(world, { rest: { monitor: { port: 0, access } } });
+  const password = world.newSecret();
+  const line = await world.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
+  const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
+  await runsOver(db, 1);
+  const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
+  expect(await page.locator("h1").innerText()).toBe("All is well");
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});

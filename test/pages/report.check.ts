@@ -1,0 +1,125 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, expect, test } from "vitest";
+import { exact, headline } from "../../src/report/figures.ts";
+import { renderReport } from "../../src/report/render-report.ts";
+import type { ReportData } from "../../src/report/report-data.ts";
+import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { makeHostileData } from "../report/make-hostile-data.ts";
+import { makeReportData, makeTroubledData } from "../report/make-report-data.ts";
+import { openBrowser, openPage, SCREENS } from "./browser.ts";
+
+const browser = await openBrowser();
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "report-check-"));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+/** Where to leave pictures, for a person to look at. */
+const PICTURES = process.env.PICTURES;
+
+// As text, since they are for the browser: what it knows, a program of Node does not.
+const SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+const COLOURS = `[
+  getComputedStyle(document.body).backgroundColor,
+  getComputedStyle(document.querySelector('svg.wide [fill="var(--series-1)"]')).fill,
+].join(" ")`;
+
+function save(name: string, data: ReportData): string {
+  const file = path.join(folder, `${name}.html`);
+  fs.writeFileSync(file, renderReport(data));
+  return pathToFileURL(file).href;
+}
+
+const PAGES = {
+  whole: save("whole", makeReportData({}, { days: 90, groups: 50, series: 8 })),
+  troubled: save("troubled", makeTroubledData()),
+  hostile: save("hostile", makeHostileData(0)),
+  long: save("long", makeTroubledData({ days: 366, groups: 50, series: 60 })),
+  short: save("short", makeReportData({}, { days: 1, groups: 3, series: 1 })),
+};
+
+for (const [name, url] of Object.entries(PAGES)) {
+  test.each(SCREENS)(
+    `the ${name} report at %s complains of nothing, fetches nothing and does not scroll sideways`,
+    async (screen, options) => {
+      const { page, complaints, requests } = await openPage(browser, url, options);
+      expect(complaints).toEqual([]);
+      expect(requests).toEqual([url]);
+      expect(await page.evaluate(SIDEWAYS)).toBe(0);
+      const picture = await page.screenshot({ fullPage: true });
+      if (PICTURES !== undefined)
+        fs.writeFileSync(path.join(PICTURES, `${name}-${screen.replaceAll(/\W+/g, "-")}.png`), picture);
+      expect(picture.length).toBeGreaterThan(10_000);
+      await page.context().close();
+    },
+  );
+}
+
+test("the figures on the page are those of the data", async () => {
+  const data = makeReportData();
+  const { page } = await openPage(browser, save("figures", data));
+  const sent = data.totals.metrics.filter(({ amount }) => amount !== null).map(({ amount }) => headline(amount ?? ""));
+  expect(await page.locator(".figure").allInnerTexts()).toEqual(sent);
+
+  const [model] = data.breakdowns;
+  await page.getByText("Table: requests by day and model").click();
+  const table = page.getByRole("group", { name: "Exact requests by day and model" });
+  const cells = await table.locator("tbody tr").first().locator("th, td").allInnerTexts();
+  expect(cells).toEqual([model?.days[0], ...(model?.groups ?? []).map(({ requests }) => exact(requests[0] ?? ""))]);
+  await page.context().close();
+});
+
+test.each([0, 6, 12, 18])("hostile names from %i on run nothing, and are shown as they are", async (shift) => {
+  const { page, complaints } = await openPage(browser, save(`hostile-${shift}`, makeHostileData(shift)));
+  expect(complaints).toEqual([]);
+  expect(await page.locator("script, img").count()).toBe(0);
+  const texts = new Set(await page.locator("bdi").allTextContents());
+  for (const name of HOSTILE_NAMES.slice(shift, shift + 6)) expect(texts).toContain(asShown(name));
+  await page.context().close();
+});
+
+test("one drawing of each chart is shown, on a desk the wide one and on a phone the narrow one, each with its name", async () => {
+  for (const [width, shown] of [
+    [1440, "wide"],
+    [390, "narrow"],
+  ] as const) {
+    const { page } = await openPage(browser, PAGES.troubled, { viewport: { width, height: 900 } });
+    const charts = page.getByRole("img");
+    expect(await charts.evaluateAll((all) => all.map((one) => one.getAttribute("class")))).toEqual(
+      Array(6).fill(shown),
+    );
+    expect(await page.getByRole("img", { name: "Hours by day and model" }).count()).toBe(1);
+    await page.context().close();
+  }
+});
+
+test("the scheme is the one that is asked for, in the page and in its charts, and paper is light", async () => {
+  const { page } = await openPage(browser, PAGES.troubled, {
+    colorScheme: "dark",
+    viewport: { width: 1440, height: 900 },
+  });
+  const colours = (): Promise<unknown> => page.evaluate(COLOURS);
+  const dark = await colours();
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await colours();
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  expect(await colours()).toEqual(light);
+  expect(light).toMatch(/^rgb\(252, 251, 249\) rgb\(36, 99, 173\)$/);
+  expect(dark).toMatch(/^rgb\(21, 24, 28\) rgb\(91, 159, 230\)$/);
+  await page.context().close();
+});
+
+test("on paper what is folded on a screen is shown", async () => {
+  const { page } = await openPage(browser, PAGES.troubled);
+  const table = page.getByRole("table", { name: "Freshness by series" });
+  expect(await table.isVisible()).toBe(false);
+  await page.emulateMedia({ media: "print" });
+  expect(await table.isVisible()).toBe(true);
+  expect((await table.boundingBox())?.height).toBeGreaterThan(100);
+  await page.context().close();
+});
+
+/** What HTML can't hold is replaced; a blank name is said to be one. */
+function asShown(name: string): string {
+  return name.replaceAll(/[\p{Cc}\p{Cs}]/gu, (char) => (/[\t\n]/.test(char) ? char : "\ufffd"));
+}

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { coverageMap } from "../../src/report/coverage-map.ts";
+import type { SliceStatus } from "../../src/report/report-data.ts";
+
+const days = ["2026-11-18", "2026-11-19", "2026-11-20"];
+const row = (label: string, ...statuses: (SliceStatus | undefined)[]) => ({ label, statuses });
+const rows = [row("a", "complete", "failed", "missing"), row("b", undefined, "suspect", "complete")];
+
+test("each status has a mark of its own, at the days and rows it is on; a day that was not due has none", () => {
+  const { wide } = coverageMap(days, rows, rows);
+  expect([wide.option.series].flat().map((one) => [one?.name, one?.data])).toEqual([
+    [
+      "complete",
+      [
+        [0, 0],
+        [2, 1],
+      ],
+    ],
+    ["suspect", [[1, 1]]],
+    ["failed", [[1, 0]]],
+    ["missing", [[2, 0]]],
+  ]);
+});
+
+test("it grows with its rows, and its labels have the room they need", () => {
+  const many = Array.from({ length: 60 }, () => row("a series with a long name", "complete"));
+  const [few, more] = [coverageMap(days, rows, rows), coverageMap(days, many, rows)];
+  expect(more.wide.height - few.wide.height).toBe(58 * 22);
+  expect(more.wide.option.grid).toMatchObject({ left: expect.closeTo(25 * 6.6 + 14) });
+});

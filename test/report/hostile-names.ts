@@ -1,0 +1,28 @@
+// Names as somebody could give them to a model, a tag, a project or a key, or a service could put into an error.
+
+export const HOSTILE_NAMES: readonly string[] = [
+  "<script>alert(1)</script>",
+  `"><img src=x onerror=alert(1)>`,
+  "</text></svg><script>alert(2)</script>",
+  "</style><script>alert(3)</script>",
+  "'; alert(4); '",
+  "javascript:alert(5)",
+  "{b|rich}{name} {value} {{html}}",
+  "__proto__",
+  "constructor",
+  "toString",
+  "\u202egnp.exe\u202c \u2066turned",
+  "👩‍👩‍👧‍👦 and 🏴󠁧󠁢󠁥󠁮󠁧󠁿 models",
+  "x".repeat(500),
+  `${"y".repeat(499)}1`,
+  `${"y".repeat(499)}2`,
+  "several\r\nlines\tand\u0000control\u001b[31m",
+  "half \ud83d of \ude00",
+  "日本語の音声認識モデルの名前がとても長い場合",
+  `a${"\u0301".repeat(300)}`,
+  "",
+  "   ",
+  "no value",
+  "&lt;already&gt; &amp;",
+  "zr0-c0",
+];

@@ -1,0 +1,52 @@
+// A report in which every text from outside is a hostile one.
+
+import type { ReportData } from "../../src/report/report-data.ts";
+import { HOSTILE_NAMES } from "./hostile-names.ts";
+import { makeGroup, makeTroubledData } from "./make-report-data.ts";
+
+const name = (i: number): string => HOSTILE_NAMES[i % HOSTILE_NAMES.length] ?? "";
+
+/** The names go round: with several shifts each has stood everywhere. */
+export function makeHostileData(shift: number): ReportData {
+  const data = makeTroubledData({ days: 14, groups: 12, series: 12 });
+  const { breakdowns, rankings, coverage, restatements, totals } = data;
+  return {
+    ...data,
+    totals: { ...totals, sources: [{ project: name(shift), grouping: "none" }], projectsLeftOut: [name(shift + 1)] },
+    breakdowns: breakdowns.map((one) => ({
+      ...one,
+      projects: [name(shift), name(shift + 1)],
+      groups: [null, ...Array.from({ length: 7 }, (_, i) => name(shift + i))].map((group, i) =>
+        makeGroup(group, i, one.days),
+      ),
+    })),
+    rankings: rankings.map((one) => ({
+      ...one,
+      groups: one.groups.map((group, i) => ({
+        ...group,
+        project: name(shift + i),
+        group: one.grouping === "tags" ? JSON.stringify([name(shift + i), null, name(shift + i + 1)]) : name(shift + i),
+        comment: name(shift + i + 3),
+      })),
+    })),
+    coverage: {
+      ...coverage,
+      series: coverage.series.map((one, i) => ({ ...one, project: name(shift + i), filter: name(shift + 2 * i) })),
+      gaps: coverage.gaps.map((one, i) => ({
+        ...one,
+        project: name(shift + i),
+        filter: name(shift + i),
+        error: name(shift + i),
+      })),
+    },
+    restatements: {
+      ...restatements,
+      largest: restatements.largest.map((one, i) => ({
+        ...one,
+        project: name(shift + i),
+        group: name(shift + i),
+        metric: name(shift + i),
+      })),
+    },
+  };
+}

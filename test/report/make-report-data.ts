@@ -1,0 +1,234 @@
+// Reports to draw in tests: an ordinary one, of any size, and parts to replace in it.
+
+import type {
+  Breakdown,
+  BreakdownGroup,
+  Ranking,
+  ReportData,
+  SeriesCoverage,
+  Shortfall,
+  SliceStatus,
+} from "../../src/report/report-data.ts";
+import { addDays, type Day, daysOf } from "../../src/usage/day.ts";
+
+export const LAST_DAY = "2026-11-20";
+
+export type Size = { readonly days: number; readonly groups: number; readonly series: number };
+
+export const WHOLE: Shortfall = { incompleteDays: 0, incompleteDaysBefore: 0, unreadDays: 0, unreadDaysBefore: 0 };
+
+/** All complete, nothing restated. Made without chance, so that it is the same each time. */
+export function makeReportData(
+  overrides: Partial<ReportData> = {},
+  { days, groups, series }: Size = { days: 30, groups: 4, series: 5 },
+): ReportData {
+  const period = { start: addDays(LAST_DAY, 1 - days), end: LAST_DAY };
+  const dayList = daysOf(period);
+  return {
+    period,
+    before: { start: addDays(period.start, -days), end: addDays(period.start, -1) },
+    madeAt: new Date("2026-11-21T02:20:00Z"),
+    totals: {
+      sources: [{ project: "production", grouping: "none" }],
+      projectsLeftOut: [],
+      metrics: [
+        { metric: "hours", amount: "1619.7242069444444", before: "1480.25" },
+        { metric: "requests", amount: "373381", before: "390112" },
+        { metric: "tokens_in", amount: "0", before: "0" },
+        { metric: "tokens_out", amount: null, before: null },
+        { metric: "tts_characters", amount: "9158866", before: "0" },
+      ],
+      ...WHOLE,
+    },
+    breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],
+    rankings: [makeRanking("accessor", groups), makeRanking("tags", groups)],
+    coverage: {
+      days: dayList,
+      series: Array.from({ length: series }, (_, i) => makeSeries(i, dayList)),
+      seriesLeftOut: 0,
+      counts: { complete: days * series, suspect: 0, failed: 0, missing: 0 },
+      gaps: [],
+      gapsLeftOut: 0,
+    },
+    restatements: { byDaysLate: [], largest: [] },
+    ...overrides,
+  };
+}
+
+const MODELS = [
+  "nova-3",
+  "nova-2-general",
+  "aura-2-thalia-en",
+  "whisper-large",
+  "nova-3-medical",
+  "base",
+  "flux-general-en",
+  "enhanced",
+];
+const ENDPOINTS = ["listen", "speak", "agent", "read"];
+
+function makeBreakdown(grouping: "model" | "endpoint", days: readonly Day[], groupCount: number): Breakdown {
+  const names = grouping === "model" ? MODELS : ENDPOINTS;
+  return {
+    grouping,
+    projects: ["production", "staging"],
+    days,
+    incompleteDays: [],
+    unreadDays: [],
+    groups: Array.from({ length: Math.min(groupCount, 8) }, (_, i) => makeGroup(names[i] ?? `group ${i}`, i, days)),
+    rest: groupCount > 8 ? { ...makeGroup("rest", 8, days), groupCount: groupCount - 8 } : undefined,
+  };
+}
+
+/** Weeks have a shape, as those of people do. */
+export function makeGroup(group: string | null, rank: number, days: readonly Day[]): BreakdownGroup {
+  const week = [1, 0.94, 1.02, 0.98, 0.87, 0.34, 0.29];
+  const amounts = days.map((_, day) => ((week[day % 7] ?? 1) * (60 + ((day * 37) % 17)) * 8) / (rank + 1.5) ** 1.4);
+  return {
+    group,
+    hours: amounts.map((amount) => (amount / 9).toFixed(10)),
+    requests: amounts.map((amount) => String(Math.round(amount * 41))),
+  };
+}
+
+function makeRanking(grouping: "accessor" | "tags", groupCount: number): Ranking {
+  return {
+    grouping,
+    projects: ["production"],
+    ...WHOLE,
+    groups: Array.from({ length: Math.min(groupCount, 10) }, (_, i) => ({
+      project: "production",
+      group: grouping === "tags" ? (i === 2 ? "[]" : JSON.stringify(["batch", `team-${i}`])) : `8f3c${i}a2e-55d1-4b0e`,
+      comment: grouping === "accessor" && i % 2 === 0 ? `service ${i}` : null,
+      hours: (700 / (i + 1)).toFixed(6),
+      requests: String(Math.round(170_000 / (i + 1))),
+      hoursBefore: i === 1 ? null : (650 / (i + 1)).toFixed(6),
+      requestsBefore: i === 1 ? null : String(Math.round(150_000 / (i + 1))),
+    })),
+    groupCount,
+    hours: grouping === "accessor" ? "1619.7242069444444" : null,
+    requests: grouping === "accessor" ? "373381" : null,
+  };
+}
+
+const GROUPINGS = ["none", "model", "endpoint", "accessor", "tags"];
+
+export function makeSeries(
+  rank: number,
+  days: readonly Day[],
+  statuses?: readonly (SliceStatus | undefined)[],
+): SeriesCoverage {
+  return {
+    project: rank < 5 ? "production" : `project ${Math.floor(rank / 5)}`,
+    grouping: GROUPINGS[rank % 5] ?? "none",
+    filter: rank % 7 === 6 ? "diarized-listen" : "all",
+    statuses: statuses ?? days.map(() => "complete"),
+    freshThrough: days.at(-1) ?? null,
+    dueThrough: days.at(-1) ?? null,
+    fetchedAt: new Date("2026-11-21T02:15:31Z"),
+  };
+}
+
+/** Some days of some series are not there, some numbers changed. */
+export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 }): ReportData {
+  const whole = makeReportData({}, size);
+  const { days } = whole.coverage;
+  const lacking = new Map<Day, SliceStatus>([
+    [addDays(LAST_DAY, 0), "missing"],
+    [addDays(LAST_DAY, -1), "missing"],
+    [addDays(LAST_DAY, -9), "failed"],
+    [addDays(LAST_DAY, -15), "suspect"],
+  ]);
+  const touched = whole.coverage.series.map((series, i) =>
+    i > 2
+      ? series
+      : {
+          ...series,
+          statuses: days.map((day) => (i === 1 && day < "2026-10-28" ? undefined : (lacking.get(day) ?? "complete"))),
+          freshThrough: addDays(LAST_DAY, -16),
+        },
+  );
+  const incompleteDays = [...lacking.keys()].sort();
+  return {
+    ...whole,
+    totals: { ...whole.totals, incompleteDays: 4, unreadDaysBefore: 12 },
+    breakdowns: whole.breakdowns.map((one) =>
+      one.grouping === "model"
+        ? {
+            ...one,
+            incompleteDays,
+            unreadDays: days.slice(0, 3),
+            groups: one.groups.map((group) => emptied(group, days)),
+          }
+        : one,
+    ),
+    coverage: {
+      ...whole.coverage,
+      series: touched,
+      counts: { complete: days.length * size.series - 12, missing: 6, failed: 3, suspect: 3 },
+      gaps: [
+        {
+          project: "production",
+          grouping: "none",
+          filter: "all",
+          start: addDays(LAST_DAY, -1),
+          end: LAST_DAY,
+          status: "missing",
+          error: null,
+        },
+        {
+          project: "production",
+          grouping: "model",
+          filter: "all",
+          start: addDays(LAST_DAY, -9),
+          end: addDays(LAST_DAY, -9),
+          status: "failed",
+          error: "the service answered 503 after 5 attempts: upstream connect error",
+        },
+        {
+          project: "production",
+          grouping: "endpoint",
+          filter: "all",
+          start: addDays(LAST_DAY, -15),
+          end: addDays(LAST_DAY, -15),
+          status: "suspect",
+          error: null,
+        },
+      ],
+    },
+    restatements: {
+      byDaysLate: [1, 2, 3, 4, 5, 6, 7].map((daysLate) => ({ daysLate, numbers: Math.round(240 / daysLate ** 1.7) })),
+      largest: [
+        {
+          project: "production",
+          grouping: "none",
+          filter: "all",
+          day: "2026-11-12",
+          group: null,
+          metric: "hours",
+          old: "51.2",
+          new: "58.4402777778",
+          seenAt: new Date("2026-11-14T02:15:30Z"),
+        },
+        {
+          project: "production",
+          grouping: "tags",
+          filter: "all",
+          day: "2026-11-11",
+          group: '["batch","team-1"]',
+          metric: "requests",
+          old: null,
+          new: "1204",
+          seenAt: new Date("2026-11-13T02:15:30Z"),
+        },
+      ],
+    },
+  };
+}
+
+/** A day that was never read has nothing to draw. */
+function emptied(group: BreakdownGroup, days: readonly Day[]): BreakdownGroup {
+  const cut = (amounts: readonly string[]) =>
+    amounts.map((amount, i) => ((days[i] ?? "") >= addDays(LAST_DAY, -1) ? "0" : amount));
+  return { ...group, hours: cut(group.hours), requests: cut(group.requests) };
+}

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { pageSvg } from "../../src/report/svg.ts";
+
+const SVG = `<svg width="10" height="20" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 20">
+<g clip-path="url(#zr3-c0)">
+<path d="M0 0" class="zr3-cls-1" ecmeta_series_index="0" pointer-events="visible" fill="var(--ink)"></path>
+</g>
+<text style="font-size:12px;font-family:sans-serif;font-weight:bold;" xml:space="preserve">zr3-c0 style=&quot;x&quot; class</text>
+<defs><clipPath id="zr3-c0"><path d="M0 0"></path></clipPath></defs>
+<style ><![CDATA[
+.zr3-cls-1:hover { fill:red; }
+]]></style>
+</svg>`;
+
+test("a chart's SVG gets ids of its own, and attributes for what the policy forbids; texts stay", () => {
+  expect(pageSvg(SVG, "hours-w", "wide", "hours")).toBe(
+    `<svg class="wide" role="img" aria-labelledby="hours" viewBox="0 0 10 20"><g clip-path="url(#hours-w-c0)">` +
+      `<path d="M0 0" fill="var(--ink)"></path></g>` +
+      `<text font-size="12" font-weight="bold">zr3-c0 style=&quot;x&quot; class</text>` +
+      `<defs><clipPath id="hours-w-c0"><path d="M0 0"></path></clipPath></defs></svg>`,
+  );
+});
