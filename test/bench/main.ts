@@ -1,4 +1,4 @@
-// A program: runs the benchmarks named as arguments (merge, memory, idle), or all, on a throwaway server, and prints what came out.
+// A program: runs the benchmarks named as arguments (merge, rivals, memory, idle), or all, on a throwaway server, and prints what came out.
 
 import { randomBytes } from "node:crypto";
 import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
@@ -6,6 +6,7 @@ import { startServer } from "../support/postgres-server.ts";
 import { measureIdle } from "./idle.ts";
 import { measureExport } from "./memory.ts";
 import { measureMerge } from "./merge.ts";
+import { measureRivals } from "./rivals.ts";
 
 const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) => Promise<string>>> = {
   merge: async (newDatabase) => {
@@ -24,6 +25,7 @@ const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) =
       line("usage as of a moment, over that table", asOf),
     ].join("");
   },
+  rivals: async (newDatabase) => `${(await measureRivals(newDatabase)).join("\n")}\n`,
   memory: async (newDatabase) => {
     const few = await measureExport(await newDatabase(), 2, 10);
     const many = await measureExport(await newDatabase(), 2, 2_000);

@@ -3,14 +3,15 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, openPostgres } from "../../src/db/database.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { mergeAnswers } from "../../src/db/merge.ts";
 import { migrateToLatest } from "../../src/db/migrate.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
 import { daysOf } from "../../src/usage/day.ts";
 import { groupOf } from "../../src/usage/group.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { DIMENSIONS } from "../../src/usage/series.ts";
+import { median, secondsOf } from "./figures.ts";
 
 /** Seven requests a round, one for each dimension, of seven days each: 100,009 rows. */
 const DAYS = daysOf({ start: "2026-03-10", end: "2026-03-16" });
@@ -98,12 +99,6 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
   return seconds;
 }
 
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await work();
-  return (performance.now() - startedMs) / 1_000;
-}
-
 function sliceOf(
   day: string,
   grouping: (typeof DIMENSIONS)[number],
@@ -126,8 +121,4 @@ function sliceOf(
     },
   }));
   return { day, undated: false, rows };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

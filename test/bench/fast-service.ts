@@ -1,0 +1,78 @@
+// A program: answers breakdowns as fast as can be, so that what is measured is who asks. Each answer is made once and kept.
+// Arguments: rows an answer, latency in ms. Prints its address. `POST /changed?percent=5` gives that share of the rows of each
+// answer other numbers from then on; `GET /asked` tells how many breakdowns were asked for.
+
+import { once } from "node:events";
+import http from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { addDays, daysOf } from "../../src/usage/day.ts";
+
+const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "method", "tags"];
+const LISTS = ["feature_set", "tags"];
+const [rowsPerAnswer = 50, latencyMs = 0] = process.argv.slice(2).map(Number);
+
+const answers = new Map<string, Buffer>();
+let percentChanged = 0;
+let asked = 0;
+
+function answer(url: URL): Buffer {
+  // Without a window the service chooses yesterday.
+  const start = url.searchParams.get("start") ?? addDays(new Date().toISOString().slice(0, 10), -1);
+  const end = url.searchParams.get("end") ?? start;
+  const key = `${percentChanged} ${url.pathname} ${start} ${end} ${url.searchParams.get("grouping")}`;
+  let body = answers.get(key);
+  if (body === undefined) {
+    body = Buffer.from(JSON.stringify(breakdown({ start, end }, url.searchParams.get("grouping"))));
+    answers.set(key, body);
+  }
+  return body;
+}
+
+/** The rows are spread evenly over the days. */
+function breakdown({ start, end }: { start: string; end: string }, grouping: string | null): unknown {
+  const days = daysOf({ start, end });
+  const groups = Math.max(1, Math.round(rowsPerAnswer / days.length));
+  const results = days.flatMap((day, dayNo) =>
+    Array.from({ length: groups }, (_, i) => ({
+      hours: i + 0.7242069444,
+      total_hours: i + 0.7395791667,
+      agent_hours: 0,
+      tokens_in: 0,
+      tokens_out: 0,
+      tts_characters: 9_158_866 + i,
+      requests: 373_381 + ((i * 37 + dayNo) % 100 < percentChanged ? 1 : 0),
+      grouping: {
+        start: day,
+        end: day,
+        ...Object.fromEntries(DIMENSIONS.map((name) => [name, name === grouping ? groupValue(name, i) : null])),
+      },
+    })),
+  );
+  return { start, end, resolution: { units: "day", amount: 1 }, results };
+}
+
+function groupValue(dimension: string, i: number): string | readonly string[] {
+  const value = `${dimension}-${i}-3f2504e0`;
+  return LISTS.includes(dimension) ? [value] : value;
+}
+
+const server = http.createServer(async (request, response) => {
+  const url = new URL(request.url ?? "", "http://127.0.0.1");
+  if (request.method === "POST" && url.pathname === "/changed") {
+    percentChanged = Number(url.searchParams.get("percent"));
+    response.end();
+    return;
+  }
+  if (url.pathname === "/asked") return void response.end(String(asked));
+  if (!url.pathname.endsWith("/usage/breakdown")) return void response.writeHead(404).end("{}");
+  asked++;
+  const body = answer(url);
+  if (latencyMs > 0) await sleep(latencyMs);
+  response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const address = server.address();
+if (address === null || typeof address === "string") throw new Error("the service has no port");
+process.stdout.write(`http://127.0.0.1:${address.port}\n`);

@@ -1,0 +1,19 @@
+// What the benchmarks count with.
+
+/** Makes an empty database and returns its address. */
+export type NewDatabase = () => Promise<string>;
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** How many times the one is the other. */
+export function ratio(one: number, other: number): string {
+  return `${(one / other).toFixed(2).padStart(6)} ×`;
+}
+
+export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return (performance.now() - startedMs) / 1_000;
+}

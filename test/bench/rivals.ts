@@ -1,0 +1,162 @@
+// The same 400 requests of 50 rows at a cap of 16, by this program and by what people use instead: from the start of the
+// process to its end, each into a database of its own that has no usage yet.
+
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { sql } from "kysely";
+import { openPostgres } from "../../src/db/database.ts";
+import { addDays, dayOf } from "../../src/usage/day.ts";
+import { median, type NewDatabase, ratio } from "./figures.ts";
+import { PROGRAM, run } from "./processes.ts";
+import { startService } from "./service.ts";
+
+const RIVALS = path.join(import.meta.dirname, "rivals");
+const ROWS = 50;
+const CAP = 16;
+const PROJECTS = Array.from({ length: 100 }, (_, i) => `project-${i}`);
+const GROUPINGS = ["accessor", "model", "tags", "feature_set"];
+const ROUNDS = 3;
+const KEY = "0123456789abcdef0123456789abcdef01234567";
+
+type Contestant = {
+  readonly name: string;
+  /** Ends when all is stored. */
+  readonly exportAll: (service: string, databaseUrl: string) => Promise<void>;
+  readonly storedRows: string;
+  readonly rounds: number;
+};
+
+export async function measureRivals(newDatabase: NewDatabase): Promise<string[]> {
+  await installRivals();
+  return [...(await measureAt(0, newDatabase)), ...(await measureAt(20, newDatabase))];
+}
+
+async function measureAt(latencyMs: number, newDatabase: NewDatabase): Promise<string[]> {
+  await using service = await startService({ rows: ROWS, latencyMs });
+  const seconds = new Map<Contestant, number[]>(CONTESTANTS.map((one) => [one, []]));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [contestant, took] of seconds) {
+      if (round >= contestant.rounds) continue;
+      const databaseUrl = await newDatabase();
+      if (contestant === OURS) await migrate(databaseUrl);
+      const askedBefore = await service.asked();
+      const startedMs = performance.now();
+      await contestant.exportAll(service.url, databaseUrl);
+      took.push((performance.now() - startedMs) / 1_000);
+      await requireWhole(contestant, databaseUrl, (await service.asked()) - askedBefore);
+    }
+  }
+  const ours = median(seconds.get(OURS) ?? []);
+  return [
+    `${PROJECTS.length * GROUPINGS.length} requests × ${ROWS} rows at a cap of ${CAP}, ${latencyMs} ms of latency:`,
+    ...[...seconds].map(
+      ([{ name }, took]) =>
+        `  ${name.padEnd(36)} ${median(took).toFixed(2).padStart(7)} s  ${ratio(median(took), ours)}`,
+    ),
+  ];
+}
+
+const yesterday = addDays(dayOf(new Date()), -1);
+const REQUESTS = PROJECTS.flatMap((project) =>
+  GROUPINGS.map((grouping) => ({ project, grouping, start: yesterday, end: yesterday })),
+);
+
+const OURS: Contestant = {
+  name: "usage-export",
+  exportAll: (service, databaseUrl) => runProgram(["export"], service, databaseUrl),
+  storedRows: "usage_export.snapshot_row",
+  rounds: ROUNDS,
+};
+
+const CONTESTANTS: readonly Contestant[] = [
+  OURS,
+  bySdk("SDK with TypeORM", "typeorm.ts"),
+  bySdk("SDK with Drizzle", "drizzle.ts"),
+  byShell("curl, jq, psql: upsert", "upsert"),
+  byShell("curl, jq, psql: \\copy and a merge", "copy"),
+];
+
+function bySdk(name: string, file: string): Contestant {
+  return {
+    name,
+    exportAll: (service, databaseUrl) =>
+      run(process.execPath, [path.join(RIVALS, file)], {
+        env: { ...rivalEnv(service, databaseUrl), REQUESTS: JSON.stringify(REQUESTS) },
+      }),
+    storedRows: "usage_row",
+    rounds: ROUNDS,
+  };
+}
+
+/** Once: each takes minutes. */
+function byShell(name: string, mode: string): Contestant {
+  return {
+    name,
+    exportAll: (service, databaseUrl) =>
+      run("bash", [path.join(RIVALS, "shell.sh")], {
+        env: { ...rivalEnv(service, databaseUrl), MODE: mode },
+        input: REQUESTS.map(({ project, grouping, start, end }) => `${project} ${grouping} ${start} ${end}\n`).join(""),
+      }),
+    storedRows: "usage_row",
+    rounds: 1,
+  };
+}
+
+function rivalEnv(service: string, databaseUrl: string): Readonly<Record<string, string>> {
+  return { SERVICE: service, DATABASE_URL: databaseUrl, CAP: String(CAP) };
+}
+
+async function migrate(databaseUrl: string): Promise<void> {
+  await runProgram(["migrate"], "http://127.0.0.1:1", databaseUrl);
+}
+
+async function runProgram(args: readonly string[], service: string, databaseUrl: string): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-bench-"));
+  try {
+    const config = {
+      service: { baseUrl: service, requestsPerSecond: 10_000, maxConcurrent: CAP },
+      projects: PROJECTS.map((id) => ({ id, name: id, key: { env: "KEY" } })),
+      exports: [
+        { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: 1 }, groupings: GROUPINGS },
+      ],
+    };
+    await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
+    await run(process.execPath, [PROGRAM, ...args], {
+      cwd: folder,
+      env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY },
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function requireWhole({ name, storedRows }: Contestant, databaseUrl: string, asked: number): Promise<void> {
+  const db = openPostgres(databaseUrl);
+  try {
+    const { rows } = await sql<{ rows: number; requests: string }>`
+      select count(*)::integer as rows, sum(requests)::text as requests from ${sql.table(storedRows)}
+    `.execute(db);
+    const expected = { rows: REQUESTS.length * ROWS, requests: String(REQUESTS.length * ROWS * 373_381) };
+    const seen = `${asked} requests, ${JSON.stringify(rows[0])}`;
+    if (asked !== REQUESTS.length || JSON.stringify(rows[0]) !== JSON.stringify(expected)) {
+      throw new Error(`${name}: expected ${REQUESTS.length} requests, ${JSON.stringify(expected)}; got ${seen}`);
+    }
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** By their own lock file, so that the program's own packages stay few. */
+async function installRivals(): Promise<void> {
+  for (const tool of ["curl", "jq", "psql"]) {
+    await promisify(execFile)("which", [tool]).catch(() => {
+      throw new Error(`${tool} is needed: apt-get install curl jq postgresql-client`);
+    });
+  }
+  if (existsSync(path.join(RIVALS, "node_modules"))) return;
+  await promisify(execFile)("npm", ["ci", "--no-audit", "--no-fund"], { cwd: RIVALS });
+}

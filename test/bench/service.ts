@@ -1,0 +1,35 @@
+// Starts the service that answers at once, in a process of its own, so that it takes no time from who asks.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+
+const FAST_SERVICE = path.join(import.meta.dirname, "fast-service.ts");
+
+export type Service = AsyncDisposable & {
+  readonly url: string;
+  /** How many breakdowns it was asked for. */
+  readonly asked: () => Promise<number>;
+  /** From now on so many of a hundred rows have other numbers. */
+  readonly change: (percent: number) => Promise<void>;
+};
+
+export async function startService({ rows, latencyMs }: { rows: number; latencyMs: number }): Promise<Service> {
+  const child = spawn(process.execPath, [FAST_SERVICE, String(rows), String(latencyMs)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = await once(child.stdout, "data");
+  const url = String(line).trim();
+  return {
+    url,
+    asked: async () => Number(await (await fetch(`${url}/asked`)).text()),
+    change: async (percent) => {
+      await fetch(`${url}/changed?percent=${percent}`, { method: "POST" });
+    },
+    async [Symbol.asyncDispose]() {
+      const ended = once(child, "exit");
+      child.kill();
+      await ended;
+    },
+  };
+}
