@@ -9,9 +9,10 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # The lock file names this folder, although nothing of it is installed.
 COPY tools/node-runtime/package.json tools/node-runtime/
-# One layer, so that what is removed takes no place. Declarations and source maps are for editors.
+# One layer, so that what is removed takes no place. Declarations and source maps are for editors, dist is for browsers.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete \
+  && rm -rf node_modules/echarts/dist node_modules/zrender/dist \
   && rm -rf /tmp/*
 
 COPY migrations migrations
