@@ -4,9 +4,9 @@ import https from "node:https";
 import type net from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { ServiceCall } from "../../src/api/http.ts";
+import { certificate } from "../support/certificates.ts";
 import { rawServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
-import { selfSignedCertificate } from "./self-signed.ts";
 
 const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
 const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [{ requests: 12 }] });
@@ -93,7 +93,7 @@ test.each([undefined, "0"])(
     onTestFinished(() => setVariable(before));
     setVariable(setting);
     let requests = 0;
-    const server = https.createServer(selfSignedCertificate(), (_request, response) => {
+    const server = https.createServer(certificate(), (_request, response) => {
       requests++;
       response.end("{}");
     });

@@ -90,6 +90,10 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
   },
   "an option without its value": { args: ["export", "--job"], told: [/--job.*argument missing/] },
   "a log level that is none": { env: { LOG_LEVEL: "loud" }, told: [/LOG_LEVEL/, /"loud"/, /debug/] },
+  "checks of certificates that are turned off": {
+    env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" },
+    told: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],
+  },
   "a configuration without exports": {
     config: (url) => ({ ...smallConfig(url), exports: [] }),
     told: [/no export/, /"exports"/],

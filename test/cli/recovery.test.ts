@@ -137,6 +137,23 @@ test("an export that waits for its database ends when it is told to", async ({ w
   await expectToHeal(world, lost.emulator);
 });
 
+test("an export whose database says nothing any more ends when it is told to, if not at once", async ({ world }) => {
+  const emulator = await serveMany(world);
+  await using proxy = await tcpProxy(url);
+  const program = world.start(["export"], { DATABASE_URL: proxy.url });
+  const goOn = await reached(emulator, 4);
+  proxy.swallow();
+  goOn();
+  const toldMs = performance.now();
+  program.kill("SIGTERM");
+
+  const { status, stderr } = await program.ended;
+
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
+  expect(performance.now() - toldMs).toBeLessThan(30_000);
+  await expectToHeal(world, emulator);
+});
+
 /** An export in the middle of its run, whose database has just gone away. */
 async function loseDatabase(world: World) {
   const emulator = await serveMany(world);

@@ -55,6 +55,8 @@ export type WorldOptions = {
   readonly gate?: Gate;
   /** Where the program finds its database instead. */
   readonly databaseVia?: (url: string) => Promise<AsyncDisposable & { readonly url: string }>;
+  /** After so long a program is killed. */
+  readonly timeoutMs?: number;
 };
 
 /** Called at the top of a test file. */
@@ -95,13 +97,14 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
 
   const baseEnv = { DATABASE_URL: programUrl, USAGE_EXPORT_KEY: firstKey, USAGE_EXPORT_MASTER_KEY: masterKey };
   const results: Promise<ProgramResult>[] = [];
+  const limit = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs };
   const start: RotationWorld["start"] = (args, changes = {}) => {
     const env = Object.fromEntries(
       Object.entries({ ...baseEnv, ...changes }).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]],
       ),
     );
-    const program = opened.use(startProgram(args, { env, cwd: folder }));
+    const program = opened.use(startProgram(args, { env, cwd: folder, ...limit }));
     results.push(program.ended);
     return program;
   };

@@ -29,11 +29,11 @@ export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Data
   return { db, url, directUrl };
 }
 
-/** Gone again when it is disposed of. */
-export async function copyDatabase(): Promise<AsyncDisposable & DatabaseUrls> {
+/** Gone again when it is disposed of. Another database than the empty one can be copied while nobody is connected to it. */
+export async function copyDatabase(of?: DatabaseUrls): Promise<AsyncDisposable & DatabaseUrls> {
   const { url, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
-  await createCopy(url, template, name);
+  await createCopy(url, of ? new URL(of.directUrl).pathname.slice(1) : template, name);
   return { ...urlsOf(name), [Symbol.asyncDispose]: () => dropDatabase(name) };
 }
 

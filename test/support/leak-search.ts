@@ -11,16 +11,17 @@ type Found = { readonly secret: string; readonly encoding: string };
 
 /** Which secrets a text holds, and how they are encoded there. Upper and lower case are never told apart. */
 export function findSecrets(text: string, secrets: readonly string[]): readonly Found[] {
-  const plain = text.toLowerCase();
-  const decoded = decodeEscapes(text).toLowerCase();
+  // Bytes that a database shows as hex may hold text with escapes of its own.
+  const once = decodeEscapes(text);
+  const readings = [...new Set([text, once, decodeEscapes(once)].map((reading) => reading.toLowerCase()))];
   return secrets.flatMap((secret) =>
     formsOf(secret)
-      .filter((form) => holdsRun(plain, form) || (decoded !== plain && holdsRun(decoded, form)))
+      .filter((form) => readings.some((reading) => holdsRun(reading, form)))
       .map(({ encoding }) => ({ secret, encoding })),
   );
 }
 
-/** Percent-encoding, HTML entities, JSON's escapes and Postgres's need no form: the text is searched again without them. */
+/** Percent-encoding, HTML entities, UTF-16, JSON's escapes and Postgres's need no form: the text is searched again without them. */
 function formsOf(secret: string): readonly Form[] {
   if (secret.length < SECRET_LENGTH_MIN) {
     throw new Error(`a secret to look for has at least ${SECRET_LENGTH_MIN} characters, got ${secret.length}`);
@@ -28,7 +29,11 @@ function formsOf(secret: string): readonly Form[] {
   const bytes = Buffer.from(secret);
   const forms = [
     { encoding: "plain", text: secret, runLength: RUN_LENGTH },
+    { encoding: "reversed", text: [...secret].toReversed().join(""), runLength: RUN_LENGTH },
     { encoding: "hex", text: bytes.toString("hex"), runLength: 2 * RUN_LENGTH },
+    // As a Buffer is printed and as it becomes JSON.
+    { encoding: "hex bytes", text: [...bytes].map((byte) => hexOf(byte)).join(" "), runLength: 3 * RUN_LENGTH - 1 },
+    { encoding: "a list of bytes", text: [...bytes].join(","), runLength: 3 * RUN_LENGTH },
     ...[0, 1, 2].flatMap((offset) => [
       { encoding: "base64", text: base64At(bytes, offset), runLength: RUN_LENGTH_BASE64 },
       { encoding: "base64url", text: toUrlAlphabet(base64At(bytes, offset)), runLength: RUN_LENGTH_BASE64 },
@@ -37,6 +42,10 @@ function formsOf(secret: string): readonly Form[] {
   return forms
     .map((form) => ({ ...form, text: form.text.toLowerCase(), runLength: Math.min(form.runLength, form.text.length) }))
     .filter((form, i, all) => all.findIndex((other) => other.text === form.text) === i);
+}
+
+function hexOf(byte: number): string {
+  return byte.toString(16).padStart(2, "0");
 }
 
 /** The base64 of the bytes as it is after `offset` other bytes, without the characters that other bytes take part in. */
@@ -54,13 +63,17 @@ function toUrlAlphabet(base64: string): string {
 const NAMED_ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
 function decodeEscapes(text: string): string {
-  return text
+  const decoded = text
+    .replaceAll(/(?<=\d),\s+(?=\d)/g, ",")
     .replaceAll(/\\+x((?:[0-9a-f]{2})+)/gi, (_, digits) => Buffer.from(digits, "hex").toString("latin1"))
+    .replaceAll(/\\+([0-3][0-7]{2})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)))
     .replaceAll(/%([0-9a-f]{2})/gi, fromHex)
     .replaceAll(/\\+u([0-9a-f]{4})/gi, fromHex)
     .replaceAll(/&#x([0-9a-f]{1,6});/gi, fromHex)
     .replaceAll(/&#([0-9]{1,7});/g, (_, digits) => String.fromCharCode(Number(digits)))
     .replaceAll(/&(amp|lt|gt|quot|apos);/gi, (_, name) => NAMED_ENTITIES[name.toLowerCase()] ?? "");
+  // Text of two bytes a character, read as if it had one.
+  return decoded.replaceAll("\0", "");
 }
 
 function fromHex(_: string, digits: string): string {

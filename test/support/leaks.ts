@@ -14,8 +14,18 @@ export type Places = {
   readonly databaseUrl?: string;
   /** All files below these folders. */
   readonly folders?: readonly string[];
+  /** What a service was asked, where a key may stand in the authorization alone. */
+  readonly requests?: readonly AskedRequest[];
+  /** Processes that were given no secret in their environment. */
+  readonly processes?: readonly number[];
   /** Files that are there to hold a secret. */
   readonly allowedFiles?: readonly string[];
+};
+
+export type AskedRequest = {
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
 };
 
 export type Leak = { readonly place: string; readonly secret: string; readonly encoding: string };
@@ -24,11 +34,13 @@ type Artefact = { readonly place: string; readonly text: string };
 
 /** A secret must share no 16 characters with anything that may be seen. The command lines of all processes are searched too. */
 export async function findLeaks(secrets: readonly string[], places: Places): Promise<Leak[]> {
-  const { texts = {}, databaseUrl, folders = [], allowedFiles = [] } = places;
+  const { texts = {}, databaseUrl, folders = [], allowedFiles = [], requests = [], processes = [] } = places;
   const artefacts: Artefact[] = [
     ...Object.entries(texts).map(([place, text]) => ({ place, text })),
     ...(databaseUrl === undefined ? [] : await databaseArtefacts(databaseUrl)),
     ...(await fileArtefacts(folders, allowedFiles)),
+    ...requests.map(requestArtefact),
+    ...(await Promise.all(processes.map(environmentArtefact))),
     ...(await processArtefacts()),
   ];
   return artefacts.flatMap(({ place, text }) => findSecrets(text, secrets).map((found) => ({ place, ...found })));
@@ -75,6 +87,15 @@ async function fileArtefacts(folders: readonly string[], allowed: readonly strin
 function unpack(bytes: Buffer): Buffer {
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
   return isGzip ? unpack(gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })) : bytes;
+}
+
+function requestArtefact({ target, headers: { authorization: _, ...headers }, body }: AskedRequest): Artefact {
+  return { place: "a request outside its authorization", text: `${target}\n${JSON.stringify(headers)}\n${body}` };
+}
+
+async function environmentArtefact(pid: number): Promise<Artefact> {
+  const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
+  return { place: `environment of process ${pid}`, text: environment.replaceAll("\0", "\n") };
 }
 
 /** None where the system does not show processes as files. */

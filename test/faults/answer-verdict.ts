@@ -1,0 +1,126 @@
+// What the contract makes of an answer, told apart from the program's own reading: which rows of which days it says, or
+// that it can't be trusted. Pure.
+
+import { isUtf8 } from "node:buffer";
+import type { Fixture, Window } from "./answer-fixtures.ts";
+import { isNull, type JsonTree, memberOf, plainDecimal, readTree } from "./json-tree.ts";
+import { namesDimension, Refused, type Row, readRow, require, type StoredRow } from "./verdict-rows.ts";
+
+export type Verdict = ReadonlyMap<string, readonly StoredRow[]> | undefined;
+
+const DEPTH_MAX = 64;
+const OWN_DAYS_MAX = 3_660;
+const DAY_MS = 86_400_000;
+
+/** The rows by day of every day the answer is about; undefined where it must be refused. */
+export function verdictOf(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
+  try {
+    return read(body, asked, window, today);
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
+  }
+}
+
+function read(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
+  require(isUtf8(body));
+  const answer = readTree(Buffer.from(body).toString("utf8"));
+  require(answer !== undefined && answer.kind === "object" && isSafe(answer, 0));
+  const results = memberOf(answer, "results");
+  require(results?.kind === "array" && isDaily(memberOf(answer, "resolution")));
+  const start = dayIn(memberOf(answer, "start"));
+  const end = dayIn(memberOf(answer, "end"));
+  require(window === undefined || (start === window.start && end === window.end));
+  const period = start !== undefined && end !== undefined ? { start, end } : undefined;
+  require(period === undefined || period.start <= period.end);
+  require(results.items.every((row) => row.kind === "object"));
+  require(
+    results.items.length === 0 || asked.grouping === "none" || results.items.some((row) => namesDimension(row, asked)),
+  );
+
+  const rows = results.items.map((row) => ({ day: dayOf(row, period, today), row: readRow(row, asked.grouping) }));
+  const days = coveredDays(
+    window,
+    period,
+    rows.map(({ day }) => day),
+    today,
+  );
+  return new Map(days.map((day) => [day, distinct(rows.filter((one) => one.day === day).map(({ row }) => row))]));
+}
+
+/** What is stored can be given back as it came. */
+function isSafe(tree: JsonTree, depth: number): boolean {
+  if (tree.kind === "text") return tree.text.isWellFormed();
+  if (tree.kind === "number" || tree.kind === "word") return true;
+  if (depth >= DEPTH_MAX) return false;
+  if (tree.kind === "array") return tree.items.every((item) => isSafe(item, depth + 1));
+  return tree.members.every(([name]) => {
+    const value = memberOf(tree, name);
+    return name !== "__proto__" && name.isWellFormed() && value !== undefined && isSafe(value, depth + 1);
+  });
+}
+
+function isDaily(resolution: JsonTree | undefined): boolean {
+  if (resolution === undefined || isNull(resolution)) return true;
+  const units = memberOf(resolution, "units");
+  const amount = memberOf(resolution, "amount");
+  return (
+    units?.kind === "text" &&
+    /^days?$/.test(units.text) &&
+    amount?.kind === "number" &&
+    plainDecimal(amount.digits) === "1"
+  );
+}
+
+function dayIn(value: JsonTree | undefined): string | undefined {
+  if (value === undefined || isNull(value)) return undefined;
+  require(value.kind === "text");
+  const day = /^(\d{4}-\d\d-\d\d)(?:T00:00(?::00(?:\.0+)?)?(?:Z|\+00:00)?)?$/.exec(value.text)?.[1];
+  // Postgres has no year 0.
+  require(day !== undefined && day > "0001" && new Date(Date.parse(day) || 0).toISOString().startsWith(day));
+  return day;
+}
+
+function dayOf(row: JsonTree, period: Window | undefined, today: string): string {
+  const grouping = memberOf(row, "grouping");
+  const nested =
+    grouping?.kind === "object" && !(isNull(memberOf(grouping, "start")) && isNull(memberOf(grouping, "end")));
+  const holder = nested ? grouping : row;
+  const start = dayIn(memberOf(holder, "start"));
+  const end = dayIn(memberOf(holder, "end"));
+  const day = start ?? end ?? period?.start ?? today;
+  const last = end ?? start ?? period?.end ?? today;
+  require(day === last && (period === undefined || (day >= period.start && day <= period.end)));
+  return day;
+}
+
+function coveredDays(
+  window: Window | undefined,
+  period: Window | undefined,
+  rowDays: readonly string[],
+  today: string,
+) {
+  const sorted = rowDays.toSorted();
+  const last = sorted.at(-1);
+  const first = sorted[0];
+  const single = period && period.start === period.end ? period : undefined;
+  const end = last && period && period.end > last && period.end <= today ? period.end : last;
+  const own = first !== undefined && end !== undefined ? { start: first, end } : single;
+  const covered = window ?? own ?? { start: today, end: today };
+  const fromMs = Date.parse(covered.start);
+  const count = (Date.parse(covered.end) - fromMs) / DAY_MS + 1;
+  const tomorrow = new Date(Date.parse(today) + DAY_MS).toISOString().slice(0, 10);
+  require(window !== undefined || (covered.end <= tomorrow && count <= OWN_DAYS_MAX));
+  return Array.from({ length: count }, (_, n) => new Date(fromMs + n * DAY_MS).toISOString().slice(0, 10));
+}
+
+/** A row said twice is one; a group with two different rows is none that can be known. */
+function distinct(rows: readonly Row[]): readonly StoredRow[] {
+  const byKey = new Map<string, Row>();
+  for (const row of rows) {
+    const twin = byKey.get(row.key);
+    require(twin === undefined || JSON.stringify(twin) === JSON.stringify(row));
+    byKey.set(row.key, row);
+  }
+  return [...byKey.values()].map(({ group, numbers, extra }) => ({ group, numbers, extra }));
+}

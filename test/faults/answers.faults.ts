@@ -1,0 +1,101 @@
+// Answers that are cut, changed or made up, by the thousand: each is stored exactly as it says or refused with the last
+// good numbers untouched, and the program lives on. What should become of each is told by a reading of its own.
+
+import { expect, test } from "vitest";
+import { FIXTURES, type Fixture } from "./answer-fixtures.ts";
+import { askedSeries, type Case } from "./asked-series.ts";
+import { reportCases } from "./figures.ts";
+import { HAND_MADE } from "./hand-made-answers.ts";
+import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
+import { mutated } from "./mutate.ts";
+
+const isWhole = process.env.FAULTS === "all";
+const seed = Number(process.env.FAULTS_SEED ?? 1);
+/** One case of the seed again. */
+const only = process.env.FAULTS_CASE;
+const CHANGES = Number(process.env.FAULTS_COUNT ?? (isWhole ? 20_000 : 1_000));
+/** Every so many bytes an answer is cut. */
+const CUT_STEP = isWhole ? 1 : 13;
+const SLOTS = 200;
+
+/** The days do not change what is done to an answer, as all are as long. */
+const SOME_DAYS = { start: "2026-01-01", end: "2026-01-02" };
+
+test(`${CHANGES} answers changed at random are stored as they say, or refused whole`, {
+  timeout: 1_800_000,
+}, async () => {
+  const numbers = only === undefined ? Array.from({ length: CHANGES }, (_, n) => n) : [Number(only)];
+  const cases = numbers.flatMap((n): readonly Case[] => {
+    const fixture = FIXTURES[n % FIXTURES.length];
+    if (fixture === undefined) return [];
+    const { how } = mutated(fixture.body(SOME_DAYS), seed, n);
+    return [
+      {
+        name: `${fixture.name}: ${how} (again: FAULTS_SEED=${seed} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random)`,
+        fixture,
+        body: (window) => mutated(fixture.body(window), seed, n).body,
+      },
+    ];
+  });
+  expect(await violations("answers changed at random", cases)).toEqual([]);
+});
+
+test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async () => {
+  const cases = FIXTURES.flatMap((fixture) => {
+    const length = Buffer.byteLength(fixture.body(SOME_DAYS));
+    const ends = Array.from({ length: Math.ceil(length / CUT_STEP) }, (_, n) => n * CUT_STEP);
+    return ends.map((end) => ({
+      name: `${fixture.name}, its first ${end} bytes`,
+      fixture,
+      body: (window: typeof SOME_DAYS | undefined) => Buffer.from(fixture.body(window)).subarray(0, end),
+    }));
+  });
+  expect(await violations("answers cut at every byte", cases)).toEqual([]);
+});
+
+test("a number is stored with every digit, or refused where it is no amount", async () => {
+  const cases = FIXTURES.flatMap((fixture) =>
+    HOSTILE_NUMBERS.map(([digits]) => ({
+      name: `${fixture.name}, requests ${digits.slice(0, 50)}`,
+      fixture,
+      body: (window: typeof SOME_DAYS | undefined) =>
+        Buffer.from(fixture.body(window).replace(/"requests":[\d.]+/, `"requests":${digits}`)),
+    })),
+  );
+  expect(await violations("answers with hostile numbers", cases)).toEqual([]);
+});
+
+test("what no chance would find is stored as it says, or refused", async () => {
+  const cases = Object.entries(HAND_MADE).flatMap(([name, { body, headers }]) =>
+    FIXTURES.map((fixture) => ({
+      name: `${fixture.name}: ${name}`,
+      fixture,
+      body: (window: typeof SOME_DAYS | undefined) => body(fixture.body(window)),
+      ...(headers && { headers }),
+    })),
+  );
+  expect(await violations("answers made by hand", cases)).toEqual([]);
+});
+
+async function violations(part: string, cases: readonly Case[]): Promise<readonly string[]> {
+  const startedMs = performance.now();
+  const found = await Promise.all([inRounds(cases, "interface"), inRounds(cases, "2026")]);
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
+  reportCases({ part: `${part} (seed ${seed})`, cases: cases.length, violations: found.flat().length, seconds });
+  return found.flat();
+}
+
+/** One process for as many cases as there are series, one after the other: what one run left is what the next one finds. */
+async function inRounds(cases: readonly Case[], dialect: Fixture["dialect"]): Promise<readonly string[]> {
+  const queues = FIXTURES.filter((fixture) => fixture.dialect === dialect).map((fixture) =>
+    cases.filter((one) => one.fixture === fixture),
+  );
+  const longest = Math.max(...queues.map((queue) => queue.length));
+  if (longest === 0) return [];
+  await using asked = await askedSeries(dialect, Math.min(longest, SLOTS));
+  const found = [...(await asked.run([]))];
+  for (let from = 0; from < longest; from += asked.slots) {
+    found.push(...(await asked.run(queues.flatMap((queue) => queue.slice(from, from + asked.slots)))));
+  }
+  return found;
+}

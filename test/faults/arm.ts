@@ -1,0 +1,34 @@
+// Puts one fault at one event of one program.
+
+import { type Action, type FaultEvent, type Gate, PASS } from "./gate.ts";
+
+export type Armed = {
+  readonly gate: Gate;
+  /** The event at which the fault happened; undefined while it has not. */
+  readonly hit: () => FaultEvent | undefined;
+  /** Resolves when it happens; never where it does not. */
+  readonly happened: Promise<void>;
+};
+
+export type Fault = {
+  readonly who: string;
+  /** The number of the event, from 1; where it does not fit the fault, the next that does. */
+  readonly point: number;
+  readonly fits: (event: FaultEvent) => boolean;
+  readonly act: () => Action;
+};
+
+export function arm({ who, point, fits, act }: Fault): Armed {
+  const { promise: happened, resolve } = Promise.withResolvers<void>();
+  let events = 0;
+  let hit: FaultEvent | undefined;
+  const gate: Gate = (event) => {
+    if (event.who !== who) return PASS;
+    events++;
+    if (hit || events < point || !fits(event)) return PASS;
+    hit = event;
+    resolve();
+    return act();
+  };
+  return { gate, hit: () => hit, happened };
+}

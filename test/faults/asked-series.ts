@@ -1,0 +1,119 @@
+// Many series of one program run, each with an answer of its own: what is served, what the contract makes of it, and what
+// a reader of the views sees afterwards.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { openPostgres } from "../../src/db/database.ts";
+import { copyDatabase } from "../support/database.ts";
+import { runProgram } from "../support/program.ts";
+import { answer, scriptedServer } from "../support/scripted-server.ts";
+import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
+import { verdictOf } from "./answer-verdict.ts";
+import { seenSeries } from "./seen-series.ts";
+import { programFaults, type Series, type Served, seriesFaults } from "./series-model.ts";
+
+export type Case = {
+  /** Says how to get this answer again. */
+  readonly name: string;
+  readonly fixture: Fixture;
+  readonly body: (window: Window | undefined) => Uint8Array;
+  /** Left out, JSON. Whatever else it is makes the answer one to refuse. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type AskedSeries = AsyncDisposable & {
+  /** How many cases one run takes, for each of its fixtures. */
+  readonly slots: number;
+  readonly fixtures: readonly Fixture[];
+  /** Serves each case to a series of its own, and says what came out differently from what the contract says. */
+  readonly run: (cases: readonly Case[]) => Promise<readonly string[]>;
+};
+
+const KEY = "0123456789abcdef0123456789abcdef01234567";
+const RUN_MS_MAX = 300_000;
+
+/** In a database of its own: what another configuration does not name is not looked at any more. */
+export async function askedSeries(dialect: Fixture["dialect"], slots: number): Promise<AskedSeries> {
+  const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
+  const project = "answers";
+  await using opened = new AsyncDisposableStack();
+  const database = opened.use(await copyDatabase());
+  const db = opened.adopt(openPostgres(database.url), (db) => db.destroy());
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-faults-"));
+  opened.defer(() => rm(folder, { recursive: true }));
+  const series = new Map<string, Series>();
+  let cases = new Map<string, Case>();
+
+  const server = opened.use(
+    await scriptedServer(({ target }, response) => {
+      const { pathname, searchParams: query } = new URL(target, server.origin);
+      const asked = fixtures.find(({ askedAs }) => askedAs === (query.get("grouping") ?? "none"));
+      if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
+      const start = query.get("start");
+      const end = query.get("end");
+      const window = start !== null && end !== null ? { start, end } : undefined;
+      const place = `${asked.grouping}/${query.get("accessor")}`;
+      const one = cases.get(place) ?? soundAnswer(asked);
+      const { days, last } = series.get(place) ?? { days: new Map(), last: undefined };
+      // Asked a second time, the service says the same.
+      const served = last ?? serve(one, window);
+      series.set(place, { days, last: served });
+      answer(response, 200, served.body, { "content-type": "application/json", ...one.headers });
+    }),
+  );
+  const slotNames = Array.from({ length: slots }, (_, slot) => `c${slot}`);
+  await writeFile(
+    path.join(folder, "jobs.config.json"),
+    JSON.stringify({
+      service: { baseUrl: server.origin, dialect, requestsPerSecond: 100, maxConcurrent: 64 },
+      projects: [{ id: project, name: project, key: { env: "USAGE_EXPORT_KEY" } }],
+      exports: fixtures.map(({ grouping, windowDays }) => ({
+        name: grouping,
+        schedule: "15 2 * * *",
+        projects: [project],
+        ...(windowDays !== undefined && { window: { days: windowDays } }),
+        groupings: [grouping],
+        filters: slotNames.map((name) => ({ name, dimensions: { accessor: name } })),
+      })),
+    }),
+  );
+
+  const all = opened.move();
+  return {
+    slots,
+    fixtures,
+    async run(next) {
+      cases = assign(next, fixtures, slotNames);
+      for (const one of series.values()) one.last = undefined;
+      const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: KEY };
+      const result = await runProgram(["export"], { env, cwd: folder, timeoutMs: RUN_MS_MAX });
+      const seen = await seenSeries(db, project);
+      return [
+        ...programFaults(result, [...series.values()]),
+        ...[...series].flatMap(([place, one]) => seriesFaults(one, seen.get(place))),
+      ];
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+export function soundAnswer(fixture: Fixture): Case {
+  return { name: `a sound answer: ${fixture.name}`, fixture, body: (window) => Buffer.from(fixture.body(window)) };
+}
+
+function serve({ name, fixture, body: bodyFor, headers }: Case, window: Window | undefined): Served {
+  const body = bodyFor(window);
+  const verdict = headers ? undefined : verdictOf(body, fixture, window, new Date().toISOString().slice(0, 10));
+  return { name, body, verdict, window };
+}
+
+function assign(cases: readonly Case[], fixtures: readonly Fixture[], slots: readonly string[]): Map<string, Case> {
+  return new Map(
+    fixtures.flatMap((fixture) =>
+      cases
+        .filter((one) => one.fixture === fixture)
+        .map((one, n) => [`${fixture.grouping}/${slots[n] ?? `no slot for ${one.name}`}`, one] as const),
+    ),
+  );
+}

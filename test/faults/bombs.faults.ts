@@ -1,0 +1,100 @@
+// Answers that are far more than they seem, or have no end: they cost hardly any memory, and are refused.
+
+import type { ServerResponse } from "node:http";
+import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib";
+import { afterAll, expect, test } from "vitest";
+import { scriptedServer } from "../support/scripted-server.ts";
+import { countTests } from "./count-tests.ts";
+import { reportFigure } from "./figures.ts";
+import { peakMemory } from "./memory.ts";
+import { openSlots, slotOf } from "./slots.ts";
+
+const PEAK_MIB_MAX = 64;
+
+countTests("bombs and bodies without an end");
+let highest = { mib: 0, name: "" };
+afterAll(() => reportFigure("highest memory over base on a bomb", `${highest.mib} MiB (${highest.name})`));
+
+type Heavy = (response: ServerResponse) => void;
+
+const HEAVY: Readonly<Record<string, Heavy>> = {
+  ...Object.fromEntries(
+    Object.entries(bombs()).flatMap(([encoding, bytes]) => [
+      [
+        `a bomb of ${encoding}`,
+        (response) =>
+          response.writeHead(200, { "content-type": "application/json", "content-encoding": encoding }).end(bytes),
+      ],
+      [
+        `a bomb of ${encoding} that says it is none`,
+        (response) => response.writeHead(200, { "content-type": "application/json" }).end(bytes),
+      ],
+    ]),
+  ),
+  "a body without an end": (response) => endless(response, 200, "application/json"),
+  "a refusal without an end": (response) => endless(response, 500, "text/html"),
+  "a page without an end": (response) => endless(response, 200, "text/html"),
+  "a body that says it is a terabyte": (response) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": 2 ** 40 });
+    endless(response);
+  },
+};
+
+/** Within every limit of length. They are held, so they cost what they are, and some more to be read. */
+const LARGE: Readonly<Record<string, () => string>> = {
+  "a body of very many small objects": () => `{"results":[${"{},".repeat(10 << 20)}{}]}`,
+  "a body of many small objects": () => `{"results":[${"{},".repeat(1_900_000)}{}]}`,
+  "a body of many numbers": () => `{"results":[],"more":[${"1e1,".repeat(1_900_000)}1]}`,
+  "a body of many numbers that no double holds": () => `{"results":[],"more":[${"1e999,".repeat(1_900_000)}1]}`,
+  "a body of one text": () => `{"results":[],"more":"${"é".repeat(15 << 20)}"}`,
+};
+const LARGE_MIB_MAX = 512;
+
+function endless(response: ServerResponse, status?: number, type?: string): void {
+  if (status !== undefined) response.writeHead(status, { "content-type": type ?? "" });
+  const chunk = Buffer.alloc(1 << 16, " ");
+  const more = () => {
+    while (!response.destroyed && response.write(chunk));
+  };
+  response.on("drain", more);
+  more();
+}
+
+test.for(Object.entries(HEAVY))("%s takes hardly any memory", { timeout: 120_000 }, async ([name, fault]) => {
+  const mib = await memoryOver(name, fault);
+  if (mib > highest.mib) highest = { mib, name };
+  expect(mib).toBeLessThanOrEqual(PEAK_MIB_MAX);
+});
+
+test.for(Object.entries(LARGE))("%s takes no more memory than there is", { timeout: 120_000 }, async ([name, body]) => {
+  const fault: Heavy = (response) => void response.writeHead(200, { "content-type": "application/json" }).end(body());
+  expect(await memoryOver(name, fault)).toBeLessThanOrEqual(LARGE_MIB_MAX);
+});
+
+/** In MiB, over what the program had when it first asked. The answer must be refused. */
+async function memoryOver(name: string, fault: Heavy): Promise<number> {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  await using server = await scriptedServer(({ target }, response) => {
+    resolve();
+    if (slotOf(target) === undefined) response.writeHead(404).end();
+    else fault(response);
+  });
+  await using slots = await openSlots({ serviceUrl: server.origin, names: ["heavy"], service: { timeoutSeconds: 20 } });
+  const program = slots.start();
+  const { baseKib, peakKib } = await peakMemory(program.pid ?? 0, asked);
+  const { status, durationMs, stderr } = await program.ended;
+  const mib = Math.round((peakKib - baseKib) / 1024);
+  reportFigure(name, `${mib} MiB over ${Math.round(baseKib / 1024)} MiB, ${Math.round(durationMs)} ms`);
+  expect([status, [...(await slots.states()).values()]], stderr).toMatchObject([1, [{ status: "failed" }]]);
+  return mib;
+}
+
+/** A quarter of a gigabyte of zeros and what is around them, in each of three ways to make it small. */
+function bombs(): Readonly<Record<string, Buffer>> {
+  const zeros = Buffer.alloc(256 << 20, " ");
+  return {
+    gzip: gzipSync(zeros, { level: 9 }),
+    br: brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+    zstd: zstdCompressSync(zeros),
+  };
+}

@@ -1,0 +1,54 @@
+// What is known of a case when it is over: what the service answered, what every reader could have seen at every moment, and
+// how the programs ended.
+
+import type { Exchange, RowText } from "./history.ts";
+
+/** What is visible of each slice, by its series and day; a slice without rows is left out. */
+export type Visible = ReadonlyMap<string, readonly RowText[]>;
+
+export type ProgramEnd = {
+  readonly who: string;
+  readonly command: string;
+  /** null where a signal ended it. */
+  readonly status: number | null;
+  readonly output: string;
+  readonly startedAt: number;
+  /** How the database said its slices were when it had ended, where that was looked at. */
+  readonly notCompleteAfter?: readonly string[];
+};
+
+export type Evidence = {
+  readonly exchanges: readonly Exchange[];
+  /** What the views showed after each change of a number, oldest first; those of before the case are among them. */
+  readonly moments: readonly Visible[];
+  /** What the views show at the end. */
+  readonly now: Visible;
+  /** The status of every slice that is due, by the same names. */
+  readonly coverage: ReadonlyMap<string, string>;
+  /** The slices that must be there when all is healed. */
+  readonly due: readonly string[];
+  /** Those of them that were due before the case began: they are in some status at any time. */
+  readonly dueBefore: readonly string[];
+  readonly programs: readonly ProgramEnd[];
+  /** Who was to heal everything, in one ordinary run after the faults had stopped; undefined before that. */
+  readonly healer: string | undefined;
+  readonly runs: readonly StoredRun[];
+  readonly caps: Caps;
+};
+
+export type StoredRun = {
+  readonly status: string;
+  readonly planned: number;
+  readonly complete: number;
+};
+
+export type Caps = {
+  readonly concurrent: number;
+  readonly attempts: number;
+  /** Who was stopped or killed: its calls may have gone on at the service while others had its places. */
+  readonly exempt: ReadonlySet<string>;
+};
+
+export function sliceName(series: string, day: string): string {
+  return `${series} @ ${day}`;
+}

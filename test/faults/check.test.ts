@@ -1,0 +1,113 @@
+// The checker finds a violation of each invariant that is planted, and none where all is well: one that can't fail would make
+// every sweep worthless.
+
+import { expect, test } from "vitest";
+import type { Evidence, ProgramEnd, Visible } from "./case-evidence.ts";
+import { violations } from "./check.ts";
+import type { Exchange } from "./history.ts";
+
+const SERIES = "tags / ";
+const DAY = "2026-03-01";
+const SLICE = `${SERIES} @ ${DAY}`;
+
+/** The rows of an answer: two groups, of which one is another in each version. */
+const rows = (version: number) => [`["a","${version}"]`, `["b${version}","${version}"]`];
+
+function answer(version: number, who: string, arrivedAt: number, part: Partial<Exchange> = {}): Exchange {
+  const days = new Map([[DAY, rows(version)]]);
+  const asked = { series: SERIES, days: [DAY] };
+  const times = { arrivedAt, answeredAt: arrivedAt + 5, endedAt: arrivedAt + 5 };
+  return { who, path: `/breakdown?${who}`, asked, ...times, status: 200, version, days, ...part };
+}
+
+const visible = (version: number): Visible => new Map([[SLICE, rows(version)]]);
+
+function program(who: string, startedAt: number, part: Partial<ProgramEnd> = {}): ProgramEnd {
+  return { who, command: "export", status: 0, output: "", startedAt, notCompleteAfter: [], ...part };
+}
+
+/** A first export, one that was hurt after its answer came, and one that healed. */
+const HEALED: Evidence = {
+  exchanges: [answer(1, "first", 10), answer(2, "a", 110), answer(3, "healer", 210)],
+  moments: [visible(1), visible(2), visible(3)],
+  now: visible(3),
+  coverage: new Map([[SLICE, "complete"]]),
+  due: [SLICE],
+  dueBefore: [SLICE],
+  programs: [program("first", 0), program("a", 100, { status: null }), program("healer", 200)],
+  healer: "healer",
+  runs: [{ status: "ok", planned: 1, complete: 1 }],
+  caps: { concurrent: 2, attempts: 2, exempt: new Set() },
+};
+
+test("where all holds, nothing is found", () => {
+  expect(violations(HEALED)).toEqual([]);
+});
+
+test("where nothing of the hurt program was stored, nothing is found", () => {
+  expect(violations({ ...HEALED, moments: [visible(1), visible(3)] })).toEqual([]);
+});
+
+test("fetches that overlap may be stored in either order", () => {
+  const programs = [program("a", 0), program("b", 0), program("healer", 200)];
+  const exchanges = [answer(1, "a", 10), answer(2, "b", 20), answer(3, "healer", 210)];
+  expect(violations({ ...HEALED, programs, exchanges, moments: [visible(2), visible(1), visible(3)] })).toEqual([]);
+});
+
+test("what a killed program stored stays, where nobody had to ask again", () => {
+  const caps = { ...HEALED.caps, exempt: new Set(["a"]) };
+  const exchanges = [answer(2, "a", 110)];
+  expect(violations({ ...HEALED, exchanges, caps, moments: [visible(2)], now: visible(2) })).toEqual([]);
+});
+
+const mixed: Visible = new Map([[SLICE, [rows(1)[0] ?? "", rows(2)[1] ?? ""]]]);
+const doubled: Visible = new Map([[SLICE, [...rows(3), rows(3)[0] ?? ""]]]);
+
+const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = {
+  "rows of two answers at once": ["I1", { moments: [visible(1), mixed, visible(3)] }],
+  "rows of two answers at the end": ["I1", { now: mixed }],
+  "half of an answer": ["I1", { moments: [visible(1), new Map([[SLICE, rows(2).slice(1)]]), visible(3)] }],
+  "numbers that nobody sent": ["I1", { now: new Map([[SLICE, ['["a","99"]']]]) }],
+  "a slice that is missing after the healing run": ["I2", { coverage: new Map([[SLICE, "missing"]]) }],
+  "a slice that is not even due after the healing run": ["I2", { coverage: new Map() }],
+  "an older answer after the healing run": ["I2", { now: visible(2) }],
+  "a slice that was never asked for": ["I2", { due: [SLICE, "none /  @ 2026-03-01"] }],
+  "a due slice without a status before it": ["I2", { healer: undefined, coverage: new Map() }],
+  "a group that counts twice": ["I3", { now: doubled }],
+  "an answer from before that comes back": ["I4", { moments: [visible(1), visible(2), visible(1), visible(3)] }],
+  "an answer that was over before the next export began and is stored after it": [
+    "I4",
+    { moments: [visible(3), visible(2)] },
+  ],
+  "rows that are gone for a while": ["I5", { moments: [visible(1), new Map(), visible(3)] }],
+  "rows that are gone in the end": ["I5", { now: new Map() }],
+  "a healing run that fails": ["I8", { programs: [program("first", 0), program("healer", 200, { status: 1 })] }],
+  "an exit status of 0 while a slice is missing": [
+    "I9",
+    { programs: [program("a", 100, { notCompleteAfter: [SLICE] }), program("healer", 200)] },
+  ],
+  "a stack": ["I9", { programs: [program("a", 100, { output: "TypeError: x\n    at main.ts:1" })] }],
+  "a complete slice that shows nothing": ["I9", { now: new Map() }],
+  "a run that is called ok and is not": ["I9", { runs: [{ status: "ok", planned: 2, complete: 1 }] }],
+  "more calls at once than allowed": [
+    "I10",
+    { exchanges: [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n)), moments: [], now: visible(3) },
+  ],
+  "more tries than allowed": [
+    "I10",
+    { exchanges: [0, 1, 2].map((n) => answer(n + 1, "healer", 10 * n)), moments: [], now: visible(3) },
+  ],
+};
+
+test.each(Object.entries(PLANTED))("%s is found", (_, [invariant, planted]) => {
+  const found = violations({ ...HEALED, ...planted });
+
+  expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${invariant}: `)));
+});
+
+test("who was killed or stopped may have more calls with the service than the caps, as its places went to others", () => {
+  const exchanges = [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n));
+  const caps = { ...HEALED.caps, exempt: new Set(["p0"]) };
+
+  expect(violations({ ...HEALED, exchanges, moments: [], now: visible(3), caps })).toEqual([]);
+});

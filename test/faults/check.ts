@@ -1,0 +1,84 @@
+// The one checker: what must hold of the stored numbers after any fault. Pure.
+
+import { type Answer, type Answers, answerOf, answersBySlice, isAsNew, newestAnswer } from "./answers-by-slice.ts";
+import type { Evidence } from "./case-evidence.ts";
+import { converges, honest, polite } from "./check-conduct.ts";
+
+/** All that does not hold, each by the name of the invariant and in words; nothing where all does. */
+export function violations(evidence: Evidence): readonly string[] {
+  const answers = answersBySlice(evidence.exchanges);
+  return [
+    ...atomic(evidence, answers),
+    ...nothingLost(evidence, answers),
+    ...countedOnce(evidence),
+    ...monotonic(evidence, answers),
+    ...neverWorse(evidence),
+    ...converges(evidence),
+    ...honest(evidence),
+    ...polite(evidence),
+  ];
+}
+
+function atomic({ moments, now }: Evidence, answers: Answers): string[] {
+  const mixed = [...moments, now].flatMap((visible) =>
+    [...visible].filter(([slice, rows]) => !answerOf(answers, slice, rows)).map(([slice, rows]) => ({ slice, rows })),
+  );
+  return [...Map.groupBy(mixed, ({ slice }) => slice)].map(
+    ([slice, [first]]) => `I1: ${slice} showed what no answer had: ${JSON.stringify(first?.rows)}`,
+  );
+}
+
+function nothingLost({ now, coverage, due, dueBefore, healer, caps }: Evidence, answers: Answers): string[] {
+  if (healer === undefined) {
+    const untold = dueBefore.filter((slice) => !coverage.has(slice));
+    return untold.map((slice) => `I2: ${slice} was due and has no status any more`);
+  }
+  return due.flatMap((slice) => {
+    const status = coverage.get(slice) ?? "not there";
+    const newest = newestAnswer(answers.get(slice) ?? [], caps.exempt);
+    const shown = answerOf(answers, slice, now.get(slice) ?? []);
+    if (status !== "complete") return [`I2: ${slice} is ${status} after the healing run`];
+    if (shown && (!newest || isAsNew(shown, newest))) return [];
+    if (!newest) return [`I2: ${slice} is complete, and the service was never asked for it`];
+    return [`I2: ${slice} does not show the newest answer ${newest.version} but ${shown?.version ?? "none at all"}`];
+  });
+}
+
+function countedOnce({ moments, now }: Evidence): string[] {
+  return [...new Set([...moments, now])].flatMap((visible) =>
+    [...visible].flatMap(([slice, rows]) => {
+      const groups = rows.map((row) => JSON.parse(row)[0]);
+      return new Set(groups).size === groups.length ? [] : [`I3: ${slice} has a group twice: ${JSON.stringify(rows)}`];
+    }),
+  );
+}
+
+function monotonic({ moments, programs }: Evidence, answers: Answers): string[] {
+  const startOf = new Map(programs.map(({ who, startedAt }) => [who, startedAt]));
+  const shown = new Map<string, Answer>();
+  const found: string[] = [];
+  for (const visible of moments) {
+    for (const [slice, rows] of visible) {
+      const answer = answerOf(answers, slice, rows);
+      const before = shown.get(slice);
+      if (!answer) continue;
+      shown.set(slice, answer);
+      if (!before || before.version === answer.version) continue;
+      // Fetches that overlap may be stored in either order; one that was over before the other began may not.
+      const startedAt = startOf.get(before.exchange.who) ?? before.exchange.arrivedAt;
+      const endedAt = answer.exchange.answeredAt ?? answer.exchange.endedAt ?? Number.POSITIVE_INFINITY;
+      if (endedAt < startedAt) found.push(`I4: ${slice} went back from answer ${before.version} to ${answer.version}`);
+    }
+  }
+  return found;
+}
+
+/** The service of these cases always has rows for a slice it once had rows for. */
+function neverWorse({ moments, now }: Evidence): string[] {
+  const seen = new Set<string>();
+  return [...moments, now].flatMap((visible) => {
+    const gone = [...seen].filter((slice) => !visible.has(slice));
+    for (const slice of visible.keys()) seen.add(slice);
+    return gone.map((slice) => `I5: ${slice} had rows and lost them`);
+  });
+}

@@ -1,0 +1,72 @@
+// Answers made by hand that no chance would find, from what is a sound one.
+
+type HandMade = {
+  readonly body: (sound: string) => Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+const text = (make: (sound: string) => string): HandMade => ({ body: (sound) => Buffer.from(make(sound)) });
+const labelled = (headers: Readonly<Record<string, string>>): HandMade => ({
+  body: (sound) => Buffer.from(sound),
+  headers,
+});
+
+const PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><pre>[]</pre></body></html>";
+const ROWS = process.env.FAULTS === "all" ? 100_000 : 5_000;
+
+export const HAND_MADE: Readonly<Record<string, HandMade>> = {
+  "a page that calls itself JSON": text(() => PAGE),
+  "a page with the answer in it": text((sound) => PAGE.replace("[]", sound)),
+  "JSON that calls itself a page": labelled({ "content-type": "text/html; charset=utf-8" }),
+  "JSON that calls itself text": labelled({ "content-type": "text/plain" }),
+  "JSON of no kind": labelled({ "content-type": "" }),
+  "JSON that calls itself compressed": labelled({ "content-encoding": "gzip" }),
+  "an answer in UTF-16": { body: (sound) => Buffer.from(`\ufeff${sound}`, "utf16le") },
+  "an answer in Latin-1": {
+    body: (sound) => Buffer.from(sound.replace("prod", "pröd"), "latin1"),
+  },
+  "an answer nested a hundred thousand levels deep": text((sound) =>
+    sound.replace('"results":', `"deep":${"[".repeat(100_000)}${"]".repeat(100_000)},"results":`),
+  ),
+  "a name that stands twice counts as it stands last": text((sound) =>
+    sound.replaceAll('"requests":', '"requests":99,"requests":'),
+  ),
+  "results that stand twice count as they stand last": text((sound) =>
+    sound.replace('"results":', '"results":[],"results":'),
+  ),
+  "members that are parts of every object": text((sound) =>
+    sound.replace('"results":', '"constructor":{"prototype":{"polluted":1}},"toString":1,"results":'),
+  ),
+  "a member __proto__": text((sound) => sound.replace('"results":', '"__proto__":{"results":[]},"results":')),
+  "__proto__ in a row": text((sound) => sound.replaceAll('"requests":', '"__proto__":{"hours":1},"requests":')),
+  "two answers in one": text((sound) => sound + sound),
+  "an answer with a comment": text((sound) => `// usage\n${sound}`),
+  "a name and a text of a hundred thousand characters": text((sound) =>
+    sound
+      .replaceAll(/"(listen|prod|nova-3|8f3b1c9e-11d2)"/g, `"$1${"é".repeat(100_000)}"`)
+      .replace('"requests":', `"${"n".repeat(100_000)}":1,"requests":`),
+  ),
+  [`${ROWS} rows`]: text((sound) => sound.replace(/\{[^{}]*"requests".*\}(?=\])/, manyRows)),
+};
+
+/** A little less than the longest answer that is read. */
+const LENGTH_MAX = 31 << 20;
+
+/** The last row again and again, each time of a group of its own where it names one. */
+function manyRows(rows: string): string {
+  const row = rows.slice(
+    rows.lastIndexOf('{"hours"') === -1 ? rows.lastIndexOf('{"requests"') : rows.lastIndexOf('{"hours"'),
+  );
+  const named = (n: number) =>
+    row
+      .replaceAll(/"(endpoint|accessor)":(?:"[^"]*"|null)/g, `"$1":"g${n}"`)
+      .replaceAll(/"(models|tags)":(?:\[[^\]]*\]|null)/g, `"$1":["g${n}"]`);
+  const all: string[] = [];
+  let length = 0;
+  while (all.length < ROWS && length < LENGTH_MAX) {
+    const next = named(all.length);
+    all.push(next);
+    length += next.length;
+  }
+  return all.join(",");
+}

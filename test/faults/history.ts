@@ -1,0 +1,111 @@
+// What the service answered in one case, as far as invariants need it: each answer with the version that is in its numbers.
+
+import { z } from "zod";
+
+export const METRICS = [
+  "hours",
+  "total_hours",
+  "agent_hours",
+  "tokens_in",
+  "tokens_out",
+  "tts_characters",
+  "requests",
+] as const;
+
+/** A row as text, so that it can be compared with a stored one: the group and every number. */
+export type RowText = string;
+
+export type Exchange = {
+  /** The program that asked. */
+  readonly who: string;
+  readonly path: string;
+  /** The series and window of a breakdown; undefined for other requests. */
+  readonly asked: Asked | undefined;
+  readonly arrivedAt: number;
+  /** When the last byte was given away; undefined where the program was not told all of it. */
+  answeredAt?: number;
+  /** When the service was done with it, be the answer told or not. */
+  endedAt?: number;
+  status?: number;
+  version?: number;
+  /** By day; a day without usage has none. */
+  days?: ReadonlyMap<string, readonly RowText[]>;
+};
+
+export type Asked = { readonly series: string; readonly days: readonly string[] };
+
+export type History = { readonly exchanges: Exchange[]; newestVersion: number };
+
+/** A history that goes on where another one was. */
+export function historyAfter(before: History = { exchanges: [], newestVersion: 0 }): History {
+  return { exchanges: [...before.exchanges], newestVersion: before.newestVersion };
+}
+
+const Row = z.looseObject({ grouping: z.looseObject({ start: z.string() }), requests: z.number() });
+const Breakdown = z.looseObject({ results: z.array(Row) });
+export type Breakdown = z.infer<typeof Breakdown>;
+
+export function parseBreakdown(body: string): Breakdown {
+  return Breakdown.parse(JSON.parse(body));
+}
+
+/** How many groups there are before one of them is left out, another one in each version. */
+const GROUPS_KEPT_MIN = 3;
+const STAMP = 1_000;
+
+/**
+ * The same answer with its version in every row, and without one of its groups: a stored slice tells which answer it is of,
+ * and one with rows of two answers shows.
+ */
+export function stamped(breakdown: Breakdown, version: number): Breakdown {
+  const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
+  const results = [...days.values()].flatMap((rows) =>
+    rows
+      .filter((_, index) => rows.length < GROUPS_KEPT_MIN || index !== version % rows.length)
+      .map((row) => ({ ...row, requests: row.requests * STAMP + version })),
+  );
+  return { ...breakdown, results };
+}
+
+/** The rows of each day as text. */
+export function rowsByDay(breakdown: Breakdown, grouping: string): ReadonlyMap<string, readonly RowText[]> {
+  const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
+  return new Map(
+    [...days].map(([day, rows]) => [
+      day,
+      rows.map((row) => rowText(grouping === "none" ? null : shownGroup(grouping, row.grouping[grouping]), row)).sort(),
+    ]),
+  );
+}
+
+export function rowText(group: string | null, row: Readonly<Record<string, unknown>>): RowText {
+  return JSON.stringify([group, ...METRICS.map((metric) => String(row[metric] ?? null))]);
+}
+
+/** How a dimension's value is shown: sets sorted, several values and tags as JSON, one value as it is. */
+function shownGroup(grouping: string, value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  const values = Array.isArray(value) ? value.toSorted() : [value];
+  if (grouping === "tags" || values.length > 1) return JSON.stringify(values);
+  return values.length === 0 ? null : String(values[0]);
+}
+
+/** Which series a breakdown asks for, by its grouping and what else narrows it; its filter is told by its conditions. */
+export function askedFor(url: string): Asked | undefined {
+  const { pathname, searchParams } = new URL(url, "http://front.test");
+  if (!pathname.endsWith("/usage/breakdown")) return undefined;
+  const start = searchParams.get("start");
+  const end = searchParams.get("end");
+  if (start === null || end === null) throw new Error(`a breakdown without a window: ${url}`);
+  const grouping = searchParams.get("grouping") ?? "none";
+  const conditions = [...searchParams].filter(([name]) => !["start", "end", "grouping"].includes(name));
+  const filter = new URLSearchParams(conditions.toSorted()).toString();
+  return { series: `${grouping} / ${filter}`, days: daysBetween(start, end) };
+}
+
+function daysBetween(start: string, end: string): string[] {
+  const days: string[] = [];
+  for (let at = Date.parse(start); at <= Date.parse(end); at += 24 * 60 * 60 * 1_000)
+    days.push(new Date(at).toISOString().slice(0, 10));
+  return days;
+}

@@ -1,0 +1,171 @@
+// Where cases of export happen: one service for all of them, one database with what an export stored before, and for each case
+// a copy of that database, a front before the service, and a front before the database for each program.
+
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type Database, openPostgres } from "../../src/db/database.ts";
+import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
+import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
+import { findLeaks } from "../support/leaks.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import type { Caps, Evidence, ProgramEnd } from "./case-evidence.ts";
+import { type Filters, readEvidence, statuses } from "./evidence.ts";
+import { type Gate, PASS } from "./gate.ts";
+import { type History, historyAfter } from "./history.ts";
+import { type PostgresFront, startPostgresFront } from "./postgres-front.ts";
+import { startServiceFront } from "./service-front.ts";
+
+export const PROJECT_ID = "project-1";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export type LabOptions = {
+  /** The configuration but for the address of the service. */
+  readonly config: (baseUrl: string) => Fields;
+  readonly filters: Filters;
+  /** The names of all slices that must be there in the end. */
+  readonly due: readonly string[];
+  /** What runs before all cases, with arguments that leave something to do. */
+  readonly before: readonly (readonly string[])[];
+};
+
+export type Lab = AsyncDisposable & {
+  readonly options: LabOptions;
+  readonly emulator: Emulator;
+  readonly baseline: DatabaseUrls;
+  readonly history: History;
+  /** What was due when no case had begun. */
+  readonly dueBefore: string[];
+  /** A key for each program of a case, so that the front can tell who asks. */
+  readonly keyOf: (who: string) => string;
+  readonly whoHas: (key: string) => string;
+};
+
+const WHO = ["first", "a", "b", "c", "other", "healer"];
+
+export async function openLab(options: LabOptions): Promise<Lab> {
+  const opened = new AsyncDisposableStack();
+  const keys = new Map(WHO.map((who) => [who, randomBytes(20).toString("hex")]));
+  const consoleKeys = [...keys.values()].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
+  const emulator = opened.use(await startEmulator({ consoleKeys }));
+  const baseline = opened.use(await copyDatabase());
+  const lab = {
+    options,
+    emulator,
+    baseline,
+    history: historyAfter(),
+    dueBefore: [] as string[],
+    keyOf: (who: string) => keys.get(who) ?? "",
+    whoHas: (key: string) => [...keys].find(([, secret]) => secret === key)?.[0] ?? "nobody",
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+  await using world = await openCase(lab, { database: baseline, history: lab.history });
+  for (const args of options.before) {
+    const { status, output } = await world.end(await world.start("first", args));
+    if (status !== 0) throw new Error(`${args.join(" ")}, before all cases, ended with ${status}: ${output}`);
+  }
+  lab.dueBefore.push(...(await statuses(world.db, options.filters)).keys());
+  return lab;
+}
+
+export type Running = {
+  readonly who: string;
+  readonly program: Program;
+  /** Its own way to the database. */
+  readonly database: PostgresFront;
+  readonly startedAt: number;
+  readonly command: string;
+};
+
+export type Case = AsyncDisposable & {
+  /** Asked at every event; a case that is armed puts its fault here. */
+  gate: Gate;
+  readonly db: Database;
+  readonly databaseUrl: string;
+  readonly history: History;
+  readonly start: (who: string, args: readonly string[]) => Promise<Running>;
+  /** Waits for its end, and looks what is complete by then. */
+  readonly end: (running: Running) => Promise<ProgramEnd>;
+  readonly evidence: (healer: string | undefined, caps: Caps) => Promise<Evidence>;
+  readonly leaks: (server: boolean) => Promise<readonly string[]>;
+};
+
+type CaseOptions = {
+  /** Not a copy, but this database itself. */
+  readonly database?: DatabaseUrls;
+  readonly history?: History;
+  /** After so long a program is killed. */
+  readonly timeoutMs?: number;
+};
+
+/** Behind a database that swallows everything each step of a program takes as long as a statement may. */
+const PROGRAM_MS_MAX = 180_000;
+
+/** A program that is stopped holds its locks no longer than it takes a test to go on. */
+export function shorterLimits(text: string): string {
+  return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '2s'");
+}
+
+export async function openCase(
+  lab: Lab,
+  { database, history, timeoutMs = PROGRAM_MS_MAX }: CaseOptions = {},
+): Promise<Case> {
+  const opened = new AsyncDisposableStack();
+  const { filters, due, config } = lab.options;
+  const { directUrl: url } = database ?? opened.use(await copyDatabase(lab.baseline));
+  const db = openPostgres(url);
+  opened.defer(() => db.destroy());
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-fault-"));
+  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  const ends: ProgramEnd[] = [];
+  const gate: Gate = (event) => world.gate(event);
+  const ownHistory = history ?? historyAfter(lab.history);
+  const front = opened.use(
+    await startServiceFront(lab.emulator.url, { gate, history: ownHistory, whoHas: lab.whoHas }),
+  );
+  await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config(front.url)));
+
+  const world: Case = {
+    gate: () => PASS,
+    db,
+    databaseUrl: url,
+    history: ownHistory,
+    async start(who, args) {
+      const database = opened.use(await startPostgresFront(url, { who, gate, rewrite: shorterLimits }));
+      const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: lab.keyOf(who) };
+      const program = opened.use(startProgram(args, { env, cwd: folder, timeoutMs }));
+      return { who, program, database, startedAt: performance.now(), command: args.join(" ") };
+    },
+    async end({ who, program, startedAt, command }) {
+      const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
+      const status = await statuses(db, filters);
+      const notCompleteAfter = due.filter((slice) => status.get(slice) !== "complete");
+      const output = result.stdout + result.stderr;
+      const end = { who, command, status: result.status, output, startedAt, notCompleteAfter };
+      ends.push(end);
+      return end;
+    },
+    async evidence(healer, caps) {
+      const stored = await readEvidence(db, filters);
+      return {
+        ...stored,
+        exchanges: ownHistory.exchanges,
+        due,
+        dueBefore: lab.dueBefore,
+        programs: [...ends],
+        healer,
+        caps,
+      };
+    },
+    async leaks(server) {
+      const texts = { output: ends.map(({ output }) => output).join("\n") };
+      const where = { texts, folders: [folder], ...(server && { databaseUrl: url }) };
+      const found = await findLeaks(WHO.map(lab.keyOf), where);
+      return found.map((leak) => `I6: a secret leaked: ${JSON.stringify(leak)}`);
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+  return world;
+}

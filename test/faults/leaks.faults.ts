@@ -1,0 +1,95 @@
+// The search for leaks finds whatever is planted, wherever; and a program that is told its own keys back by the service,
+// and is asked for all it has to show, shows none of them.
+
+import { readdir } from "node:fs/promises";
+import { expect, inject } from "vitest";
+import { runsOver, serveWorkers } from "../cli/workers.ts";
+import { worldTest } from "../cli/world.ts";
+import { testDatabase } from "../support/database.ts";
+import { findLeaks } from "../support/leaks.ts";
+import { ENCODINGS, missedIn, plants } from "../support/planted-leaks.ts";
+import { scriptedServer } from "../support/scripted-server.ts";
+import { reportCases, reportFigure } from "./figures.ts";
+
+const database = await testDatabase();
+const ground = await testDatabase();
+const test = worldTest(database);
+
+const POLL = { timeout: 20_000, interval: 50 };
+/** What Node writes of a process that is asked to, or ends badly: its environment too, unless it is told otherwise. */
+const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
+
+test("what is planted is found, in every place and every form", async ({ world }) => {
+  const startedMs = performance.now();
+  const places = Object.entries(plants({ ...ground, folder: `${world.folder}/planted` })).filter(
+    ([name]) => !name.includes("server's log") || inject("postgres").logFile !== undefined,
+  );
+  const missed: string[] = [];
+  for (const [name, plant] of places) missed.push(...(await missedIn(plant)).map((form) => `${name}: ${form}`));
+
+  const planted = places.length * Object.keys(ENCODINGS).length;
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
+  reportFigure("planted leaks found", `${planted - missed.length} of ${planted}`);
+  reportCases({ part: "planted leaks", cases: planted, violations: missed.length, seconds });
+  expect(missed).toEqual([]);
+});
+
+test("keys that the service repeats stand in no log, page, notice, file, report or row", async ({ world }) => {
+  const notices: string[] = [];
+  await using receiver = await scriptedServer(({ method, target, body }, response) => {
+    // Its address is a secret as well, and it is the one who knows it.
+    notices.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
+    response.end("ok");
+  });
+  const emulator = await serveWorkers(world, {
+    exports: [{ groupings: ["none", "endpoint", "tags"] }],
+    rest: { notify: { webhook: { env: "NOTICES_URL" } } },
+  });
+  const said = { none: 400, endpoint: 500, tags: 401 };
+  emulator.fault = ({ path }) => {
+    const status = Object.entries(said).find(([grouping]) => path.includes(`grouping=${grouping}`))?.[1];
+    const words = `<b>${world.key}</b> is not ${encodeURIComponent(world.key)}`;
+    if (status === undefined) return undefined;
+    const headers = { "content-type": "application/json", "dg-request-id": world.key };
+    return { kind: "answer", status, headers, body: JSON.stringify({ err_code: world.key, err_msg: words }) };
+  };
+  const env = { NOTICES_URL: `${receiver.origin}/services/${world.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
+  const worker = world.start(["start"], env);
+  const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
+  await runsOver(database.db, 1, 60_000);
+  world.start(["start"], env);
+  await expect.poll(() => notices.length, POLL).toBeGreaterThan(0);
+
+  const texts: Record<string, string> = { notices: notices.join("\n") };
+  for (const path of ["/", "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
+    texts[path] = await (await fetch(`${url}${path}`)).text();
+  }
+  worker.kill("SIGUSR2");
+  await expect.poll(() => diagnosticsIn(world.folder), POLL).toHaveLength(1);
+  for (const args of SHOWING) texts[args.join(" ")] = JSON.stringify(await world.run(args));
+
+  const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));
+  const leaks = await findLeaks([world.key], { texts, folders: [world.folder], requests });
+  reportFigure(
+    "leaks in what the program shows",
+    `${leaks.length} in ${Object.keys(texts).length} kinds and its files`,
+  );
+  expect(leaks).toEqual([]);
+  expect(texts["/"]).toContain("[secret]");
+});
+
+const SHOWING = [
+  ["status"],
+  ["status", "--json"],
+  ["keys", "--json"],
+  ["jobs", "--json"],
+  ["check"],
+  ["report", "--out", "report.html"],
+  ["dump", "--view", "coverage"],
+  ["dump", "--view", "runs", "--format", "jsonl"],
+  ["dump", "--view", "coverage", "--format", "parquet", "--out", "coverage.parquet"],
+];
+
+async function diagnosticsIn(folder: string): Promise<readonly string[]> {
+  return (await readdir(folder)).filter((name) => name.startsWith("report.") && name.endsWith(".json"));
+}

@@ -1,0 +1,25 @@
+// A program: runs all parts of the fault harness at every point (FAULTS=ci: at every few, as CI does), and prints one table of
+// what they found. Arguments go to vitest: the name of a part, to run it alone.
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { figuresTable } from "./figures.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
+
+const folder = mkdtempSync(path.join(tmpdir(), "usage-export-faults-"));
+const figures = path.join(folder, "figures.jsonl");
+writeFileSync(figures, "");
+const { FAULTS = "all", FAULTS_SEED = "1" } = process.env;
+process.stdout.write(`FAULTS=${FAULTS} FAULTS_SEED=${FAULTS_SEED}\n`);
+const { status } = spawnSync(
+  process.execPath,
+  [VITEST, "run", "--config", "test/faults/vitest.config.ts", ...process.argv.slice(2)],
+  { cwd: ROOT, env: { ...process.env, FAULTS, FAULTS_SEED, FAULTS_FIGURES: figures }, stdio: "inherit" },
+);
+process.stdout.write(`\n${figuresTable(readFileSync(figures, "utf8"))}`);
+rmSync(folder, { recursive: true });
+process.exitCode = status ?? 1;

@@ -1,0 +1,29 @@
+// Changes an answer a little, the same way for the same seed: its bytes, or what it is made of. Pure.
+
+import { pick, randomFrom } from "../../src/emulator/random.ts";
+import { readTree, writeTree } from "./json-tree.ts";
+import { BYTES } from "./mutate-bytes.ts";
+import { STRUCTURAL } from "./mutate-structure.ts";
+
+/** The answer of that case, and in words what was done to it. */
+export function mutated(body: string, seed: number, n: number): { readonly body: Buffer; readonly how: string } {
+  const random = randomFrom("mutation", seed, n);
+  const how: string[] = [];
+  let tree = readTree(body);
+  let bytes: Buffer = Buffer.from(body);
+  for (let change = 0; change < 1 + Math.floor(random() * 2); change++) {
+    const isStructural = tree !== undefined && random() < 0.6;
+    if (isStructural && tree !== undefined) {
+      const [name, structural] = pick(STRUCTURAL, random);
+      tree = structural(tree, random);
+      bytes = Buffer.from(writeTree(tree));
+      how.push(name);
+    } else {
+      const [name, change] = pick(BYTES, random);
+      bytes = change(bytes, random);
+      tree = undefined;
+      how.push(name);
+    }
+  }
+  return { body: bytes, how: how.join(", then ") };
+}

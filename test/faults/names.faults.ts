@@ -1,0 +1,155 @@
+// Hostile texts as models, tags, comments, errors and names of projects: unchanged and apart in the database, and harmless
+// wherever they are shown.
+
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { type World, worldTest } from "../cli/world.ts";
+import { readCsv } from "../dump/read-csv.ts";
+import { testDatabase } from "../support/database.ts";
+import { reportCases } from "./figures.ts";
+import { ALL, configFor, hostileService, isName, NAMES, TEXTS } from "./hostile-service.ts";
+import { readMetrics } from "./metrics-text.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const COMMENT_LENGTH_MAX = 1_000;
+
+test("hostile texts stay what they are in the database, and do no harm where they are shown", {
+  timeout: 300_000,
+}, async ({ world }) => {
+  const startedMs = performance.now();
+  await using service = await hostileService();
+  const config = configFor(service);
+  await writeFile(path.join(world.folder, "jobs.config.json"), JSON.stringify(config));
+
+  const result = await world.run(["export"]);
+
+  expect(result.status).toBe(1);
+  await expectStored();
+  expectLog(result.stderr);
+  await expectDumps(world);
+  await expectPlainAnswers(world);
+  await expectReport(world);
+  await expectMetrics(world);
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
+  reportCases({
+    part: "hostile texts, in five roles each",
+    cases: 4 * TEXTS.length + NAMES.length,
+    violations: 0,
+    seconds,
+  });
+});
+
+test("a project can't be called what can't be seen or kept", () => {
+  for (const name of ALL.filter((text) => !isName(text))) {
+    const config = JSON.stringify(smallConfig("http://127.0.0.1:1", name));
+    expect(() => parseConfig(config, { source: "jobs.config.json", baseDir: "/" }), JSON.stringify(name)).toThrow(
+      "projects[0].name",
+    );
+  }
+});
+
+function smallConfig(baseUrl: string, name: string) {
+  return { service: { baseUrl }, projects: [{ id: "p", name, key: { env: "USAGE_EXPORT_KEY" } }] };
+}
+
+/** Postgres takes no NUL: a model shows it as JSON writes it, and a comment goes without. */
+const shownModel = (text: string) => text.replaceAll("\0", "\\u0000");
+const shownComment = (text: string) =>
+  text
+    .replaceAll("\0", "")
+    .slice(0, COMMENT_LENGTH_MAX)
+    .replace(/[\ud800-\udbff]$/, "");
+
+async function expectStored(): Promise<void> {
+  const { rows: models } = await sql<{ requests: string; text: string }>`
+    select requests::text, model as text from bi.usage_by_model order by requests::numeric
+  `.execute(db);
+  expect(models).toEqual(TEXTS.map((text, n) => ({ requests: String(n + 1), text: shownModel(text) })));
+  const { rows: tags } = await sql<{ tags: string }>`select tags from bi.usage_by_tags u order by u.requests`.execute(
+    db,
+  );
+  expect(tags.map((row) => JSON.parse(row.tags))).toEqual(TEXTS.map((text) => [text]));
+  const { rows: keys } = await sql<{ comment: string | null }>`
+    select key_comment as comment from bi.usage_by_key u order by u.requests
+  `.execute(db);
+  // An empty comment is none.
+  expect(keys).toEqual(TEXTS.map((text) => ({ comment: shownComment(text) || null })));
+  const { rows: projects } = await sql<{ project: string }>`
+    select distinct project from bi.coverage where project <> 'values'
+  `.execute(db);
+  expect(projects.map(({ project }) => project).toSorted()).toEqual(NAMES.toSorted());
+  const { rows: errors } = await sql<{ error: string }>`select error from bi.coverage where status = 'failed'`.execute(
+    db,
+  );
+  expect(errors).toHaveLength(TEXTS.length);
+  for (const { error } of errors) expect(error).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+}
+
+/** One line is one object, with the fields the program writes. */
+function expectLog(stderr: string): void {
+  const lines = stderr.split("\n").filter((line) => line !== "");
+  expect(lines.length).toBeGreaterThan(TEXTS.length);
+  for (const line of lines) {
+    const entry: unknown = JSON.parse(line);
+    expect(entry).toMatchObject({ level: expect.any(Number), msg: expect.stringMatching(/^[a-z][a-z ,']+$/) });
+    expect(line).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+  }
+}
+
+async function expectDumps(world: World): Promise<void> {
+  const jsonl = await world.run(["dump", "--view", "usage_by_model", "--format", "jsonl"]);
+  expect(jsonl.status, jsonl.stderr).toBe(0);
+  const objects = jsonl.stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(objects.map(({ model }) => model).toSorted()).toEqual(TEXTS.map(shownModel).toSorted());
+
+  for (const view of ["usage_by_model", "usage_by_tags", "usage_by_key", "coverage"]) {
+    const csv = await world.run(["dump", "--view", view, "--format", "csv"]);
+    expect(csv.status, csv.stderr).toBe(0);
+    const [header, ...records] = readCsv(csv.stdout.replace(/^\ufeff/, ""));
+    expect(records.length).toBeGreaterThanOrEqual(TEXTS.length);
+    for (const record of records) {
+      expect(record).toHaveLength(header?.length ?? 0);
+      // A number may begin with a sign; a text that does would be a formula.
+      for (const { text } of record) if (!/^-?\d+(?:\.\d+)?$/.test(text)) expect(text).not.toMatch(/^[=+\-@\t\r\0]/);
+    }
+  }
+}
+
+async function expectPlainAnswers(world: World): Promise<void> {
+  for (const args of [["status"], ["keys"], ["jobs"]]) {
+    const { stdout } = await world.run(args);
+    expect(stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  }
+}
+
+async function expectReport(world: World): Promise<void> {
+  const { status, stderr } = await world.run(["report", "--out", "report.html"]);
+  expect(status, stderr).toBe(0);
+  const page = await readFile(path.join(world.folder, "report.html"), "utf8");
+  // Whatever is markup is one of these, with attributes in double quotes that nothing breaks out of.
+  const tags = [...page.matchAll(/<([^>]*)>/g)].map(([, inside = ""]) => inside);
+  for (const tag of tags)
+    expect(tag).toMatch(/^(?:!doctype html|\/?[a-z][a-zA-Z0-9-]*(?:\s+[a-zA-Z:_-]+(?:="[^"<>]*")?)*\s*\/?)$/);
+  expect(page).not.toMatch(/<\/?(?:script|img|iframe|object|embed|link|base|form)\b/i);
+  expect(tags.filter((tag) => /\son[a-z]+=|javascript:/i.test(tag))).toEqual([]);
+  expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
+}
+
+async function expectMetrics(world: World): Promise<void> {
+  const worker = world.start(["start"]);
+  const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 20_000 }).toBe(200);
+  const samples = readMetrics(await (await fetch(`${url}/metrics`)).text());
+  const labelled = new Set(samples.flatMap(({ labels }) => Object.values(labels)));
+  expect(samples.length).toBeGreaterThan(50);
+  for (const name of [NAMES.find((one) => one.includes('"')), "values", "errors"]) expect(labelled).toContain(name);
+}

@@ -1,0 +1,159 @@
+// Stands between a program and Postgres, and sees each statement as a whole before the server does, and all of what it is
+// answered before the program does.
+
+import { once } from "node:events";
+import net from "node:net";
+import { type Action, type Gate, PASS, type Side } from "./gate.ts";
+import {
+  endsSession,
+  errorResponse,
+  type Message,
+  message,
+  messages,
+  refusedStatement,
+  statementText,
+} from "./postgres-messages.ts";
+
+export type PostgresFront = AsyncDisposable & {
+  /** The same database, through the front. */
+  readonly url: string;
+  /** Takes everything and passes nothing on, of no connection. */
+  readonly swallow: () => void;
+  /** New connections pass again; those of before stay where they are. */
+  readonly mend: () => void;
+};
+
+export type PostgresFrontOptions = {
+  readonly who: string;
+  readonly gate: Gate;
+  /** Another text for a statement, to make the program's limits short enough for a test. */
+  readonly rewrite?: (text: string) => string;
+};
+
+/** What belongs to one statement of the extended protocol; until Sync the server may already do what it has been told. */
+const PARTS = new Set(["P", "B", "D", "E", "C", "H"]);
+const NAME_LENGTH = 70;
+
+export async function startPostgresFront(databaseUrl: string, options: PostgresFrontOptions): Promise<PostgresFront> {
+  const target = new URL(databaseUrl);
+  const sockets = new Set<net.Socket>();
+  const losing = new Set<() => void>();
+  let swallows = false;
+  const server = net.createServer({ noDelay: true }, (client) => {
+    keep(client);
+    if (swallows) return void client.resume();
+    const upstream = net.connect({ host: target.hostname, port: Number(target.port), noDelay: true });
+    keep(upstream);
+    const lose = connect(client, upstream, options);
+    losing.add(lose);
+    client.on("close", () => losing.delete(lose));
+  });
+  const keep = (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the front has no port");
+  const url = new URL(databaseUrl);
+  url.host = `127.0.0.1:${address.port}`;
+  return {
+    url: url.href,
+    swallow: () => {
+      swallows = true;
+      for (const lose of losing) lose();
+    },
+    mend: () => {
+      swallows = false;
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** One connection of the program. Returns what makes nothing pass on it any more. */
+function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite }: PostgresFrontOptions): () => void {
+  let isHole = false;
+  let current = "";
+  const end = () => {
+    client.destroy();
+    upstream.destroy();
+  };
+  // In a hole both ends believe for as long as they like that the other is there.
+  client.on("close", () => !isHole && end());
+  upstream.on("close", () => !isHole && end());
+
+  /** Does what the gate says; `pass` and `refuse` are what differs between the two ways. */
+  const act = (side: Side, pass: () => void, refuse: (sqlstate: string) => void) => {
+    if (isHole) return;
+    const name = current.slice(0, NAME_LENGTH);
+    const action: Action = client.destroyed ? PASS : gate({ who, peer: "database", side, name });
+    if (action.kind === "cut") end();
+    else if (action.kind === "hole") isHole = true;
+    else if (action.kind === "error") refuse(action.sqlstate);
+    else if (action.kind === "delay") setTimeout(() => !isHole && pass(), action.ms);
+    else pass();
+  };
+
+  let held: Message[] = [];
+  const fromClient = messages(true, (each) => {
+    if (isHole) return;
+    held.push(each);
+    if (PARTS.has(each.type)) return;
+    const group = held;
+    held = [];
+    const send = (bytes: Buffer) => void upstream.write(bytes);
+    const pass = () => send(rewritten(group, rewrite));
+    if (each.type !== "Q" && each.type !== "S") return pass();
+    current = statementText(group);
+    act("out", pass, (sqlstate) => {
+      if (!endsSession(sqlstate)) return send(refusedStatement(sqlstate));
+      client.end(errorResponse(sqlstate));
+      upstream.destroy();
+    });
+  });
+
+  let isOpen = false;
+  let answer: Buffer[] = [];
+  const fromServer = messages(false, ({ type, bytes }) => {
+    if (isHole) return;
+    answer.push(bytes);
+    const whole = Buffer.concat(answer);
+    if (isOpen && type !== "Z") return;
+    answer = [];
+    const pass = () => void client.write(whole);
+    if (!isOpen) {
+      isOpen = type === "Z";
+      return pass();
+    }
+    act("back", pass, (sqlstate) => {
+      if (endsSession(sqlstate)) {
+        client.end(errorResponse(sqlstate));
+        upstream.destroy();
+        return;
+      }
+      client.write(Buffer.concat([errorResponse(sqlstate), bytes]));
+    });
+  });
+  client.on("data", fromClient);
+  upstream.on("data", fromServer);
+  return () => {
+    isHole = true;
+  };
+}
+
+function rewritten(group: readonly Message[], rewrite: (text: string) => string = (text) => text): Buffer {
+  return Buffer.concat(
+    group.map((each) => (each.type === "Q" || each.type === "P" ? resized(each, rewrite) : each.bytes)),
+  );
+}
+
+/** Bytes above 127 stay what they are, as each is taken for a character. */
+function resized({ type, bytes }: Message, rewrite: (text: string) => string): Buffer {
+  return message(type, Buffer.from(rewrite(bytes.toString("latin1", 5)), "latin1"));
+}

@@ -1,0 +1,74 @@
+// What a series must show after each answer, and where it shows something else. Pure but for the series, which remembers.
+
+import type { ProgramResult } from "../support/program.ts";
+import type { Window } from "./answer-fixtures.ts";
+import type { Verdict } from "./answer-verdict.ts";
+import type { SeenSeries } from "./seen-series.ts";
+import type { StoredRow } from "./verdict-rows.ts";
+
+type Kept = { readonly rows: readonly StoredRow[]; readonly suspect: boolean };
+
+export type Series = { readonly days: Map<string, Kept>; last: Served | undefined };
+export type Served = {
+  readonly name: string;
+  readonly body: Uint8Array;
+  readonly verdict: Verdict;
+  readonly window: Window | undefined;
+};
+
+/** Before the answers are taken over: whether one of them failed is told from what was there. */
+export function programFaults({ status, stderr }: ProgramResult, all: readonly Series[]): readonly string[] {
+  const expected = all.some((one) => isFailure(one)) ? 1 : 0;
+  const faults =
+    status === expected ? [] : [`the program ended with ${status} instead of ${expected}: ${stderr.slice(-500)}`];
+  const broken = stderr.split("\n").filter((line) => line !== "" && !isObject(line));
+  return [...faults, ...broken.map((line) => `a log line that is no JSON object: ${line.slice(0, 300)}`)];
+}
+
+function isObject(line: string): boolean {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** Told from the answers alone, before they are taken over. */
+function isFailure({ last, days }: Series): boolean {
+  if (last === undefined) return false;
+  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => becomes(days.get(day), rows).suspect);
+}
+
+/** What had rows and gets none keeps them until it gets none again. */
+function becomes(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
+  const emptied = kept !== undefined && kept.rows.length > 0 && rows.length === 0;
+  return emptied && !kept.suspect ? { rows: kept.rows, suspect: true } : { rows, suspect: false };
+}
+
+/** Takes the answer over as the contract says, and compares. */
+export function seriesFaults(
+  { last, days }: Series,
+  seen: SeenSeries = { rows: new Map(), status: new Map() },
+): readonly string[] {
+  if (last === undefined) return ["a series that nobody asked for"];
+  for (const [day, rows] of last.verdict ?? []) days.set(day, becomes(days.get(day), rows));
+  const faults: string[] = [];
+  for (const day of new Set([...days.keys(), ...seen.rows.keys()])) {
+    const expected = textOf(days.get(day)?.rows ?? []);
+    const found = textOf(seen.rows.get(day) ?? []);
+    if (expected !== found)
+      faults.push(`${last.name}: ${day} should be ${expected.slice(0, 600)} and is ${found.slice(0, 600)}`);
+  }
+  const asked = last.verdict?.keys() ?? (last.window ? [last.window.start, last.window.end] : []);
+  for (const day of asked) {
+    const expected = last.verdict === undefined ? "failed" : days.get(day)?.suspect ? "suspect" : "complete";
+    const found = seen.status.get(day);
+    if (found !== expected) faults.push(`${last.name}: ${day} should be ${expected} and is ${found}`);
+  }
+  return faults;
+}
+
+function textOf(rows: readonly StoredRow[]): string {
+  return JSON.stringify(rows.map((row) => JSON.stringify([row.group, row.numbers, row.extra])).toSorted());
+}

@@ -1,0 +1,84 @@
+// What the contract makes of one row of an answer. Pure.
+
+import type { Fixture } from "./answer-fixtures.ts";
+import { isNull, type JsonTree, memberOf, plainDecimal } from "./json-tree.ts";
+
+/** What a reader of the views sees: the group as it is shown, seven numbers, and the numbers that have no column. */
+export type StoredRow = {
+  readonly group: string | null;
+  readonly numbers: readonly (string | null)[];
+  readonly extra: string;
+};
+
+const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
+const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "models", "method", "tags"];
+const NOT_METRICS = new Set([...METRICS, ...DIMENSIONS, "grouping", "start", "end"]);
+
+export class Refused extends Error {}
+
+export function require(holds: boolean): asserts holds {
+  if (!holds) throw new Refused();
+}
+
+/** The asked dimension, wherever it stands. */
+function dimensionOf(row: JsonTree, grouping: string): { readonly name: string; readonly value: JsonTree } | undefined {
+  const nested = memberOf(row, "grouping");
+  for (const name of grouping === "model" ? ["model", "models"] : [grouping]) {
+    const value = (nested && memberOf(nested, name)) ?? memberOf(row, name);
+    if (value !== undefined) return { name, value };
+  }
+  return undefined;
+}
+
+export function namesDimension(row: JsonTree, { grouping, askedAs }: Fixture): boolean {
+  const found = dimensionOf(row, grouping);
+  return found !== undefined && (found.name === askedAs || !isNull(found.value));
+}
+
+export type Row = StoredRow & { readonly key: string };
+
+export function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
+  require(row.kind === "object");
+  const numbers = METRICS.map((metric) => {
+    const value = memberOf(row, metric);
+    if (value === undefined || isNull(value)) return null;
+    const text = amount(value);
+    require(!text.startsWith("-"));
+    return text;
+  });
+  const extras = new Map(row.members.flatMap(([name]) => extraOf(row, name)));
+  require(extras.size > 0 || numbers.some((number) => number !== null));
+  const extra = JSON.stringify([...extras].toSorted());
+  return { ...groupOf(grouping, dimensionOf(row, grouping)?.value), numbers, extra };
+}
+
+/** Postgres has no NUL in a name. */
+function extraOf(row: JsonTree, name: string): readonly (readonly [string, string])[] {
+  const value = memberOf(row, name);
+  if (NOT_METRICS.has(name) || value?.kind !== "number") return [];
+  require(!name.includes("\0"));
+  return [[name, amount(value)]];
+}
+
+function amount(value: JsonTree): string {
+  const text = value.kind === "number" ? plainDecimal(value.digits) : undefined;
+  require(text !== undefined);
+  return text;
+}
+
+function groupOf(
+  grouping: string,
+  value: JsonTree | undefined,
+): { readonly key: string; readonly group: string | null } {
+  if (grouping === "none") return { key: "", group: null };
+  if (value === undefined) return { key: "absent", group: null };
+  if (isNull(value)) return { key: "null", group: null };
+  const items = value.kind === "array" ? value.items : [value];
+  const texts = items.filter((item) => item.kind === "text").map(({ text }) => text);
+  const nulls = items.filter((item) => isNull(item));
+  require(texts.length + nulls.length === items.length);
+  const set = [...[...new Set(texts)].sort(), ...(nulls.length > 0 ? [null] : [])];
+  const key = JSON.stringify(set);
+  const shown = grouping === "tags" || set.length > 1 ? key : (set[0]?.replaceAll("\0", "\\u0000") ?? null);
+  return { key, group: shown };
+}
