@@ -7,7 +7,7 @@
  * - `rate_limited`: the service asked to wait for longer than this run may take
  * - `unavailable`: no usable answer after all attempts (connection, time limit, 408, 5xx)
  * - `bad_answer`: an answer came and is not what was asked for
- * - `delivery`: a sink of a rotated key did not take it
+ * - `delivery`: a sink of a rotated key, or a file that was asked for, did not take it
  * - `database`: Postgres could not be reached or its schema is not the expected one
  * - `stopped`: a signal ended the work
  */

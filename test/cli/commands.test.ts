@@ -7,7 +7,19 @@ import { PROJECT_ID, worldTest } from "./world.ts";
 
 const test = worldTest();
 
-const COMMANDS = ["demo", "check", "migrate", "export", "rotate", "keys", "status", "schema", "emulator"];
+const COMMANDS = [
+  "demo",
+  "check",
+  "migrate",
+  "export",
+  "rotate",
+  "keys",
+  "status",
+  "report",
+  "dump",
+  "schema",
+  "emulator",
+];
 
 test("--help lists every command", async ({ world }) => {
   const { status, stdout } = await world.run(["--help"]);

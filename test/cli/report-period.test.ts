@@ -29,6 +29,11 @@ const FAULTS: readonly (readonly [string, PeriodOptions, string])[] = [
     "--from: expected 2026-03-17 or before, which is the report's last day; got 2026-03-18",
   ],
   [
+    "begins before there was any usage",
+    { from: "0000-01-01", to: "0000-01-02" },
+    "--from: expected 2000-01-01 or after; got 0000-01-01",
+  ],
+  [
     "has 367 days",
     { from: "2024-01-01", to: "2025-01-01" },
     "--from: expected 2024-01-02 or after, as a report has at most 366 days; got 2024-01-01",

@@ -2,8 +2,9 @@
 // that serves it under a path of its own. Pure.
 
 import { type Html, html } from "../../report/html.ts";
+import { DAYS_DEFAULT, DAYS_MAX } from "../../report/period-limits.ts";
 import { dayCount } from "../../usage/day.ts";
-import { DAYS_DEFAULT, DAYS_MAX, type Period, queryOf } from "./period.ts";
+import { type Period, queryOf } from "./period.ts";
 
 const CHOICES = [7, DAYS_DEFAULT, 90, DAYS_MAX - 1];
 

@@ -1,16 +1,12 @@
 // Which days a visitor asked to see. Pure.
 
+import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX } from "../../report/period-limits.ts";
 import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/day.ts";
 
 export type Period = Window & {
   /** It moves on with the days; else it was asked for by its dates. */
   readonly live: boolean;
 };
-
-export const DAYS_DEFAULT = 30;
-export const DAYS_MAX = 366;
-/** Older than any usage; a database has no year 0. */
-const DAY_MIN = "2000-01-01";
 
 const PARAMETERS = ["days", "from", "to"];
 
