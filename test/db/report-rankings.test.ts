@@ -108,6 +108,21 @@ test("the keys of a rotation are one group, with the comment of the one that was
   ]);
 });
 
+test("a key of the same identifier in another project has a comment of its own", async () => {
+  const projects = [newProject(), newProject()];
+  for (const { id } of projects) {
+    await storeListedKeys(db, id, [{ apiKeyId: "k1", comment: `of ${id}`, scopes: [], tags: [] }]);
+  }
+  await storeSeries(
+    db,
+    projects.map((project) => ({ project, grouping: "accessor", usage: { [back(1)]: hours({ k1: "1" }) } })),
+  );
+  const groups = (await ranking("accessor"))?.groups ?? [];
+  expect(groups.map(({ project, comment }) => [project, comment]).sort()).toEqual(
+    projects.map(({ id, name }) => [name, `of ${id}`]).sort(),
+  );
+});
+
 test("only ten groups are told, and how many there are in the period", async () => {
   const amounts = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, String(100 - i)]));
   await storeSeries(db, [
