@@ -94,6 +94,11 @@ export async function installQueue(db: Database): Promise<void> {
 
 async function install(db: Database): Promise<void> {
   const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
+  // What it does beside what it is asked for fails in an event, which would end the process where nobody listens.
+  let trouble: Error | undefined;
+  boss.on("error", (error) => {
+    trouble ??= error;
+  });
   await boss.start();
   try {
     for (const { name, ...options } of QUEUES) {
@@ -104,6 +109,7 @@ async function install(db: Database): Promise<void> {
   } finally {
     await boss.stop({ close: false, graceful: false });
   }
+  if (trouble) throw trouble;
 }
 
 /** Throws where `installQueue` has not run for this version. */

@@ -2,6 +2,8 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../src/db/database.ts";
 import { installQueue } from "../../src/db/queue.ts";
+import { PASS } from "../faults/gate.ts";
+import { startPostgresFront } from "../faults/postgres-front.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { emptyDatabase } from "./empty-database.ts";
 
@@ -35,4 +37,23 @@ test.each([
   await refuseSchemas(empty.directUrl, count, code);
   await using db = openPostgres(empty.url);
   await expect(installQueue(db)).rejects.toMatchObject({ code });
+});
+
+test("a connection that is lost to what the queue does by itself is a failure, and the next time ends well", async () => {
+  await using empty = await emptyDatabase();
+  let isCut = false;
+  await using front = await startPostgresFront(empty.directUrl, {
+    who: "test",
+    gate: ({ name, side }) => {
+      if (isCut || side === "out" || !name.includes("bam_on")) return PASS;
+      isCut = true;
+      return { kind: "cut" };
+    },
+  });
+  await using db = openPostgres(front.url);
+
+  await expect(installQueue(db)).rejects.toThrow("Connection terminated");
+
+  expect(isCut).toBe(true);
+  await installQueue(db);
 });
