@@ -9,7 +9,7 @@ import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
-import { giveTurnsBack, holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
+import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
 import { Scrubber, Secret } from "./secret.ts";
@@ -136,9 +136,8 @@ export function turnsOf({ service }: Config, db: Database): NonNullable<ServiceD
   const { requestsPerSecond, maxConcurrent } = service;
   const pace = { service: new URL(service.baseUrl).origin, requestsPerSecond, maxConcurrent };
   return {
-    take: (callIds) => takeTurns(db, pace, callIds),
+    take: (calls) => takeTurns(db, pace, calls),
     keep: (callIds) => keepTurns(db, callIds),
-    giveBack: (callIds) => giveTurnsBack(db, callIds),
     hold: (ms) => holdCalls(db, pace.service, ms),
   };
 }

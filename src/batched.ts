@@ -1,9 +1,13 @@
 // Joins what is asked for at the same time: while one batch is under way the next one gathers. Pure but for the waiting.
 
+import { setTimeout as sleep } from "node:timers/promises";
+
 export type Batching<In> = {
   /** A batch holds items of this weight together at most, or one that is heavier by itself. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
+  /** How long a batch that is not full waits for more. */
+  readonly gatherMs?: number;
 };
 
 type Waiting<In, Out> = {
@@ -18,7 +22,7 @@ type Waiting<In, Out> = {
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
-  { weightMax, weightOf }: Batching<In>,
+  { weightMax, weightOf, gatherMs = 0 }: Batching<In>,
 ): (item: In) => Promise<Out> {
   const waiting: Waiting<In, Out>[] = [];
   let running = false;
@@ -32,11 +36,16 @@ export function batched<In, Out extends object | number | undefined>(
     return waiting.splice(0, tooHeavy === -1 ? waiting.length : tooHeavy);
   }
 
+  function weightOfAll(): number {
+    return waiting.reduce((sum, { item }) => sum + weightOf(item), 0);
+  }
+
   async function runAll(): Promise<void> {
     running = true;
     // What is asked for in the same moment comes along.
     await Promise.resolve();
     while (waiting.length > 0) {
+      if (gatherMs > 0 && weightOfAll() < weightMax) await sleep(gatherMs);
       const batch = takeBatch();
       try {
         const outs = await run(batch.map(({ item }) => item));

@@ -56,3 +56,16 @@ test("a batch that fails fails all of it, and the next one works", async () => {
   expect(lost.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(await run(3)).toBe(3);
 });
+
+test("a batch that is not full waits a moment for company", async () => {
+  const { double, batches } = doubling({ gatherMs: 20 });
+  const first = double(1);
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([first, double(2)]);
+  expect(batches).toEqual([[1, 2]]);
+});
+
+test("a batch that is full goes at once", async () => {
+  const { double } = doubling({ gatherMs: 60_000 });
+  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
+});

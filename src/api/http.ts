@@ -43,7 +43,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // knows then whether it arrived.
   const unshared = new Agent({ ...CONNECTION, pipelining: 0 });
   const pace = deps.turns
-    ? openSharedPace(deps.turns, waitMsMax, sleep)
+    ? openSharedPace(deps.turns, waitMsMax, now, sleep)
     : openPace({ ...settings, waitMsMax }, now, sleep);
   const refusals = openRefusals();
   const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });

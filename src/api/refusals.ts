@@ -73,7 +73,7 @@ export function openRefusals(): Refusals {
   return {
     check,
     async guard(use, signal, call) {
-      const inProject = firsts.filter(({ use: { key, project } }) => key.equals(use.key) && project === use.project);
+      const inProject = firsts.filter(({ use: { key, project } }) => project === use.project && key.equals(use.key));
       const ofOperation = inProject.find((first) => first.use.operation === use.operation);
       const running = runAfter([inProject[0], ofOperation], use, signal, call);
       // Only that it is over is kept: an answer can be large, and this is kept as long as the service is open.

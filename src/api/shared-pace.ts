@@ -1,77 +1,58 @@
 // The pace of a service that several processes call: the same as a process's own, kept where all of them look.
 
 import { randomUUID } from "node:crypto";
-import { batched } from "../batched.ts";
 import type { Pace } from "./pace.ts";
-import { openTurnLine, type TurnAnswer } from "./turn-line.ts";
+import { openTurnLine, type TakeTurns } from "./turn-line.ts";
 import type { Sleep } from "./wait.ts";
 
 /** Where the pace is kept: the questions and what they answer are those of the database. */
 export type Turns = {
-  /** An answer for each call, in their order: first come, first served. */
-  readonly take: (callIds: readonly string[]) => Promise<readonly TurnAnswer[]>;
+  readonly take: TakeTurns;
   readonly keep: (callIds: readonly string[]) => Promise<void>;
-  readonly giveBack: (callIds: readonly string[]) => Promise<void>;
   readonly hold: (ms: number) => Promise<void>;
 };
 
 /** A third of the time after which a call without a sign of life loses its place. */
 const KEEP_MS = 3_000;
-/** More than a process makes at once. */
-const TOGETHER = { weightMax: 100, weightOf: () => 1 };
 
-export function openSharedPace(turns: Turns, waitMsMax: number, sleep: Sleep): Pace {
-  const held = new Set<string>();
+export function openSharedPace(turns: Turns, waitMsMax: number, now: () => number, sleep: Sleep): Pace {
+  const line = openTurnLine(turns.take, waitMsMax, now, sleep);
   const telling = new Set<Promise<void>>();
   let holding: Promise<unknown> = Promise.resolve();
-  const line = openTurnLine((callIds) => turns.take(callIds), waitMsMax, sleep);
-  const giveBack = batched<string, undefined>(async (callIds) => {
-    await turns.giveBack(callIds);
-    return callIds.map(() => undefined);
-  }, TOGETHER);
   const keeping = setInterval(() => {
-    if (held.size > 0) turns.keep([...held]).catch(() => {});
+    if (line.places.size > 0) turns.keep([...line.places]).catch(() => {});
   }, KEEP_MS);
   keeping.unref();
 
-  function tell(said: Promise<unknown>): void {
-    const told: Promise<void> = said.then(
-      () => void telling.delete(told),
-      () => void telling.delete(told),
-    );
-    telling.add(told);
-  }
-
   /** What the database does not hear of it finds out by itself, as nobody says that the call lives. */
-  function end(callId: string): void {
-    held.delete(callId);
+  function end(name: string): void {
     // After what the service asked for, or whoever gets the place would not know of it.
-    tell(holding.then(() => giveBack(callId)));
+    const told: Promise<void> = holding.then(() => line.end(name)).finally(() => telling.delete(told));
+    telling.add(told);
   }
 
   return {
     async enter(signal) {
-      const callId = randomUUID();
+      let name: string = randomUUID();
       try {
-        let waitMs = await line.wait(callId, signal);
-        held.add(callId);
+        let waitMs: number;
         // Asked again after a wait, as the service may have asked for another one meanwhile.
-        while (waitMs > 0) {
+        for ({ name, waitMs } = await line.wait(name, signal); waitMs > 0; { waitMs } = await line.wait(name, signal)) {
           await sleep(waitMs, signal);
-          waitMs = await line.wait(callId, signal);
         }
       } catch (error) {
-        end(callId);
+        end(name);
         throw error;
       }
-      return () => end(callId);
+      return () => end(name);
     },
     hold(ms) {
+      line.forgetAhead();
       holding = Promise.allSettled([holding, turns.hold(ms)]);
-      tell(holding);
     },
     async close() {
       clearInterval(keeping);
+      await holding;
       await Promise.all(telling);
     },
   };

@@ -1,5 +1,5 @@
-// The calls of this process that want a place among those that a service may get at once. They ask together, again and again
-// until each has one.
+// The calls of this process that want a place among those that a service may get at once, and the places it has. What comes
+// at the same time is told and asked together. Where turns were given ahead, a place goes on to the next call without asking.
 
 import { tooLong } from "./pace.ts";
 import type { Sleep } from "./wait.ts";
@@ -7,76 +7,206 @@ import type { Sleep } from "./wait.ts";
 /** Milliseconds until the turn or until the service may be called again; of `busy`, how many places away one is. */
 export type TurnAnswer = { readonly outcome: "turn" | "busy" | "held"; readonly wait: number };
 
+export type TakeTurns = (calls: {
+  /** They have, or want, no place any more. */
+  readonly ended: readonly string[];
+  readonly waiting: readonly string[];
+  /** How many turns more could be used on places that are there already. */
+  readonly ahead: number;
+}) => Promise<{
+  /** Of each that waits, in their order: first come, first served. */
+  readonly answers: readonly TurnAnswer[];
+  /** Milliseconds until each turn given ahead: none while others wait. */
+  readonly aheadMs: readonly number[];
+}>;
+
 /** How long to wait for each place that one is away: a call takes longer, and asking costs a statement. */
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
+/** How late a turn that was given ahead may be used: the rate is exceeded by no more than the calls of that time. */
+const AHEAD_VALID_MS = 100;
 
-type Waiting = { readonly resolve: (waitMs: number) => void; readonly reject: (reason: unknown) => void };
+/** Made once: an abort without a reason makes an error with a stack. */
+const NEWS = "there is news";
+
+/** The place's name is that of the call it was first given to. */
+export type Place = { readonly name: string; readonly waitMs: number };
+
+type Waiting = { readonly resolve: (place: Place) => void; readonly reject: (reason: unknown) => void };
 
 export type TurnLine = {
-  /** Resolves when the call has a place, with the milliseconds until its turn. */
-  readonly wait: (callId: string, signal: AbortSignal) => Promise<number>;
+  /** Resolves when the call has a place, with the milliseconds until its turn. Asked for a place, with what is left to wait. */
+  readonly wait: (callId: string, signal: AbortSignal) => Promise<Place>;
+  /** The call with this place is over, or the call wants none any more. Resolves when that is told, or can't be. */
+  readonly end: (name: string) => Promise<void>;
+  readonly places: ReadonlySet<string>;
+  /** The service asked for a wait: turns that were given before it are void. */
+  readonly forgetAhead: () => void;
 };
 
-export function openTurnLine(
-  take: (callIds: readonly string[]) => Promise<readonly TurnAnswer[]>,
-  waitMsMax: number,
-  sleep: Sleep,
-): TurnLine {
+export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => number, sleep: Sleep): TurnLine {
   /** In the order of their coming. */
   const line = new Map<string, Waiting>();
-  let nobodyWaits = new AbortController();
-  let asking = false;
+  const places = new Set<string>();
+  /** Places without a call and what has to be told, each with whom to tell when it is: kept a moment for the next call. */
+  const idle = new Map<string, () => void>();
+  let ended = new Map<string, () => void>();
+  /** When the turns may be used that were given ahead. */
+  let aheadAtMs: readonly number[] = [];
+  let forgotten = 0;
+  let news = new AbortController();
+  let looking = false;
 
-  async function askForAll(): Promise<void> {
-    asking = true;
-    // What comes in the same moment asks along.
+  async function lookAfterAll(): Promise<void> {
+    looking = true;
+    // What comes in the same moment goes along.
     await Promise.resolve();
-    while (line.size > 0) {
-      const pauseMs = await askOnce([...line]);
-      if (line.size > 0 && pauseMs > 0) await sleep(pauseMs, nobodyWaits.signal).catch(() => {});
+    let pauseMs = LOOK_MS;
+    while (line.size > 0 || ended.size > 0 || idle.size > 0) {
+      const isLate = pauseMs > 0 && (await slept(pauseMs));
+      if (isLate) giveIdleBack();
+      news = new AbortController();
+      const busyMs = await ask([...line]);
+      pauseMs = busyMs ?? (line.size > 0 ? 0 : LOOK_MS);
     }
-    asking = false;
+    looking = false;
   }
 
-  /** How long those that have no place yet had best wait. */
-  async function askOnce(asked: readonly (readonly [string, Waiting])[]): Promise<number> {
-    let pauseMs = Number.POSITIVE_INFINITY;
+  /** False where there was news before. */
+  function slept(ms: number): Promise<boolean> {
+    return sleep(ms, news.signal).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** How long those that have no place yet had best wait; undefined where there are none. */
+  async function ask(asked: readonly (readonly [string, Waiting])[]): Promise<number | undefined> {
+    const over = ended;
+    const forgottenBefore = forgotten;
+    ended = new Map();
     try {
-      const answers = await take(asked.map(([callId]) => callId));
-      for (const [i, [callId, { resolve, reject }]] of asked.entries()) {
-        const { outcome, wait } = answers[i] ?? { outcome: "busy", wait: 1 };
-        const isTooLong = outcome === "held" && wait > waitMsMax;
-        if (outcome === "turn") resolve(wait);
-        else if (isTooLong) reject(tooLong("the service", wait, waitMsMax, { sent: "no" }));
-        else pauseMs = Math.min(pauseMs, outcome === "held" ? wait : Math.min(LOOK_MS * wait, LOOK_MS_MAX));
-        if (outcome === "turn" || isTooLong) line.delete(callId);
-      }
+      const { answers, aheadMs } = await take({
+        ended: [...over.keys()],
+        waiting: asked.map(([callId]) => callId),
+        ahead: asked.length === 0 ? 0 : Math.max(2 * places.size - ahead().length, 0),
+      });
+      const nowMs = now();
+      if (forgotten === forgottenBefore) aheadAtMs = [...ahead(), ...aheadMs.map((ms) => nowMs + ms)];
+      const waits = asked.map(([callId, waiting], i) =>
+        settle(callId, waiting, answers[i] ?? { outcome: "busy", wait: 1 }),
+      );
+      return waits.filter((ms) => ms !== undefined).sort((a, b) => a - b)[0];
     } catch (error) {
+      // What ended and was not told is found out: nobody says any more that it lives.
       for (const [callId, { reject }] of asked) {
         line.delete(callId);
         reject(error);
       }
+      return undefined;
+    } finally {
+      for (const told of over.values()) told();
     }
-    return Number.isFinite(pauseMs) ? pauseMs : 0;
+  }
+
+  /** How long to wait before asking for the call again. One that left the line meanwhile is told as ended. */
+  function settle(callId: string, { resolve, reject }: Waiting, { outcome, wait }: TurnAnswer): number | undefined {
+    if (!line.has(callId)) return undefined;
+    if (outcome === "busy") return Math.min(LOOK_MS * wait, LOOK_MS_MAX);
+    if (outcome === "held" && wait <= waitMsMax) return wait;
+    line.delete(callId);
+    if (outcome === "held") {
+      reject(tooLong("the service", wait, waitMsMax, { sent: "no" }));
+    } else {
+      places.add(callId);
+      resolve({ name: callId, waitMs: wait });
+    }
+    return undefined;
+  }
+
+  function ahead(): readonly number[] {
+    const nowMs = now();
+    return aheadAtMs.filter((atMs) => atMs > nowMs - AHEAD_VALID_MS);
+  }
+
+  /** The place with a turn that was given ahead, if there is one. */
+  function takeAhead(name: string): Place | undefined {
+    const [atMs, ...others] = ahead();
+    if (atMs === undefined) return undefined;
+    aheadAtMs = others;
+    return { name, waitMs: Math.max(atMs - now(), 0) };
+  }
+
+  function heirOf(): readonly [string, Waiting] | undefined {
+    return line.entries().find(([callId]) => !places.has(callId));
+  }
+
+  function look(): void {
+    if (!looking) void lookAfterAll();
+  }
+
+  function tell(name: string, isUrgent: boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    ended.set(name, resolve);
+    if (isUrgent) news.abort(NEWS);
+    look();
+    return promise;
+  }
+
+  function giveIdleBack(): void {
+    for (const [name, told] of idle) {
+      places.delete(name);
+      ended.set(name, told);
+    }
+    idle.clear();
   }
 
   return {
+    places,
     async wait(callId, signal) {
       signal.throwIfAborted();
-      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      const [free, reused] = places.has(callId) ? [] : ([...idle][0] ?? []);
+      const place = free === undefined ? undefined : takeAhead(free);
+      if (place) {
+        idle.delete(place.name);
+        reused?.();
+        return place;
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<Place>();
       const leave = () => {
         line.delete(callId);
-        if (line.size === 0) {
-          nobodyWaits.abort();
-          nobodyWaits = new AbortController();
-        }
         reject(signal.reason);
       };
+      // Behind others that wait there is nothing to ask for yet.
+      if (line.size === 0 || places.has(callId)) news.abort(NEWS);
       line.set(callId, { resolve, reject });
       signal.addEventListener("abort", leave, { once: true });
-      if (!asking) void askForAll();
+      look();
       return promise.finally(() => signal.removeEventListener("abort", leave));
+    },
+    end(name) {
+      if (!places.has(name)) return tell(name, line.size === 0);
+      const heir = heirOf();
+      const place = heir ? takeAhead(name) : undefined;
+      if (heir && place) {
+        const [callId, { resolve }] = heir;
+        line.delete(callId);
+        resolve(place);
+        // More are asked for in time, before the last one is used.
+        return tell(callId, line.size > 0 && ahead().length < places.size);
+      }
+      if (!heir && ahead().length > 0) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        idle.set(name, resolve);
+        look();
+        return promise;
+      }
+      places.delete(name);
+      return tell(name, true);
+    },
+    forgetAhead() {
+      forgotten++;
+      aheadAtMs = [];
     },
   };
 }

@@ -9,12 +9,15 @@ export type FetchNumbers = () => Promise<number>;
 
 /** More fetches than that do not begin at the same time. */
 const NUMBERS_MAX = 1_000;
+/** Those who ask are more than may call at once, so nobody waits for it. */
+const GATHER_MS = 3;
 
 /** Numbers that are wanted at the same time are taken together. */
 export function openFetchNumbers(db: Database): FetchNumbers {
   const next = batched<undefined, number>((wanted) => takeFetchNos(db, wanted.length), {
     weightMax: NUMBERS_MAX,
     weightOf: () => 1,
+    gatherMs: GATHER_MS,
   });
   return () => next(undefined);
 }

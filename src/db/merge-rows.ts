@@ -29,15 +29,13 @@ export async function mergeRows(
 ): Promise<ChangedRows> {
   if (slices.length === 0) return new Map();
   const rows = slices.flatMap((slice) => slice.rows.map((row) => ({ slice, row })));
-  const numbers = METRICS.map(
-    (_, i) => sql`${rows.map(({ row }) => row.metrics.values[i] ?? null)}::text[]::numeric[]`,
-  );
+  const numbers = METRICS.map((_, i) => sql`${plainArray(rows.map(({ row }) => row.metrics.values[i]))}::numeric[]`);
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
     with incoming as (
       select * from unnest(
-        ${rows.map(({ slice }) => slice.seriesId)}::integer[],
-        ${rows.map(({ slice }) => slice.day)}::text[]::date[],
-        ${rows.map(({ slice, row }) => groupIds.get(groupIdKey(slice.grouping, row.group)) ?? null)}::integer[],
+        ${plainArray(rows.map(({ slice }) => slice.seriesId))}::integer[],
+        ${plainArray(rows.map(({ slice }) => slice.day))}::date[],
+        ${plainArray(rows.map(({ slice, row }) => groupIds.get(groupIdKey(slice.grouping, row.group))))}::integer[],
         ${sql.join(numbers)},
         ${rows.map(({ row }) => row.metrics.extra)}::text[]::jsonb[]
       ) as incoming (series_id, usage_date, group_id, ${METRIC_COLUMNS})
@@ -84,4 +82,9 @@ export async function mergeRows(
       Number(changed),
     ]),
   );
+}
+
+/** An array of numbers or days as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
+function plainArray(values: readonly (number | string | null | undefined)[]): string {
+  return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }

@@ -97,9 +97,9 @@ function decide(slice: IncomingSlice, stored: StoredSlice = NOTHING_STORED) {
 function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice & { readonly grouping: Grouping } {
   const { seriesId, grouping } = answer;
   const rows = [...slice.rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
-  const hash = createHash("sha256");
-  for (const { group, metrics } of rows) hash.update(JSON.stringify([group.key, metrics.values, metrics.extra]));
-  return { ...slice, rows, seriesId, grouping, answer, contentHash: hash.digest("hex") };
+  const content = rows.map(({ group, metrics }) => JSON.stringify([group.key, metrics.values, metrics.extra])).join("");
+  const contentHash = createHash("sha256").update(content).digest("hex");
+  return { ...slice, rows, seriesId, grouping, answer, contentHash };
 }
 
 function groupsOf(slices: readonly IncomingSlice[]): GroupOf[] {

@@ -18,12 +18,15 @@ export type Incoming = Omit<Answer, "slices"> & {
 export type Merging = (incoming: Incoming) => Promise<MergeResult>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. An answer alone may be larger. */
-const ROWS_MAX = 10_000;
+const ROWS_MAX = 5_000;
+/** A transaction costs as much as some hundred rows: short enough not to be felt, and several answers come meanwhile. */
+const GATHER_MS = 10;
 
 export function openMerging(db: Database): Merging {
   return batched<Incoming, MergeResult>((batch) => storeBatch(db, batch), {
     weightMax: ROWS_MAX,
     weightOf: ({ rowCount }) => rowCount,
+    gatherMs: GATHER_MS,
   });
 }
 

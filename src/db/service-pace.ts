@@ -21,25 +21,45 @@ export type TurnAnswer = { readonly outcome: "turn" | "busy" | "held"; readonly 
 /** A call whose process says nothing for so long has no place any more. */
 export const CALL_LIVES_SECONDS = 10;
 
-/** An answer for each call, in their order: those before it are served before it. */
-export async function takeTurns(
-  db: Database,
-  pace: ServicePace,
-  callIds: readonly string[],
-): Promise<readonly TurnAnswer[]> {
+/** Turns are given ahead for so long: what a process does not use of it is lost for all. */
+const AHEAD_SECONDS = 0.1;
+
+export type Asked = {
+  readonly ended: readonly string[];
+  readonly waiting: readonly string[];
+  readonly ahead: number;
+};
+
+export type Turns = {
+  readonly answers: readonly TurnAnswer[];
+  readonly aheadMs: readonly number[];
+};
+
+/**
+ * Gives back the places of the calls that ended and asks for turns for those that wait: an answer for each of these, in
+ * their order; those before it are served before it. While nobody else waits there are turns ahead, as many as are asked
+ * for or fewer: each is usable after so many milliseconds, on a place that the process has.
+ */
+export async function takeTurns(db: Database, pace: ServicePace, { ended, waiting, ahead }: Asked): Promise<Turns> {
   const { service, requestsPerSecond, maxConcurrent } = pace;
   const { rows } = await again(() =>
-    sql<TurnAnswer>`
-      select turn.outcome, turn.wait_ms as wait
-      from pg_catalog.unnest(${callIds}::pg_catalog.uuid[]) with ordinality as call (call_id, place)
-      cross join lateral usage_export.take_turn(
-        ${service}::pg_catalog.text, call.call_id, ${requestsPerSecond}::pg_catalog.float8,
-        ${maxConcurrent}::pg_catalog.int4, ${CALL_LIVES_SECONDS}::pg_catalog.float8
-      ) turn
-      order by call.place
+    sql<{ callId: string | null; outcome: TurnAnswer["outcome"]; wait: number }>`
+      select call_id as "callId", outcome, wait_ms as wait from usage_export.take_turns(
+        ${service}::pg_catalog.text, ${ended}::pg_catalog.uuid[], ${waiting}::pg_catalog.uuid[], ${ahead}::pg_catalog.int4,
+        ${requestsPerSecond}::pg_catalog.float8, ${maxConcurrent}::pg_catalog.int4,
+        ${CALL_LIVES_SECONDS}::pg_catalog.float8, ${AHEAD_SECONDS}::pg_catalog.float8
+      )
     `.execute(db),
   );
-  return rows;
+  const answers = new Map(rows.map(({ callId, outcome, wait }) => [callId, { outcome, wait }]));
+  return {
+    answers: waiting.map((callId) => {
+      const answer = answers.get(callId);
+      if (!answer) throw new Error("the database did not answer a call that waits");
+      return answer;
+    }),
+    aheadMs: rows.filter(({ callId }) => callId === null).map(({ wait }) => wait),
+  };
 }
 
 /** Says that the calls are under way. */
@@ -48,10 +68,6 @@ export async function keepTurns(db: Database, callIds: readonly string[]): Promi
     update usage_export.service_call set until = clock_timestamp() + make_interval(secs => ${CALL_LIVES_SECONDS})
     where call_id = any(${callIds}::uuid[])
   `.execute(db);
-}
-
-export async function giveTurnsBack(db: Database, callIds: readonly string[]): Promise<void> {
-  await sql`delete from usage_export.service_call where call_id = any(${callIds}::uuid[])`.execute(db);
 }
 
 /** No call starts for so long. A shorter wait does not end a longer one. */

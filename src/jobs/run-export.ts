@@ -65,7 +65,8 @@ export async function runExportJob(
       log: log.child({ runId }),
       onProgress,
     };
-    const run = { requests, runDay, concurrency: config.service.maxConcurrent };
+    // Twice as many as may call at once: as soon as a call ends the next one is ready for its place.
+    const run = { requests, runDay, concurrency: 2 * config.service.maxConcurrent };
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);

@@ -36,11 +36,20 @@ function requireDailyBuckets(resolution: unknown): void {
   );
 }
 
-/** A row that names no day has the answer's period, or `runDay` where the answer names none either. */
-export function dayOfRow(row: JsonObject, period: Window | undefined, place: string, runDay: Day): Dated {
+/**
+ * A row that names no day has the answer's period, or `runDay` where the answer names none either. `known` gathers the days
+ * of the rows before, which are read once: an answer of 50,000 rows has few.
+ */
+export function dayOfRow(
+  row: JsonObject,
+  period: Window | undefined,
+  place: string,
+  runDay: Day,
+  known: Set<Day> = new Set(),
+): Dated {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
-  const start = readDay(holder.start, `${place}.start`);
-  const end = readDay(holder.end, `${place}.end`);
+  const start = readDay(holder.start, `${place}.start`, known);
+  const end = readDay(holder.end, `${place}.end`, known);
   if (start === undefined && end === undefined) {
     if (!period) return { day: runDay, undated: true };
     return { day: oneDay(period, `${place} names no day, and the answer's period`), undated: false };
@@ -92,9 +101,13 @@ function oneDay({ start, end }: Window, what: string): Day {
 }
 
 /** A day, also where it comes as the midnight that begins it. Null and nothing are no day. */
-function readDay(value: unknown, place: string): Day | undefined {
+function readDay(value: unknown, place: string, known: Set<Day> = new Set()): Day | undefined {
   if (value === undefined || value === null) return undefined;
+  if (typeof value === "string" && known.has(value)) return value;
   const text = typeof value === "string" ? value.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "") : "";
-  if (isDay(text)) return text;
+  if (isDay(text)) {
+    known.add(text);
+    return text;
+  }
   throw new AppError("bad_answer", `${place}: expected a day as YYYY-MM-DD, got ${kindOf(value)}`);
 }

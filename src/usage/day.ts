@@ -6,7 +6,6 @@ import { addDays as addDaysTo } from "date-fns/addDays";
 import { differenceInCalendarDays } from "date-fns/differenceInCalendarDays";
 import { eachDayOfInterval } from "date-fns/eachDayOfInterval";
 import { isValid } from "date-fns/isValid";
-import { lightFormat } from "date-fns/lightFormat";
 
 /** A calendar day in UTC, `YYYY-MM-DD`. Days compare as text. */
 export type Day = string;
@@ -15,7 +14,7 @@ export type Day = string;
 export type Window = { readonly start: Day; readonly end: Day };
 
 export function dayOf(instant: Date): Day {
-  return lightFormat(new UTCDate(instant), "yyyy-MM-dd");
+  return instant.toISOString().slice(0, "YYYY-MM-DD".length);
 }
 
 /** The instant a day begins. */

@@ -59,11 +59,15 @@ export type ExportRun = {
   readonly requests: readonly UsageRequest[];
   /** The day an answer without any date is stored under. */
   readonly runDay: Day;
+  /** Requests that want an answer at the same time. Those that have one wait for the database besides. */
   readonly concurrency: number;
 };
 
 export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
 export type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
+
+/** More is not asked for while so many rows wait for the database: they fill a transaction, and take little memory. */
+const ROWS_WAITING_MAX = 10_000;
 
 /**
  * Every request is tried, whatever became of the others, so that one broken project does not cost the rest their
@@ -75,28 +79,56 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
   counts.planned = slicesOf(run.requests);
   const queue = run.requests.values();
+  const inHand = new Set<Promise<void>>();
+  let rowsWaiting = 0;
+  let lost: { readonly error: unknown } | undefined;
+
+  const count = (request: UsageRequest, outcome: Stored | Refusal) => {
+    counts.requests++;
+    if ("reason" in outcome) {
+      failures.push({ request, reason: outcome.reason });
+      counts.failed += sliceCount(request);
+    } else {
+      const suspect = outcome.slices.filter(({ decision }) => decision === "suspect").length;
+      counts.suspect += suspect;
+      counts.complete += outcome.slices.length - suspect;
+      counts.rowsChanged += outcome.rowsChanged;
+    }
+    deps.onProgress?.(counts);
+  };
+
+  /** From the call until it is counted. */
+  const settle = async (request: UsageRequest, onAnswer: () => void) => {
+    let rows = 0;
+    try {
+      const outcome = await exportRequest(request, run.runDay, deps, signal, (rowCount) => {
+        rows = rowCount;
+        rowsWaiting += rows;
+        onAnswer();
+      });
+      count(request, outcome);
+    } catch (error) {
+      lost ??= { error };
+    } finally {
+      rowsWaiting -= rows;
+    }
+  };
 
   const work = async () => {
     for (const request of queue) {
-      signal.throwIfAborted();
-      const outcome = await exportRequest(request, run.runDay, deps, signal);
-      counts.requests++;
-      if ("reason" in outcome) {
-        failures.push({ request, reason: outcome.reason });
-        counts.failed += sliceCount(request);
-      } else {
-        const suspect = outcome.slices.filter(({ decision }) => decision === "suspect").length;
-        counts.suspect += suspect;
-        counts.complete += outcome.slices.length - suspect;
-        counts.rowsChanged += outcome.rowsChanged;
-      }
-      deps.onProgress?.(counts);
+      if (lost || signal.aborted) return;
+      const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
+      const settled: Promise<void> = settle(request, onAnswer).finally(() => inHand.delete(settled));
+      inHand.add(settled);
+      await Promise.race([answered, settled]);
+      while (rowsWaiting > ROWS_WAITING_MAX) await Promise.race(inHand);
     }
   };
-  // All workers end before this returns, also when one of them throws: nothing goes on behind the caller's back.
-  const workers = Array.from({ length: run.concurrency }, work);
-  await Promise.allSettled(workers);
-  await Promise.all(workers);
+  await Promise.all(Array.from({ length: run.concurrency }, work));
+  // Nothing goes on behind the caller's back, also when it throws.
+  await Promise.all(inHand);
+  if (lost) throw lost.error;
+  if (counts.requests < run.requests.length) signal.throwIfAborted();
   return { ...counts, failures };
 }
 
@@ -106,6 +138,7 @@ export async function exportRequest(
   runDay: Day,
   deps: ExportDeps,
   signal: AbortSignal,
+  onAnswer: (rowCount: number) => void = () => {},
 ): Promise<Stored | Refusal> {
   // Before the call: an answer that is on its way while a later one is stored must not undo it.
   const fetchNo = await deps.nextFetchNo();
@@ -113,8 +146,10 @@ export async function exportRequest(
     const refusal = await deps.refuse(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal);
+    const rowCount = rowCountOf(answer);
+    onAnswer(rowCount);
     return await deps.store(request, fetchNo, {
-      rowCount: rowCountOf(answer),
+      rowCount,
       slices: () => normalise(request, answer, runDay, deps.askedAs(request)),
     });
   } catch (error) {

@@ -28,12 +28,12 @@ const KNOWN = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", 
 
 /** The service adds metrics without notice: an unknown number is kept, anything else unknown is not a metric. */
 export function readMetrics(row: JsonObject, place: string): RowMetrics {
-  const values = METRICS.map((metric) => readMetric(row[metric], `${place}.${metric}`));
+  const values = METRICS.map((metric) => readMetric(row[metric], place, metric));
   const extra: string[] = [];
   for (const name of Object.keys(row).sort()) {
     const value = row[name];
     if (KNOWN.has(name) || !isNumber(value)) continue;
-    extra.push(`${JSON.stringify(name)}:${finite(value, `${place}.${name}`)}`);
+    extra.push(`${JSON.stringify(name)}:${finite(value, place, name)}`);
   }
   if (extra.length === 0 && values.every((value) => value === null)) {
     throw new AppError("bad_answer", `${place}: the row has none of the metrics ${METRICS.join(", ")}`);
@@ -41,17 +41,21 @@ export function readMetrics(row: JsonObject, place: string): RowMetrics {
   return { values, extra: extra.length > 0 ? `{${extra.join(",")}}` : null };
 }
 
-function readMetric(value: unknown, place: string): string | null {
+function readMetric(value: unknown, place: string, metric: string): string | null {
   if (value === undefined || value === null) return null;
-  if (!isNumber(value)) throw new AppError("bad_answer", `${place}: expected a number, got ${kindOf(value)}`);
-  const text = finite(value, place);
-  if (text.startsWith("-")) throw new AppError("bad_answer", `${place}: expected 0 or more, got ${text.slice(0, 40)}`);
+  if (!isNumber(value)) throw refused(place, metric, `expected a number, got ${kindOf(value)}`);
+  const text = finite(value, place, metric);
+  if (text.startsWith("-")) throw refused(place, metric, `expected 0 or more, got ${text.slice(0, 40)}`);
   return text;
 }
 
-function finite(value: number | ExactNumber, place: string): string {
+function finite(value: number | ExactNumber, place: string, metric: string): string {
   const source = numberSource(value);
   const text = Number.isFinite(Number(source)) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw new AppError("bad_answer", `${place}: expected a finite number, got ${source.slice(0, 40)}`);
+  throw refused(place, metric, `expected a finite number, got ${source.slice(0, 40)}`);
+}
+
+function refused(place: string, metric: string, reason: string): AppError {
+  return new AppError("bad_answer", `${place}.${metric}: ${reason}`);
 }

@@ -43,8 +43,9 @@ export function normalise(
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
   const undatedDays = new Set<Day>();
+  const knownDays = new Set<Day>();
   for (const [i, row] of results.entries()) {
-    const dated = dayOfRow(row, period, `results[${i}]`, runDay);
+    const dated = dayOfRow(row, period, `results[${i}]`, runDay, knownDays);
     addRow(slices, dated.day, readRow(row, grouping, `results[${i}]`), grouping);
     if (dated.undated) undatedDays.add(dated.day);
   }

@@ -38,13 +38,16 @@ export type Selection = {
   readonly days?: readonly Day[];
 };
 
-/** Every grouping under every filter of every project. */
+/**
+ * Every grouping under every filter of every project; the projects in turn, as the first call of a key goes alone, and other
+ * projects' need not wait for it.
+ */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
   const groupings = job.groupings.filter((grouping) => selection.groupings?.includes(grouping) ?? true);
-  return projects.flatMap((project) =>
-    filters.flatMap((filter) => groupings.map((grouping) => ({ project, grouping, filter }))),
+  return filters.flatMap((filter) =>
+    groupings.flatMap((grouping) => projects.map((project) => ({ project, grouping, filter }))),
   );
 }
 

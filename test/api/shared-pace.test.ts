@@ -7,31 +7,33 @@ import type { TurnAnswer } from "../../src/api/turn-line.ts";
 const GO: TurnAnswer = { outcome: "turn", wait: 0 };
 const NEVER = new AbortController().signal;
 
-/** Answers as told, and after that lets everybody go at once. */
+/** Answers as told, and after that lets everybody go at once. A pause passes at once, unless there is news before. */
 function play(answers: readonly (TurnAnswer | Error)[]) {
   const left = [...answers];
   const said = { asked: [] as string[], givenBack: [] as string[], held: [] as number[], slept: [] as number[] };
   const turns: Turns = {
-    async take(callIds) {
-      said.asked.push(...callIds);
-      return callIds.map(() => {
+    async take({ ended, waiting }) {
+      said.givenBack.push(...ended);
+      said.asked.push(...waiting);
+      const given = waiting.map(() => {
         const answer = left.shift() ?? GO;
         if (answer instanceof Error) throw answer;
         return answer;
       });
+      return { answers: given, aheadMs: [] };
     },
     async keep() {},
-    async giveBack(callIds) {
-      said.givenBack.push(...callIds);
-    },
     async hold(ms) {
       said.held.push(ms);
     },
   };
-  const pace = openSharedPace(turns, 60_000, async (ms, signal) => {
+  const pause = async (ms: number, signal: AbortSignal) => {
+    // What happens in the same moment happens before.
+    await new Promise((resolve) => setImmediate(resolve));
     signal.throwIfAborted();
     said.slept.push(ms);
-  });
+  };
+  const pace = openSharedPace(turns, 60_000, () => 0, pause);
   return { pace, said };
 }
 

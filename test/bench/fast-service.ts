@@ -14,6 +14,7 @@ const [rowsPerAnswer = 50, latencyMs = 0] = process.argv.slice(2).map(Number);
 const answers = new Map<string, Buffer>();
 let percentChanged = 0;
 let asked = 0;
+let firstAskedMs = 0;
 
 function answer(url: URL): Buffer {
   // Without a window the service chooses yesterday.
@@ -63,9 +64,13 @@ const server = http.createServer(async (request, response) => {
     response.end();
     return;
   }
-  if (url.pathname === "/asked") return void response.end(String(asked));
+  if (url.pathname === "/asked") {
+    response.end(JSON.stringify({ count: asked, firstMsAgo: performance.now() - firstAskedMs }));
+    asked = 0;
+    return;
+  }
   if (!url.pathname.endsWith("/usage/breakdown")) return void response.writeHead(404).end("{}");
-  asked++;
+  if (asked++ === 0) firstAskedMs = performance.now();
   const body = answer(url);
   if (latencyMs > 0) await sleep(latencyMs);
   response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);

@@ -3,13 +3,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
+import { z } from "zod";
 
 const FAST_SERVICE = path.join(import.meta.dirname, "fast-service.ts");
 
+const Asked = z.object({ count: z.number(), firstMsAgo: z.number() });
+
 export type Service = AsyncDisposable & {
   readonly url: string;
-  /** How many breakdowns it was asked for. */
-  readonly asked: () => Promise<number>;
+  /** How many breakdowns it was asked for since this was called before, and how long ago the first was. */
+  readonly asked: () => Promise<{ readonly count: number; readonly firstMsAgo: number }>;
   /** From now on so many of a hundred rows have other numbers. */
   readonly change: (percent: number) => Promise<void>;
 };
@@ -22,7 +25,7 @@ export async function startService({ rows, latencyMs }: { rows: number; latencyM
   const url = String(line).trim();
   return {
     url,
-    asked: async () => Number(await (await fetch(`${url}/asked`)).text()),
+    asked: async () => Asked.parse(await (await fetch(`${url}/asked`)).json()),
     change: async (percent) => {
       await fetch(`${url}/changed?percent=${percent}`, { method: "POST" });
     },

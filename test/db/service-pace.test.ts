@@ -5,14 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
-import {
-  giveTurnsBack,
-  holdCalls,
-  keepTurns,
-  type ServicePace,
-  type TurnAnswer,
-  takeTurns,
-} from "../../src/db/service-pace.ts";
+import { holdCalls, keepTurns, type ServicePace, type TurnAnswer, takeTurns } from "../../src/db/service-pace.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db, url } = await testDatabase();
@@ -31,9 +24,13 @@ function connections(count: number): readonly Database[] {
 }
 
 async function takeTurn(db: Database, pace: ServicePace, callId: string): Promise<TurnAnswer> {
-  const [answer] = await takeTurns(db, pace, [callId]);
-  if (!answer) throw new Error("no answer");
-  return answer;
+  const { answers } = await takeTurns(db, pace, { ended: [], waiting: [callId], ahead: 0 });
+  if (!answers[0]) throw new Error("no answer");
+  return answers[0];
+}
+
+async function giveBack(pace: ServicePace, callId: string): Promise<void> {
+  await takeTurns(db, pace, { ended: [callId], waiting: [], ahead: 0 });
 }
 
 /** When each call that has a turn has it, in milliseconds after the first. */
@@ -73,7 +70,7 @@ test("a place that is given back goes to the call that waits longest", async () 
   await takeTurn(db, pace, first);
   expect(await takeTurn(db, pace, second)).toEqual({ outcome: "busy", wait: 1 });
   expect(await takeTurn(db, pace, third)).toEqual({ outcome: "busy", wait: 2 });
-  await giveTurnsBack(db, [first]);
+  await giveBack(pace, first);
   expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
   expect(await takeTurn(db, pace, second)).toMatchObject({ outcome: "turn" });
 });
@@ -128,4 +125,38 @@ test("services do not wait for each other", async () => {
   const one = paceOf({ maxConcurrent: 1 });
   await takeTurn(db, one, randomUUID());
   expect(await takeTurn(db, paceOf({ maxConcurrent: 1 }), randomUUID())).toMatchObject({ outcome: "turn" });
+});
+
+test("calls that ask together are served in their order, and take the places that are given back with them", async () => {
+  const pace = paceOf({ maxConcurrent: 2, requestsPerSecond: 100 });
+  const [one, two, three, four] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const asked = await takeTurns(db, pace, { ended: [], waiting: [one, two, three], ahead: 0 });
+  expect(asked.answers).toMatchObject([
+    { outcome: "turn", wait: 0 },
+    { outcome: "turn", wait: 10 },
+    { outcome: "busy", wait: 1 },
+  ]);
+  const later = await takeTurns(db, pace, { ended: [one], waiting: [four, three], ahead: 0 });
+  expect(later.answers).toMatchObject([{ outcome: "busy", wait: 1 }, { outcome: "turn" }]);
+});
+
+test("turns are given ahead for as long as they come soon, and count for the rate", async () => {
+  const pace = paceOf({ maxConcurrent: 1, requestsPerSecond: 100 });
+  const { aheadMs } = await takeTurns(db, pace, { ended: [], waiting: [randomUUID()], ahead: 3 });
+  expect(aheadMs).toEqual([10, 20, 30]);
+  const soon = await takeTurns(db, pace, { ended: [], waiting: [], ahead: 1_000 });
+  expect(soon.aheadMs.length).toBeGreaterThan(3);
+  expect(Math.max(...soon.aheadMs)).toBeLessThan(100);
+  expect(Math.max(...soon.aheadMs)).toBeGreaterThan(80);
+});
+
+test("no turn is given ahead while a call of somebody else waits", async () => {
+  const pace = paceOf({ maxConcurrent: 1 });
+  const [mine, theirs, next] = [randomUUID(), randomUUID(), randomUUID()];
+  await takeTurn(db, pace, mine);
+  await takeTurn(db, pace, theirs);
+  expect(await takeTurns(db, pace, { ended: [], waiting: [next], ahead: 5 })).toMatchObject({ aheadMs: [] });
+  expect(await takeTurns(db, pace, { ended: [theirs], waiting: [next], ahead: 5 })).toMatchObject({
+    aheadMs: { length: 5 },
+  });
 });

@@ -230,3 +230,57 @@ test("progress is told after every request", async () => {
     { requests: 2, planned: 4, complete: 2, failed: 2 },
   ]);
 });
+
+test("the next request is made while an answer waits for the database", async () => {
+  let calls = 0;
+  const { promise: allCalled, resolve } = Promise.withResolvers<void>();
+  const { deps } = world({
+    fetch: async () => {
+      if (++calls === 3) resolve();
+      return GOOD;
+    },
+    store: async () => {
+      await allCalled;
+      return BOTH_REPLACED;
+    },
+  });
+  const result = await exportUsage({ ...run(TOTAL, LISTEN, TOTAL), concurrency: 1 }, deps, NEVER);
+  expect(result).toMatchObject({ requests: 3, complete: 6 });
+});
+
+test("no more is asked for while many rows wait for the database", async () => {
+  const large = sampleAnswer(Array.from({ length: 10_001 }, () => sampleRow("2026-03-16")));
+  let waiting = 0;
+  let most = 0;
+  const { deps } = world({
+    fetch: async () => large,
+    store: async () => {
+      most = Math.max(most, ++waiting);
+      await new Promise((resolve) => setImmediate(resolve));
+      waiting--;
+      return BOTH_REPLACED;
+    },
+  });
+  await exportUsage(
+    { requests: Array.from({ length: 10 }, () => TOTAL), runDay: RUN_DAY, concurrency: 2 },
+    deps,
+    NEVER,
+  );
+  expect(most).toBe(2);
+});
+
+test("a database that is lost after an answer came ends the run", async () => {
+  let calls = 0;
+  const { deps } = world({
+    fetch: async () => {
+      calls++;
+      return GOOD;
+    },
+    store: async () => {
+      throw new AppError("database", "gone");
+    },
+  });
+  const requests = Array.from({ length: 100 }, () => TOTAL);
+  await expect(exportUsage({ requests, runDay: RUN_DAY, concurrency: 2 }, deps, NEVER)).rejects.toThrow("gone");
+  expect(calls).toBeLessThan(10);
+});
