@@ -182,6 +182,17 @@ export function testMerge(db: Database): void {
     expect(await rowVersions(db, seriesId)).toHaveLength(4);
   });
 
+  test("the numbers of a group without a value take the place of those before", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "1"), rowOf(undefined, "5")])]);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "2"), rowOf(undefined, "6")])]);
+    const rows = await view(db, "usage_by_endpoint", project);
+    expect(rows.map(({ endpoint, requests, revision }) => [endpoint, requests, revision]).sort()).toEqual([
+      [null, "2", 2],
+      [null, "6", 2],
+    ]);
+  });
+
   test("an answer whose fetch began before that of the stored one changes nothing", async () => {
     const { project, seriesId } = await newSeries(db);
     const slow = await nextFetchNo(db);

@@ -46,6 +46,15 @@ test("the total is one row a project and day", async () => {
   ]);
 });
 
+test("what is read by a dimension too is not in the total a second time", async () => {
+  const project = newProject();
+  const [all, byEndpoint] = [configured(project, "none"), configured(project, "endpoint")];
+  const ids = await registerSeries(db, [all, byEndpoint]);
+  await store(db, idOf(ids, all.series), [total(DAY, { requests: "5" })], { grouping: "none" });
+  await store(db, idOf(ids, byEndpoint.series), [slice(DAY, { listen: "2", speak: "3" })]);
+  expect((await view(db, "usage_total", project)).map(({ requests }) => requests)).toEqual(["5"]);
+});
+
 test.each(DIMENSIONS)("usage by %s has a column of that name, and shows that series only", async (dimension) => {
   const project = newProject();
   const all = DIMENSIONS.map((one) => configured(project, one));

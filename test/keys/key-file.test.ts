@@ -1,4 +1,17 @@
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import {
+  type FileHandle,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -60,6 +73,30 @@ test("a reader never sees half a key, nor none", async () => {
   isWriting = false;
   expect([...(await reading)].sort()).toEqual(allowed);
 });
+
+test("it is on the disk before it takes its place, and then its place is", async () => {
+  const file = path.join(await newFolder(), "exporter.key");
+  const synced = await noteSyncs(file);
+  await writeKeyFile(file, NEW);
+  expect(synced).toEqual(["file before it is there", "folder after"]);
+});
+
+/** What is synced from now on, before or after the file is there. That the power fails in between can't be tried. */
+async function noteSyncs(file: string): Promise<readonly string[]> {
+  await using handle = await open(path.dirname(file));
+  const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);
+  const { sync } = handles;
+  onTestFinished(() => {
+    handles.sync = sync;
+  });
+  const synced: string[] = [];
+  handles.sync = async function (this: FileHandle) {
+    const what = (await this.stat()).isDirectory() ? "folder" : "file";
+    synced.push(`${what} ${existsSync(file) ? "after" : "before it is there"}`);
+    return sync.call(this);
+  };
+  return synced;
+}
 
 test("what a crash left beside it is gone with the next key", async () => {
   const folder = await newFolder();

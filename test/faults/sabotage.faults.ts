@@ -1,0 +1,79 @@
+// Small wrong changes of the product, made one after the other in a copy of it: each has a test that must notice. One that
+// nobody notices shows what the suite leaves open.
+
+import path from "node:path";
+import { afterAll, expect, inject, test } from "vitest";
+import { startScript } from "../support/program.ts";
+import { reportFigure } from "./figures.ts";
+import { isOf, runGuards } from "./sabotage/run-guards.ts";
+import type { Sabotage } from "./sabotage/sabotage.ts";
+import { SABOTAGES } from "./sabotage/sabotages.ts";
+import { copyTree } from "./sabotage/tree.ts";
+import { every, LIMIT, sweep } from "./sweep.ts";
+
+/** In CI every fourth. */
+const CHOSEN = every(4, SABOTAGES);
+
+const { url } = inject("postgres");
+const tree = await copyTree();
+afterAll(() => tree[Symbol.asyncDispose]());
+
+test("the tests that are to notice pass while nothing is wrong", LIMIT, async () => {
+  const outcomes = await runGuards(
+    tree.folder,
+    url,
+    CHOSEN.map(({ caughtBy }) => caughtBy),
+  );
+  const unfit = CHOSEN.flatMap(({ name, caughtBy }) => {
+    const own = outcomes.filter((one) => isOf(one, caughtBy));
+    if (own.length > 0 && own.every(({ passed }) => passed)) return [];
+    return [`${name}: ${caughtBy.join(", ")}: ${own.flatMap(({ reasons }) => reasons).join("\n") || "no such test"}`];
+  });
+  expect(unfit).toEqual([]);
+});
+
+test("every wrong change is a program all the same", LIMIT, async () => {
+  const tsc = path.join(tree.folder, "node_modules/typescript/bin/tsc");
+  const { status, stdout } = await tree.spoil(SABOTAGES, async () => {
+    await using checking = startScript(tsc, ["--noUnusedLocals", "false"], { cwd: tree.folder, env: {} });
+    return await checking.ended;
+  });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+});
+
+test("what is wrong is noticed", LIMIT, async () => {
+  let made = 0;
+  let caught = 0;
+  const sweeping = sweep({
+    part: "sabotage",
+    file: "sabotage",
+    test: "what is wrong is noticed",
+    cases: async () => CHOSEN.map(({ name }) => name),
+    atOnce: 1,
+    run: async (name) => {
+      const sabotage = SABOTAGES.find((one) => one.name === name);
+      if (!sabotage) return [`there is no sabotage "${name}"`];
+      made++;
+      const missed = await missedBy(sabotage);
+      if (missed.length === 0) caught++;
+      return missed;
+    },
+  });
+  await sweeping.finally(() => reportFigure("sabotages caught", `${caught} of ${made}`));
+});
+
+/** A program that is broken, and not wrong: then the test did not get as far as what it is there for. */
+const BROKEN = /\b(?:SyntaxError|ReferenceError|TypeError)\b|\bsyntax error\b|\btimed out\b/;
+
+async function missedBy(sabotage: Sabotage): Promise<readonly string[]> {
+  const { name, caughtBy } = sabotage;
+  const outcomes = await tree.spoil([sabotage], () => runGuards(tree.folder, url, [caughtBy]));
+  const reasons = outcomes.filter((one) => isOf(one, caughtBy)).flatMap((one) => one.reasons);
+  const telling = reasons.find((reason) => !BROKEN.test(reason));
+  if (telling === undefined) {
+    const how = reasons.length === 0 ? "passes" : `fails by itself: ${reasons.join("\n")}`;
+    return [`${name}: not noticed by ${caughtBy.join(", ")}, which ${how}`];
+  }
+  process.stdout.write(`noticed: ${name}\n  ${telling.split("\n")[0]}\n`);
+  return [];
+}

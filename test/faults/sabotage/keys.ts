@@ -1,0 +1,133 @@
+// Making keys, keeping and delivering them, done wrong.
+
+import type { Sabotage } from "./sabotage.ts";
+
+export const KEYS: readonly Sabotage[] = [
+  {
+    name: "a key is asked for before anybody knows of it",
+    file: "src/keys/advance.ts",
+    replace: `  await deps.writeLedger({ kind: "intent", intentId, comment }, reason);
+  await deps.confirmLease();
+  let created: NewKey;
+  try {
+    created = await deps.create(comment, caller, signal);`,
+    by: `  await deps.confirmLease();
+  let created: NewKey;
+  try {
+    created = await deps.create(comment, caller, signal);
+    await deps.writeLedger({ kind: "intent", intentId, comment }, reason);`,
+    caughtBy: ["test/keys/advance.test.ts", "a key is asked for once its intent is recorded"],
+  },
+  {
+    name: "a key that may have been made is forgotten",
+    file: "src/keys/advance.ts",
+    replace: `isSurelyNot ? "not-created" : "orphan"`,
+    by: `isSurelyNot ? "orphan" : "not-created"`,
+    caughtBy: ["test/keys/advance.test.ts", "a create without an answer leaves an orphan"],
+  },
+  {
+    name: "a key is taken into use before it was tried",
+    file: "src/keys/plan-next.ts",
+    replace: `if (key.step === "stored") {`,
+    by: `if (key.step === "stored" && ledger.failedAttempts > 0) {`,
+    caughtBy: ["test/keys/plan-next.test.ts", "a key on its way, when it is stored"],
+  },
+  {
+    name: "a key is taken into use before every sink has it",
+    file: "src/keys/plan-next.ts",
+    replace: "return sinksLeft(job, key)\n",
+    by: "return sinksLeft(job, key) && key.deliveredTo.length === 0\n",
+    caughtBy: ["test/keys/plan-next.test.ts", "it works and one of two sinks has it"],
+  },
+  {
+    name: "the key before is let go at once",
+    file: "src/keys/plan-cleanup.ts",
+    replace: "if (restedMs < job.graceDays * DAY_MS) return [];",
+    by: "if (restedMs < job.graceDays) return [];",
+    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is inside its grace by a moment"],
+  },
+  {
+    name: "a key that a sink still has is deleted",
+    file: "src/keys/plan-cleanup.ts",
+    replace: `job.retire === "delete" && !isHeld`,
+    by: `job.retire === "delete"`,
+    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due and to be deleted, and a sink"],
+  },
+  {
+    name: "keys are made without end where none is taken",
+    file: "src/keys/plan.ts",
+    replace: "export const FAILED_ATTEMPTS_MAX = 5;",
+    by: "export const FAILED_ATTEMPTS_MAX = Number.POSITIVE_INFINITY;",
+    caughtBy: ["test/keys/plan.test.ts", "needing attention begins at the limit"],
+  },
+  {
+    name: "a key is kept in clear",
+    file: "src/keys/seal.ts",
+    replace: "api_key_id: apiKeyId })",
+    by: "api_key_id: apiKeyId, key: key.reveal() })",
+    caughtBy: ["test/keys/seal.test.ts", "the same key sealed twice is two texts, and neither holds it"],
+  },
+  {
+    name: "the sealed key of another row is taken for this one's",
+    file: "src/keys/seal.ts",
+    replace: "if (protectedHeader.api_key_id === apiKeyId)",
+    by: "if (protectedHeader.api_key_id !== undefined)",
+    caughtBy: ["test/keys/seal.test.ts", "a sealed key in the row of another key does not open"],
+  },
+  {
+    name: "what is sealed is kept when its key is gone",
+    file: "src/db/key-changes.ts",
+    replace: "sealed: null,",
+    by: "",
+    caughtBy: ["test/db/key-ledger.test.ts", "a retired key leaves the ledger, and its secret is not kept"],
+  },
+  {
+    name: "two processes rotate a key at once",
+    file: "src/db/lease.ts",
+    replace: " and (lease_until is null or lease_until < clock_timestamp())",
+    by: "",
+    caughtBy: ["test/db/lease.test.ts", "of many that take it at the same moment one gets it"],
+  },
+  {
+    name: "who slept through its lease goes on writing",
+    file: "src/db/lease.ts",
+    replace: "::bigint for update",
+    by: "::bigint or fence > 0 for update",
+    caughtBy: ["test/db/lease.test.ts", "a process that slept through its lease does not write verified"],
+  },
+  {
+    name: "a key file is written in its place",
+    file: "src/keys/key-file.ts",
+    replace: "}.next`;",
+    by: "}`;",
+    caughtBy: ["test/keys/key-file.test.ts", "it is on the disk before it takes its place, and then its place is"],
+  },
+  {
+    name: "a key file can be read by others",
+    file: "src/keys/key-file.ts",
+    replace: "const MODE_FILE = 0o600;",
+    by: "const MODE_FILE = 0o640;",
+    caughtBy: ["test/keys/key-file.test.ts", "for its user alone, and nothing is beside it"],
+  },
+  {
+    name: "a key file takes its place before it is on the disk",
+    file: "src/keys/key-file.ts",
+    replace: "await handle.writeFile(text);\n    await handle.sync();",
+    by: "await handle.writeFile(text);",
+    caughtBy: ["test/keys/key-file.test.ts", "it is on the disk before it takes its place, and then its place is"],
+  },
+  {
+    name: "the place of a key file is not on the disk",
+    file: "src/keys/key-file.ts",
+    replace: "await syncFolder(path.dirname(target));",
+    by: "",
+    caughtBy: ["test/keys/key-file.test.ts", "it is on the disk before it takes its place, and then its place is"],
+  },
+  {
+    name: "a command gets the key as an argument",
+    file: "src/keys/key-command.ts",
+    replace: "spawn(program, args, {",
+    by: "spawn(program, [...args, key.reveal()], {",
+    caughtBy: ["test/keys/key-command.test.ts", "the key is neither among its arguments nor in its environment"],
+  },
+];

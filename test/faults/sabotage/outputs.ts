@@ -1,0 +1,79 @@
+// What people and other programs see, and what they may say, done wrong.
+
+import type { Sabotage } from "./sabotage.ts";
+
+export const OUTPUTS: readonly Sabotage[] = [
+  {
+    name: "an export of which something failed ends with 0",
+    file: "src/cli/export.ts",
+    replace: "result.failed + result.suspect === 0",
+    by: "result.requests > 0",
+    caughtBy: [
+      "test/cli/export.test.ts",
+      "the answer in JSON has the counts of each job, and each failure with its place",
+    ],
+  },
+  {
+    name: "a wrong configuration ends with 1, as what failed by itself",
+    file: "src/cli/command-line.ts",
+    replace: `error.code === "config" ? 2 : 1`,
+    by: `error.code === "stopped" ? 2 : 1`,
+    caughtBy: ["test/cli/config-mistakes.test.ts", "a key in the configuration is refused, and not shown"],
+  },
+  {
+    name: "a text becomes a formula in a spreadsheet",
+    file: "src/dump/csv.ts",
+    replace: "BEGINS_FORMULA.test(text) ?",
+    by: "text.length < 0 ?",
+    caughtBy: ["test/dump/csv.test.ts", "a text that a spreadsheet could take for a formula"],
+  },
+  {
+    name: "a text becomes markup in a page",
+    file: "src/report/html.ts",
+    replace: `.replaceAll(/[&<>"']/g,`,
+    by: `.replaceAll(/[&"']/g,`,
+    caughtBy: ["test/report/html.test.ts", "fills in markup"],
+  },
+  {
+    name: "an unknown field of the configuration is passed over",
+    file: "src/config/fields.ts",
+    replace: "return z.strictObject(shape, {",
+    by: "return z.object(shape, {",
+    caughtBy: ["test/config/typos.test.ts", "is refused, and"],
+  },
+  {
+    name: "a key is sent to another machine without encryption",
+    file: "src/config/base-url.ts",
+    replace: `url.protocol === "http:" && !isLoopback(url.hostname)`,
+    by: `url.protocol === "http:" && url.hostname === ""`,
+    caughtBy: ["test/config/faults.test.ts", "service.baseUrl"],
+  },
+  {
+    name: "the log shows what the program knows to be secret",
+    file: "src/log.ts",
+    replace: "process.stderr.write(scrubber.scrub(line))",
+    by: "process.stderr.write(line)",
+    caughtBy: ["test/log.test.ts", "a secret that gets into a line is hidden there"],
+  },
+  {
+    name: "a secret shows itself as JSON",
+    file: "src/secret.ts",
+    replace: "toJSON(): string {\n    return HIDDEN;",
+    by: "toJSON(): string {\n    return this.#value;",
+    caughtBy: ["test/secret.test.ts", "however it is printed"],
+  },
+  {
+    name: "the reason of a failure is stored with the secrets in it",
+    file: "src/jobs/export-deps.ts",
+    replace: "reason: app.scrubber.scrub(reason),",
+    by: "reason,",
+    caughtBy: ["test/jobs/export-deps.test.ts", "a reason is stored without the secrets"],
+  },
+  {
+    name: "the monitor lets in whoever knows the beginning of the secret",
+    file: "src/monitor/access.ts",
+    replace: "timingSafeEqual(hash(sent), expected)",
+    by: "credentials.reveal().startsWith(sent.toString())",
+    caughtBy: ["test/monitor/access.test.ts", "is let in: false"],
+  },
+];

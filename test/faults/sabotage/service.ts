@@ -1,0 +1,118 @@
+// Calling the service, done wrong.
+
+import type { Sabotage } from "./sabotage.ts";
+
+export const SERVICE: readonly Sabotage[] = [
+  {
+    name: "a create is sent again when it has no answer",
+    file: "src/api/create-key.ts",
+    replace: "retry: false",
+    by: "retry: true",
+    caughtBy: [
+      "test/api/create-key.test.ts",
+      "after a lost connection a key may have been made, and nothing is sent again",
+    ],
+  },
+  {
+    name: "a create whose answer was lost made no key",
+    file: "src/api/connection.ts",
+    replace: `isBeforeSending(error) ? { sent: "no" } : {}`,
+    by: `isBeforeSending(error) || codeOf(error) !== "" ? { sent: "no" } : {}`,
+    caughtBy: [
+      "test/api/create-key.test.ts",
+      "after a lost connection a key may have been made, and nothing is sent again",
+    ],
+  },
+  {
+    name: "a redirect is followed, with the key",
+    file: "src/api/http.ts",
+    replace: "if (reply.status >= 300) return",
+    by: `const to = reply.status < 400 ? reply.headers.location : undefined;
+  if (typeof to === "string" && URL.canParse(to)) {
+    const { origin, pathname } = new URL(to);
+    return attemptOnce(agent, { ...options, origin, path: pathname }, limit, words, hide);
+  }
+  if (reply.status >= 300) return`,
+    caughtBy: ["test/api/http.test.ts", "a 301 to http://other.example/x?key=1 is never followed"],
+  },
+  {
+    name: "certificates are not checked",
+    file: "src/api/http.ts",
+    replace: "rejectUnauthorized: true",
+    by: "rejectUnauthorized: false",
+    caughtBy: ["test/api/connection.test.ts", "a certificate that nobody vouches for ends the call"],
+  },
+  {
+    name: "a part of an answer is taken for the whole",
+    file: "src/api/answer.ts",
+    replace: "if (status === 206)",
+    by: "if (status === 207)",
+    caughtBy: ["test/api/answer.test.ts", "a part of an answer is none, though it be valid JSON"],
+  },
+  {
+    name: "bytes that are no text become question marks",
+    file: "src/api/answer.ts",
+    replace: "fatal: true",
+    by: "fatal: false",
+    caughtBy: ["test/api/answer.test.ts", "a success with a byte that is not UTF-8"],
+  },
+  {
+    name: "a page of a gateway is read as an answer",
+    file: "src/api/answer.ts",
+    replace: "/^application\\/(?:[\\w.+-]+\\+)?json$/i",
+    by: "/^(?:application|text)\\//i",
+    caughtBy: ["test/api/answer.test.ts", "a success with JSON that says it is HTML is a bad answer"],
+  },
+  {
+    name: "Retry-After is not read",
+    file: "src/api/failure.ts",
+    replace: "isTransient(status) ? retryAfterMs(status, headers, nowMs) : undefined",
+    by: "retryAfterMs(status, {}, nowMs)",
+    caughtBy: [
+      "test/api/attempts.test.ts",
+      "a 429 that asks to wait, in seconds, is asked again not a millisecond early",
+    ],
+  },
+  {
+    name: "Retry-After is shortened to what the program would wait by itself",
+    file: "src/api/retry.ts",
+    replace: "Math.max(askedMs ?? 0, Math.round(ceilingMs * random))",
+    by: "Math.min(askedMs ?? ceilingMs, Math.round(ceilingMs * random))",
+    caughtBy: ["test/api/retry.test.ts", "what the service asks for is waited"],
+  },
+  {
+    name: "a call is tried without end",
+    file: "src/api/retry.ts",
+    replace: ` || failures.length >= attemptsMax`,
+    by: "",
+    caughtBy: ["test/api/retry.test.ts", "the fifth failure is the last"],
+  },
+  {
+    name: "four times as many calls at once as allowed",
+    file: "src/api/pace.ts",
+    replace: "openPlaces(settings.maxConcurrent)",
+    by: "openPlaces(4 * settings.maxConcurrent)",
+    caughtBy: ["test/api/pace.test.ts", "only so many run at once, and the others follow in order"],
+  },
+  {
+    name: "a refused key is tried with every call of a run",
+    file: "src/api/refusals.ts",
+    replace: "refused.push({ use, error });",
+    by: "",
+    caughtBy: ["test/api/refusals.test.ts", "a refused key is sent once, however many calls begin at once"],
+  },
+  {
+    name: "an error repeats the key that the service repeats",
+    file: "src/api/words.ts",
+    replace: "return (text) => scrub(scrubber.scrub(text));",
+    by: "return (text) => scrub(text);",
+    caughtBy: ["test/api/http.test.ts", "the key in the body of a 401 is not in the error or the log"],
+  },
+  {
+    name: "an id leads out of its project",
+    file: "src/api/request.ts",
+    replace: "/^[A-Za-z0-9_-]{1,128}$/",
+    by: "/^[A-Za-z0-9_.-]{1,128}$/",
+    caughtBy: ["test/api/keys.test.ts", "can not lead anywhere else"],
+  },
+];

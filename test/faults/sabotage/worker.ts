@@ -1,0 +1,56 @@
+// When jobs run, and what becomes of their runs, done wrong.
+
+import type { Sabotage } from "./sabotage.ts";
+
+export const WORKER: readonly Sabotage[] = [
+  {
+    name: "a night that comes twice as clocks are set back is run twice",
+    file: "src/schedule/named-times.ts",
+    replace: "new Set(fields.hour).size === 24",
+    by: "new Set(fields.hour).size > 0",
+    caughtBy: ["test/schedule/occurrences.test.ts", "in Europe/Vienna a time that comes twice"],
+  },
+  {
+    name: "a moment is run again at every tick",
+    file: "src/schedule/plan-tick.ts",
+    replace: "latest <= state.scheduledThrough",
+    by: "latest < state.scheduledThrough",
+    caughtBy: ["test/schedule/plan-tick.test.ts", "a moment that was taken up is not run again"],
+  },
+  {
+    name: "a night that nobody was there for is left out",
+    file: "src/schedule/plan-tick.ts",
+    replace: `const trigger = now.getTime() - until.getTime() > LATE_MS ? "catchup" : "schedule";`,
+    by: `const trigger = "schedule";
+  if (now.getTime() - until.getTime() > LATE_MS) return { kind: "none" };`,
+    caughtBy: ["test/schedule/plan-tick.test.ts", "a job runs hours after it, triggered by catchup"],
+  },
+  {
+    name: "days before the window that are missing are not read",
+    file: "src/worker/tick-export.ts",
+    replace: "(night === undefined || slice.day < night.oldest.start)",
+    by: "night !== undefined && slice.day >= night.oldest.start",
+    caughtBy: ["test/cli/start.test.ts", "slices that are gone are read again, although no schedule asks for them"],
+  },
+  {
+    name: "what is refused is asked for again every minute",
+    file: "src/usage/plan-catch-up.ts",
+    replace: `if (status === "missing" || attemptedAt === undefined) return true;`,
+    by: `if (status === "missing" || attemptedAt === undefined || failures > 0) return true;`,
+    caughtBy: ["test/usage/plan-catch-up.test.ts", "after 3 failures in a row a slice rests for 4 hours"],
+  },
+  {
+    name: "a run forgets that one of its requests failed before the last",
+    file: "src/db/shared-runs.ts",
+    replace: " + slices_failed + ",
+    by: " + 0 * slices_failed + ",
+    caughtBy: ["test/db/shared-runs.test.ts", "a run of which a slice failed has failed"],
+  },
+  {
+    name: "two workers say the same",
+    file: "src/db/notices.ts",
+    replace: "::uuid and (",
+    by: "::uuid or n.claim is not null and (",
+    caughtBy: ["test/db/notices.test.ts", "who looked while another said it does not say it again"],
+  },
+];

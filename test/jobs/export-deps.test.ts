@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { nextFetchNo, openFetchNumbers } from "../../src/db/fetch-numbers.ts";
+import { openMerging } from "../../src/db/merging.ts";
+import { exportDeps } from "../../src/jobs/export-deps.ts";
+import type { KeyRing } from "../../src/jobs/keys-in-use.ts";
+import { Scrubber, Secret } from "../../src/secret.ts";
+import { KEY, openTestService } from "../api/open-test-service.ts";
+import { coverageOf, newSeries } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+
+const { db } = await testDatabase();
+
+const DAY = "2026-03-17";
+const SECRET = "open-sesame-41";
+
+test("a reason is stored without the secrets that are known", async () => {
+  await using service = openTestService("http://127.0.0.1:1");
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(SECRET));
+  const app: App = {
+    env: {},
+    configPath: "jobs.config.json",
+    signal: new AbortController().signal,
+    scrubber,
+    log: pino({ level: "silent" }),
+    actor: "the test",
+    write: () => {},
+    terminal: false,
+  };
+  const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
+  const keys: KeyRing = { use: (_, call) => call(KEY) };
+  const world = { app, db, service, keys, ...together };
+  const { project, series, seriesId } = await newSeries(db);
+  const { fail } = exportDeps(world, { runId: randomUUID(), idOf: () => seriesId, emptyGuard: "confirm" });
+
+  const window = { start: DAY, end: DAY };
+  const refusal = { reason: `no answer from http://${SECRET}@host`, code: "unavailable" } as const;
+  await fail({ series, window }, await nextFetchNo(db), [DAY], refusal);
+
+  expect(await coverageOf(db, project)).toMatchObject([{ error: "no answer from http://[secret]@host" }]);
+});

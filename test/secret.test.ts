@@ -1,0 +1,26 @@
+import { format, inspect } from "node:util";
+import { expect, test } from "vitest";
+import { Scrubber, Secret } from "../src/secret.ts";
+
+const TEXT = 'open "sesame" 41/ä';
+const SECRET = new Secret(TEXT);
+
+test.each<[string, () => string]>([
+  ["as a text", () => `${SECRET}`],
+  ["as JSON", () => JSON.stringify({ key: SECRET })],
+  ["by console.log", () => format("%s %o %O %j", SECRET, SECRET, SECRET, SECRET)],
+  ["with all that is hidden in it", () => inspect({ key: SECRET }, { showHidden: true, depth: 9 })],
+  ["by its fields", () => JSON.stringify([Object.entries(SECRET), { ...SECRET }])],
+  ["as the cause of an error", () => inspect(new Error("refused", { cause: SECRET }))],
+])("a secret does not show, however it is printed: %s", (_, printed) => {
+  expect(printed()).not.toContain("sesame");
+});
+
+test.each([TEXT, JSON.stringify(TEXT), encodeURIComponent(TEXT), Buffer.from(TEXT).toString("base64")])(
+  "what is told of a secret is hidden in a text: %s",
+  (form) => {
+    const scrubber = new Scrubber();
+    scrubber.add(SECRET);
+    expect(scrubber.scrub(`refused ${form}, twice: ${form}`)).not.toContain(form.slice(1, -1));
+  },
+);
