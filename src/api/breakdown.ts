@@ -46,12 +46,13 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-/** The parsed answer, its shape unchecked. */
+/** The parsed answer, its shape unchecked. `onTurn` is waited for before each attempt. */
 export async function fetchBreakdown(
   service: Service,
   request: UsageRequest,
   key: Secret,
   signal: AbortSignal,
+  onTurn?: () => Promise<void>,
 ): Promise<unknown> {
   const answer = await service.call(
     {
@@ -60,6 +61,7 @@ export async function fetchBreakdown(
       query: breakdownQuery(request, service.dialect),
       retry: true,
       scopes: ["project:read", "usage:read"],
+      ...(onTurn && { onTurn }),
     },
     key,
     signal,

@@ -69,6 +69,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const told = deps.onAttempt ? reported(send, call, signal, now, deps.onAttempt) : send;
       const attempt: Attempt = async () => {
         refusals.check(use);
+        await call.onTurn?.();
         return await told();
       };
       return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));

@@ -10,8 +10,11 @@ const BRACKET = 0x5b;
 const BRACE = 0x7b;
 /** Every number of at most 15 digits comes back from a double as it was. */
 const SAFE_LENGTH = 15;
-/** What may be a longer number, or one with an exponent. Some of it stands in text, which costs time and nothing else. */
-const DOUBTFUL = /\d[\d.]{15,}(?:e[+-]?\d+)?|\d[\d.]*e[+-]?\d+/gi;
+/**
+ * What may be a longer number, or one with an exponent. Some of it stands in text, which costs time and nothing else. Looked
+ * at from its first digit only, or each digit of each number would be the beginning of a try.
+ */
+const DOUBTFUL = /(?<![\d.])\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+)/g;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError on what is not

@@ -48,6 +48,8 @@ export type ServiceCall = {
    * under way: its effect could not be taken back, and its answer would be lost.
    */
   readonly retry: boolean;
+  /** Waited for before each attempt, when it has its turn; what it throws ends the call. */
+  readonly onTurn?: () => Promise<void>;
   /** The scopes of which the key needs one, for the message of a service that does not name what is missing. */
   readonly scopes?: readonly string[];
 };

@@ -7,19 +7,31 @@ import { again, type Tx } from "./transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
+/** Taken together with those that are wanted, for calls that begin right after. */
+const SPARE = 32;
+/** How much older than its call a number may be: of two processes that read a slice in the same moment either may count. */
+const VALID_MS = 50;
 /** More fetches than that do not begin at the same time. */
-const NUMBERS_MAX = 1_000;
-/** Those who ask are more than may call at once, so nobody waits for it. */
-const GATHER_MS = 3;
+const WANTED_MAX = 1_000;
 
-/** Numbers that are wanted at the same time are taken together. */
-export function openFetchNumbers(db: Database): FetchNumbers {
-  const next = batched<undefined, number>((wanted) => takeFetchNos(db, wanted.length), {
-    weightMax: NUMBERS_MAX,
-    weightOf: () => 1,
-    gatherMs: GATHER_MS,
-  });
-  return () => next(undefined);
+/** Numbers that are wanted in the same moment are taken together. `now` is in milliseconds and never goes back. */
+export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
+  let spare: number[] = [];
+  let takenMs = Number.NEGATIVE_INFINITY;
+  const take = batched<undefined, number>(
+    async (wanted) => {
+      const askedMs = now();
+      const numbers = await takeFetchNos(db, wanted.length + SPARE);
+      spare = numbers.splice(wanted.length);
+      takenMs = askedMs;
+      return numbers;
+    },
+    { weightMax: WANTED_MAX, weightOf: () => 1 },
+  );
+  return async () => {
+    const kept = now() - takenMs <= VALID_MS ? spare.shift() : undefined;
+    return kept ?? (await take(undefined));
+  };
 }
 
 export async function nextFetchNo(db: Database): Promise<number> {

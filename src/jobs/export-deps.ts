@@ -39,8 +39,8 @@ export function exportDeps(
 ): Omit<ExportDeps, "log" | "refuse"> {
   return {
     nextFetchNo: fetchNumbers,
-    fetch: (request, signal) =>
-      keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal)),
+    fetch: (request, signal, onTurn) =>
+      keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal, onTurn)),
     askedAs: ({ series }) => groupingName(series.grouping, service.dialect),
     store: (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;

@@ -10,8 +10,9 @@ const DIGITS_MAX = 400;
  * no number, or too long to be an amount.
  */
 export function decimalText(value: number | ExactNumber): string | undefined {
-  if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
   const source = value instanceof ExactNumber ? value.source : String(value);
+  // What a double is written as is canonical already, unless it has an exponent.
+  if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
   if (!parts) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts;

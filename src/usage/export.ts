@@ -44,7 +44,8 @@ export type FetchedAnswer = {
 /** What a run needs from the world. */
 export type ExportDeps = {
   readonly nextFetchNo: () => Promise<number>;
-  readonly fetch: (request: UsageRequest, signal: AbortSignal) => Promise<unknown>;
+  /** `onTurn` is waited for before each attempt, when it has its turn with the service. */
+  readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
   /** The name the request's grouping is sent by. */
   readonly askedAs: (request: UsageRequest) => string;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
@@ -140,12 +141,16 @@ export async function exportRequest(
   signal: AbortSignal,
   onAnswer: (rowCount: number) => void = () => {},
 ): Promise<Stored | Refusal> {
-  // Before the call: an answer that is on its way while a later one is stored must not undo it.
-  const fetchNo = await deps.nextFetchNo();
+  // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
+  // answer that waited long for its turn would count as older than one that was given before it.
+  let fetchNo = await deps.nextFetchNo();
+  const onTurn = async () => {
+    fetchNo = await deps.nextFetchNo();
+  };
   try {
     const refusal = await deps.refuse(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
-    const answer = await deps.fetch(request, signal);
+    const answer = await deps.fetch(request, signal, onTurn);
     const rowCount = rowCountOf(answer);
     onAnswer(rowCount);
     return await deps.store(request, fetchNo, {

@@ -30,10 +30,11 @@ const KNOWN = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", 
 export function readMetrics(row: JsonObject, place: string): RowMetrics {
   const values = METRICS.map((metric) => readMetric(row[metric], place, metric));
   const extra: string[] = [];
-  for (const name of Object.keys(row).sort()) {
+  for (const name of Object.keys(row)
+    .filter((each) => !KNOWN.has(each))
+    .sort()) {
     const value = row[name];
-    if (KNOWN.has(name) || !isNumber(value)) continue;
-    extra.push(`${JSON.stringify(name)}:${finite(value, place, name)}`);
+    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finite(value, place, name)}`);
   }
   if (extra.length === 0 && values.every((value) => value === null)) {
     throw new AppError("bad_answer", `${place}: the row has none of the metrics ${METRICS.join(", ")}`);
@@ -50,10 +51,9 @@ function readMetric(value: unknown, place: string, metric: string): string | nul
 }
 
 function finite(value: number | ExactNumber, place: string, metric: string): string {
-  const source = numberSource(value);
-  const text = Number.isFinite(Number(source)) ? decimalText(value) : undefined;
+  const text = Number.isFinite(Number(numberSource(value))) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw refused(place, metric, `expected a finite number, got ${source.slice(0, 40)}`);
+  throw refused(place, metric, `expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
 function refused(place: string, metric: string, reason: string): AppError {

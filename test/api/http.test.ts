@@ -199,3 +199,22 @@ test("what the caller wants hidden is hidden too", async () => {
   await using service = openTestService(server.origin, {}, { scrub: (text) => text.replace("abc", "***") });
   await expect(service.call(READ, KEY, limit())).rejects.toThrow("the other key ***");
 });
+
+test("whoever has the turn is waited for before each attempt, and ends the call by what it throws", async () => {
+  const order: string[] = [];
+  await using server = await scriptedServer((_request, response) => {
+    order.push("request");
+    answerJson(response, order.length < 3 ? 503 : 200, {});
+  });
+  await using service = openTestService(server.origin);
+  const onTurn = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    order.push("turn");
+  };
+  await service.call({ ...READ, onTurn }, KEY, limit());
+  expect(order).toEqual(["turn", "request", "turn", "request"]);
+
+  const lost = service.call({ ...READ, onTurn: () => Promise.reject(new AppError("database", "gone")) }, KEY, limit());
+  await expect(lost).rejects.toThrow("gone");
+  expect(order).toHaveLength(4);
+});

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { finishRun, startRun, touchRun } from "../../src/db/runs.ts";
 import { NOTHING_DONE } from "../../src/usage/export.ts";
 import { testDatabase } from "../support/database.ts";
@@ -88,12 +87,4 @@ test("a run that has ended was not interrupted, however long ago", async () => {
   await finishRun(db, runId, "ok", NOTHING_DONE, undefined);
   await silentFor(runId, 100_000);
   expect(await run(runId)).toMatchObject({ status: "ok", error: null });
-});
-
-test("a later fetch has a higher number", async () => {
-  const first = await nextFetchNo(db);
-  const numbers = await Promise.all([1, 2, 3, 4, 5].map(() => nextFetchNo(db)));
-  expect(new Set(numbers).size).toBe(5);
-  expect(Math.min(...numbers)).toBeGreaterThan(first);
-  expect(await nextFetchNo(db)).toBeGreaterThan(Math.max(...numbers));
 });

@@ -155,17 +155,32 @@ test.each<[string, Error]>([
   expect(failed).toEqual([]);
 });
 
-test("a fetch takes its number before its call", async () => {
-  const order: string[] = [];
+test("what is stored has the number that was taken when its last attempt had its turn", async () => {
+  const stored: number[] = [];
   const { deps } = world({
-    nextFetchNo: async () => order.push("number"),
-    fetch: async () => {
-      order.push("call");
+    fetch: async (_request, _signal, onTurn) => {
+      await onTurn();
+      await onTurn();
       return GOOD;
+    },
+    store: async (_request, fetchNo) => {
+      stored.push(fetchNo);
+      return BOTH_REPLACED;
     },
   });
   await exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, NEVER);
-  expect(order).toEqual(["number", "call", "number", "call"]);
+  expect(stored).toEqual([3, 6]);
+});
+
+test("a failure has the number of its last attempt, so that it does not hide what was read after it", async () => {
+  const { deps, failed } = world({
+    fetch: async (_request, _signal, onTurn) => {
+      await onTurn();
+      throw new AppError("unavailable", "gone");
+    },
+  });
+  await exportUsage(run(TOTAL), deps, NEVER);
+  expect(failed).toMatchObject([{ fetchNo: 2 }]);
 });
 
 test("no more requests are on their way at once than the run allows", async () => {
