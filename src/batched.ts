@@ -8,6 +8,8 @@ export type Batching<In> = {
   readonly weightOf: (item: In) => number;
   /** How long a batch that is not full waits for more. */
   readonly gatherMs?: number;
+  /** How many batches may be under way: with more than one, an item may be done before one that was asked for earlier. */
+  readonly atOnce?: number;
 };
 
 type Waiting<In, Out> = {
@@ -17,15 +19,15 @@ type Waiting<In, Out> = {
 };
 
 /**
- * One batch at a time, in the order of asking. `run` answers each item in its place; an Error there fails that item alone,
+ * Batches in the order of asking. `run` answers each item in its place; an Error there fails that item alone,
  * and one that is thrown fails the batch.
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
-  { weightMax, weightOf, gatherMs = 0 }: Batching<In>,
+  { weightMax, weightOf, gatherMs = 0, atOnce = 1 }: Batching<In>,
 ): (item: In) => Promise<Out> {
   const waiting: Waiting<In, Out>[] = [];
-  let running = false;
+  let running = 0;
 
   function takeBatch(): Waiting<In, Out>[] {
     let weight = 0;
@@ -41,7 +43,7 @@ export function batched<In, Out extends object | number | undefined>(
   }
 
   async function runAll(): Promise<void> {
-    running = true;
+    running++;
     // What is asked for in the same moment comes along.
     await Promise.resolve();
     while (waiting.length > 0) {
@@ -58,12 +60,12 @@ export function batched<In, Out extends object | number | undefined>(
         for (const { reject } of batch) reject(error);
       }
     }
-    running = false;
+    running--;
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject });
-      if (!running) void runAll();
+      if (running < atOnce) void runAll();
     });
 }

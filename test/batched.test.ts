@@ -69,3 +69,24 @@ test("a batch that is full goes at once", async () => {
   const { double } = doubling({ gatherMs: 60_000 });
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
 });
+
+test("more than one batch may be under way, and no more than may", async () => {
+  let now = 0;
+  let most = 0;
+  const run = batched<number, number>(
+    async (items) => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+      return [...items];
+    },
+    { ...ONE_EACH, weightMax: 1, atOnce: 2 },
+  );
+  const all: Promise<number>[] = [];
+  for (let i = 0; i < 6; i++) {
+    all.push(run(i));
+    await Promise.resolve();
+  }
+  expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(most).toBe(2);
+});

@@ -21,12 +21,15 @@ export type Merging = (incoming: Incoming) => Promise<MergeResult>;
 const ROWS_MAX = 5_000;
 /** A transaction costs as much as some hundred rows: short enough not to be felt, and several answers come meanwhile. */
 const GATHER_MS = 10;
+/** While the database is busy with one batch, the next one is taken apart here. */
+const AT_ONCE = 2;
 
 export function openMerging(db: Database): Merging {
   return batched<Incoming, MergeResult>((batch) => storeBatch(db, batch), {
     weightMax: ROWS_MAX,
     weightOf: ({ rowCount }) => rowCount,
     gatherMs: GATHER_MS,
+    atOnce: AT_ONCE,
   });
 }
 

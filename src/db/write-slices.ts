@@ -24,10 +24,14 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
   if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
 }
 
+/**
+ * `attempted_at` is of attempts that failed, and is left as it is: an update is logged from its first changed column to its
+ * last, and every night each slice that did not change is updated.
+ */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   await sql`
     update usage_export.slice sl
-    set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt}, attempted_at = ${seenAt},
+    set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
       error = null, suspect_run = null, failures = 0
     from unnest(

@@ -1,0 +1,118 @@
+// How close storing comes to the limit: rows from the service to committed, against a bare COPY of the same rows into a table
+// with neither key nor index.
+
+import { rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { type RawBuilder, sql } from "kysely";
+import type { Database } from "../../src/db/database.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
+import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
+import { configOf, GROUPINGS, withPipeline } from "./pipeline.ts";
+import { run } from "./processes.ts";
+import { type Service, startService } from "./service.ts";
+
+const SIZES = [
+  { rows: 50, projects: 500, days: 1 },
+  { rows: 1_000, projects: 25, days: 10 },
+  { rows: 50_000, projects: 1, days: 25 },
+];
+const CAP = 4;
+const ROUNDS = 3;
+const PERCENT_CHANGED = 5;
+
+type Seconds = Readonly<Record<"copy" | "cold" | "unchanged" | "changed", number>>;
+/** Of a run that changes nothing. */
+type Written = { readonly walBytes: number; readonly rows: number };
+type Round = { readonly seconds: Seconds; readonly written: Written };
+type Size = (typeof SIZES)[number];
+
+export async function measureLimit(newDatabase: NewDatabase): Promise<string[]> {
+  const lines: string[] = [];
+  for (const size of SIZES) {
+    await using service = await startService({ rows: size.rows, latencyMs: 0 });
+    const rounds: Round[] = [];
+    for (let i = 0; i < ROUNDS; i++) rounds.push(await measureRound(service, size, await newDatabase()));
+    lines.push(...linesOf(size, rounds));
+  }
+  return lines;
+}
+
+async function measureRound(service: Service, size: Size, databaseUrl: string): Promise<Round> {
+  await service.change(0);
+  return withPipeline(configOf(service.url, { ...size, cap: CAP }), databaseUrl, async (exportAll, db) => {
+    const cold = await secondsOf(exportAll);
+    const copy = await secondsOfCopy(db, databaseUrl);
+    const before = await positionOf(db);
+    const unchanged = await secondsOf(exportAll);
+    const written = await writtenSince(db, before);
+    await service.change(PERCENT_CHANGED);
+    const changed = await secondsOf(exportAll);
+    return { seconds: { copy, cold, unchanged, changed }, written };
+  });
+}
+
+/** The rows that were stored, from a file by psql. */
+async function secondsOfCopy(db: Database, databaseUrl: string): Promise<number> {
+  const columns = ["project_id", "usage_date", "grouping", "group_value", ...METRICS];
+  const { rows } = await sql<Record<string, unknown>>`
+    select ${sql.join(columns.map((name) => sql.ref(name)))} from usage_export.visible_row
+  `.execute(db);
+  await sql`
+    create table bare_row (project_id text, usage_date date, "grouping" text, group_value text,
+      ${sql.join(METRICS.map((name) => sql`${sql.ref(name)} numeric`))})
+  `.execute(db);
+  const file = path.join(os.tmpdir(), `usage-export-bench-${process.pid}.tsv`);
+  await writeFile(file, rows.map((row) => columns.map((name) => row[name] ?? "\\N").join("\t")).join("\n"));
+  try {
+    return await secondsOf(() => run("psql", ["-q", databaseUrl, "-c", `\\copy bare_row from ${file}`], { env: {} }));
+  } finally {
+    await rm(file);
+  }
+}
+
+type Position = { readonly wal: string; readonly transaction: string };
+
+async function positionOf(db: Database): Promise<Position> {
+  return one(
+    db,
+    sql<Position>`select pg_current_wal_insert_lsn()::text as wal, pg_current_xact_id()::text as transaction`,
+  );
+}
+
+async function writtenSince(db: Database, { wal, transaction }: Position): Promise<Written> {
+  const since = sql`age(xmin) < age(${transaction}::xid)`;
+  return one(
+    db,
+    sql<Written>`
+      select (pg_current_wal_insert_lsn() - ${wal}::pg_lsn)::float8 as "walBytes",
+        (select count(*) from usage_export.snapshot_row where ${since})::integer
+          + (select count(*) from usage_export.snapshot_change where ${since})::integer as rows
+    `,
+  );
+}
+
+async function one<T>(db: Database, statement: RawBuilder<T>): Promise<T> {
+  const { rows } = await statement.execute(db);
+  if (rows[0] === undefined) throw new Error("the database answered no row");
+  return rows[0];
+}
+
+function linesOf({ rows, projects, days }: Size, rounds: readonly Round[]): string[] {
+  const answers = projects * GROUPINGS.length;
+  const slices = answers * days;
+  const secondsFor = (what: keyof Seconds) => median(rounds.map(({ seconds }) => seconds[what]));
+  const line = (what: string, seconds: number) =>
+    `  ${what.padEnd(20)}${Math.round((rows * answers) / seconds)
+      .toLocaleString("en")
+      .padStart(12)} rows/s ${ratio(secondsFor("copy"), seconds)}`;
+  const wal = median(rounds.map(({ written }) => written.walBytes)) / slices;
+  return [
+    `${answers} answers of ${rows} rows, ${slices} slices; rate and ratio to a bare COPY of the same rows:`,
+    line("bare COPY", secondsFor("copy")),
+    line("new rows", secondsFor("cold")),
+    line("unchanged", secondsFor("unchanged")),
+    line(`${PERCENT_CHANGED} % changed`, secondsFor("changed")),
+    `  unchanged: ${Math.round(wal)} bytes of WAL a slice, ${Math.max(...rounds.map(({ written }) => written.rows))} rows written`,
+  ];
+}
