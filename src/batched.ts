@@ -1,13 +1,11 @@
 // Joins what is asked for at the same time: while one batch is under way the next one gathers. Pure but for the waiting.
 
-import { setTimeout as sleep } from "node:timers/promises";
-
 export type Batching<In> = {
   /** A batch holds items of this weight together at most, or one that is heavier by itself. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
-  /** How long a batch that is not full waits for more. */
-  readonly gatherMs?: number;
+  /** A batch that is not full waits for this, and for what comes meanwhile. */
+  readonly gather?: () => Promise<unknown>;
   /** How many batches may be under way: with more than one, an item may be done before one that was asked for earlier. */
   readonly atOnce?: number;
 };
@@ -24,10 +22,11 @@ type Waiting<In, Out> = {
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
-  { weightMax, weightOf, gatherMs = 0, atOnce = 1 }: Batching<In>,
+  { weightMax, weightOf, gather, atOnce = 1 }: Batching<In>,
 ): (item: In) => Promise<Out> {
   const waiting: Waiting<In, Out>[] = [];
   let running = 0;
+  let gathering = false;
 
   function takeBatch(): Waiting<In, Out>[] {
     let weight = 0;
@@ -44,11 +43,15 @@ export function batched<In, Out extends object | number | undefined>(
 
   async function runAll(): Promise<void> {
     running++;
-    // What is asked for in the same moment comes along.
-    await Promise.resolve();
     while (waiting.length > 0) {
-      if (gatherMs > 0 && weightOfAll() < weightMax) await sleep(gatherMs);
+      gathering = true;
+      // What is asked for in the same moment comes along.
+      await Promise.resolve();
+      if (weightOfAll() < weightMax) await gather?.();
+      gathering = false;
+      // Another one that gathered too may have taken all.
       const batch = takeBatch();
+      if (batch.length === 0) continue;
       try {
         const outs = await run(batch.map(({ item }) => item));
         for (const [i, { resolve, reject }] of batch.entries()) {
@@ -66,6 +69,6 @@ export function batched<In, Out extends object | number | undefined>(
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject });
-      if (running < atOnce) void runAll();
+      if (running < atOnce && !gathering) void runAll();
     });
 }

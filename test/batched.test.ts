@@ -58,15 +58,18 @@ test("a batch that fails fails all of it, and the next one works", async () => {
 });
 
 test("a batch that is not full waits a moment for company", async () => {
-  const { double, batches } = doubling({ gatherMs: 20 });
+  const { promise: moment, resolve: over } = Promise.withResolvers<void>();
+  const { double, batches } = doubling({ gather: () => moment });
   const first = double(1);
   await new Promise((resolve) => setImmediate(resolve));
-  await Promise.all([first, double(2)]);
+  const second = double(2);
+  over();
+  await Promise.all([first, second]);
   expect(batches).toEqual([[1, 2]]);
 });
 
 test("a batch that is full goes at once", async () => {
-  const { double } = doubling({ gatherMs: 60_000 });
+  const { double } = doubling({ gather: () => new Promise(() => {}) });
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
 });
 
@@ -89,4 +92,12 @@ test("more than one batch may be under way, and no more than may", async () => {
   }
   expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(most).toBe(2);
+});
+
+test("nothing is run for nobody, where two gather what one takes", async () => {
+  const { double, batches } = doubling({ atOnce: 2, gather: () => new Promise((resolve) => setImmediate(resolve)) });
+  const first = [1, 2, 3].map(double);
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([...first, double(4)]);
+  expect(batches).toEqual([[1, 2, 3], [4]]);
 });

@@ -1,5 +1,6 @@
 // Stores the answers of a process: those that come while others are being stored are stored together after them.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../batched.ts";
 import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Database } from "./database.ts";
@@ -28,7 +29,7 @@ export function openMerging(db: Database): Merging {
   return batched<Incoming, MergeResult>((batch) => storeBatch(db, batch), {
     weightMax: ROWS_MAX,
     weightOf: ({ rowCount }) => rowCount,
-    gatherMs: GATHER_MS,
+    gather: () => sleep(GATHER_MS),
     atOnce: AT_ONCE,
   });
 }

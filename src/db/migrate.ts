@@ -36,6 +36,8 @@ export async function migrateToLatest(db: Database): Promise<readonly string[]> 
 
 async function applyMigrations(db: Database): Promise<readonly string[]> {
   return db.transaction().execute(async (tx) => {
+    // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
+    await sql`select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)`.execute(tx);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
     const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });
     const { error, results } = await migrator.migrateToLatest();

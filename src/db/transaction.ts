@@ -50,6 +50,7 @@ export async function again<T>(work: (attempt: number) => Promise<T>): Promise<T
   }
 }
 
-function isTransient(error: unknown): boolean {
+/** Whether it is the server's state that was in the way, and not what it was asked. */
+export function isTransient(error: unknown): boolean {
   return isAway(error) || (error instanceof Error && "code" in error && AGAIN.has(String(error.code)));
 }

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseAway, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { isAway } from "../db/away.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { openFetchNumbers } from "../db/fetch-numbers.ts";
 import { registerJobs } from "../db/jobs.ts";
@@ -11,6 +10,7 @@ import { openMerging } from "../db/merging.ts";
 import { requireCurrentSchema } from "../db/migrate.ts";
 import { openQueue } from "../db/queue.ts";
 import { registerSeries, renewNextDue } from "../db/series.ts";
+import { isTransient } from "../db/transaction.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { nextDueOf } from "../jobs/next-due.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
@@ -22,7 +22,7 @@ const WAIT_MS = 1_000;
 /** Who works all day can wait for as long as the service asks, within reason. */
 const WAIT_MS_MAX = 60 * 60_000;
 
-/** A database that is not there yet is waited for until the signal; one that refuses, or has another schema, is not. */
+/** A database that is not there yet, or is busy, is waited for until the signal; one that refuses, or has another schema, is not. */
 export async function onceReached<T>(
   app: App,
   contact: Contact,
@@ -36,7 +36,7 @@ export async function onceReached<T>(
       return opened;
     } catch (error) {
       stop.throwIfAborted();
-      if (!isAway(error)) throw error;
+      if (!(error instanceof Error) || !isTransient(error)) throw error;
       contact.note(databaseAway(app, error));
       contact.beat();
       await sleep(WAIT_MS, undefined, { signal: stop });

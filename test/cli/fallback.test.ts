@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { age, createdKeys, PROJECT_ID, type RotationWorld, rotationTest } from "./rotation-world.ts";
+import { age, createdKeys, PROGRAM, PROJECT_ID, type RotationWorld, rotationTest } from "./rotation-world.ts";
 
 const test = rotationTest();
 
@@ -41,7 +41,10 @@ test("an export that is under way takes up a new key without a restart", async (
   const [old] = createdKeys(world);
   await world.configure(
     {},
-    { exports: [{ ...EXPORT, groupings: GROUPINGS }], service: { baseUrl: world.proxy.url, maxConcurrent: 1 } },
+    {
+      exports: [{ ...EXPORT, groupings: GROUPINGS }],
+      service: { baseUrl: world.proxy.urlOf(PROGRAM), maxConcurrent: 1 },
+    },
   );
   const since = world.emulator.requests.length;
   const { promise: held, resolve: release } = Promise.withResolvers<void>();

@@ -3,8 +3,9 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { startPostgresProxy } from "./rotation-postgres-proxy.ts";
-import { createdKeys, events, ledgerRows, rotationTest, sinkSecret } from "./rotation-world.ts";
+import { PASS } from "../faults/gate.ts";
+import { startPostgresFront } from "../faults/postgres-front.ts";
+import { createdKeys, events, ledgerRows, PROGRAM, rotationTest, sinkSecret } from "./rotation-world.ts";
 
 const test = rotationTest();
 
@@ -47,15 +48,18 @@ test("a signal during a delivery does not cut it, and the next rotation goes on"
 let refusalsLeft = 0;
 
 const awayTest = rotationTest({
-  gate: (event) => {
-    if (event.startsWith("POST") && event.endsWith("was answered")) refusalsLeft = 6;
-    return true;
+  gate: ({ side, name }) => {
+    if (name.startsWith("POST") && side === "back") refusalsLeft = 6;
+    return PASS;
   },
   databaseVia: (url) =>
-    startPostgresProxy(url, () => {
-      if (refusalsLeft === 0) return true;
-      refusalsLeft--;
-      return false;
+    startPostgresFront(url, {
+      who: PROGRAM,
+      gate: () => {
+        if (refusalsLeft === 0) return PASS;
+        refusalsLeft--;
+        return { kind: "cut" };
+      },
     }),
 });
 

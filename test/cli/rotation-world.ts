@@ -15,13 +15,16 @@ import { type Database, openPostgres } from "../../src/db/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import type { UsageSource } from "../../src/emulator/usage-record.ts";
 import { Scrubber } from "../../src/secret.ts";
+import { type Gate, PASS } from "../faults/gate.ts";
 import { copyDatabase } from "../support/database.ts";
-import { findLeaks, type Leak } from "../support/leaks.ts";
+import { type Places, passwordsIn, type Search, searchPlaces } from "../support/leaks.ts";
 import { type Program, type ProgramResult, startProgram } from "../support/program.ts";
-import { type Gate, type HttpProxy, startHttpProxy } from "./rotation-http-proxy.ts";
+import { type HttpProxy, startHttpProxy } from "./rotation-http-proxy.ts";
 
 export const PROJECT_ID = "project-1";
 export const ROTATION = "exporter";
+/** Which program asks the service, where the test does not say. */
+export const PROGRAM = "program";
 
 type Fields = Readonly<Record<string, unknown>>;
 /** Undefined takes a variable out of the environment. */
@@ -45,8 +48,7 @@ export type RotationWorld = AsyncDisposable & {
   readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
   readonly newSecret: () => string;
   readonly newMasterKey: () => string;
-  /** All that leaked, to the database server only if that is asked for: its log is long. */
-  readonly leaks: (where?: { readonly server: boolean }) => Promise<readonly Leak[]>;
+  readonly leaks: (where?: Pick<Places, "serverLog">) => Promise<Search>;
 };
 
 export type WorldOptions = {
@@ -65,7 +67,7 @@ export function rotationTest(options: WorldOptions = {}) {
     const world = await openRotationWorld(options);
     onTestFinished(async () => {
       await using open = world;
-      expect(await open.leaks()).toEqual([]);
+      expect((await open.leaks()).leaks).toEqual([]);
     });
     return world;
   });
@@ -86,13 +88,13 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
   const masterKey = newMasterKey();
   const consoleKeys = [{ secret: firstKey, projectId: PROJECT_ID, scopes: options.scopes ?? ["member"] }];
   const emulator = opened.use(await startEmulator({ consoleKeys, ...options.emulator }));
-  const proxy = opened.use(await startHttpProxy(emulator.url, options.gate ?? (() => true)));
+  const proxy = opened.use(await startHttpProxy(emulator.url, options.gate ?? (() => PASS)));
   const programUrl = options.databaseVia ? opened.use(await options.databaseVia(url)).url : url;
   const sink = path.join(folder, "exporter.key");
   const sinks = [sink];
   const configPath = path.join(folder, "jobs.config.json");
   const configure: RotationWorld["configure"] = (rotation, rest) =>
-    writeFile(configPath, JSON.stringify(rotationConfig(proxy.url, sink, rotation, rest)));
+    writeFile(configPath, JSON.stringify(rotationConfig(proxy.urlOf(PROGRAM), sink, rotation, rest)));
   await configure();
 
   const baseEnv = { DATABASE_URL: programUrl, USAGE_EXPORT_KEY: firstKey, USAGE_EXPORT_MASTER_KEY: masterKey };
@@ -125,15 +127,15 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
     start,
     run: (args, env) => start(args, env).ended,
     prepare: (rotateOptions = {}) => prepare({ ...baseEnv, DATABASE_URL: url }, configPath, rotateOptions),
-    leaks: async ({ server } = { server: true }) => {
+    leaks: async (where = {}) => {
       const outputs = await Promise.allSettled(results);
       const output = outputs.map((each) =>
         each.status === "fulfilled" ? each.value.stdout + each.value.stderr : String(each.reason),
       );
-      const password = decodeURIComponent(new URL(url).password);
-      return findLeaks([...secrets, ...proxy.secrets, ...(password.length >= 8 ? [password] : [])], {
+      return searchPlaces([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
         texts: { output: output.join("\n") },
-        ...(server && { databaseUrl: url }),
+        databaseUrl: url,
+        ...where,
         folders: [folder],
         allowedFiles: sinks,
       });
@@ -223,8 +225,11 @@ export async function ledgerRows(db: Database): Promise<readonly LedgerRow[]> {
 }
 
 export async function events(db: Database): Promise<readonly string[]> {
-  const rows = await db.selectFrom("usage_export.key_event").select("event").orderBy("event_id").execute();
-  return rows.map(({ event }) => event);
+  return (await keyEvents(db)).map(({ event }) => event);
+}
+
+export async function keyEvents(db: Database) {
+  return db.selectFrom("usage_export.key_event").select(["intent_id", "event"]).orderBy("event_id").execute();
 }
 
 /** The keys that were created and still work, by their id. */

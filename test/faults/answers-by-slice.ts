@@ -32,8 +32,15 @@ export function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<str
   return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
 }
 
+/** From a fetch's number, by which it is older or newer, to its arrival: the number is at most 50 ms old when it is used. */
+const NUMBER_MS = 300;
+
 /** Of fetches that overlap either may be the one that stays. */
 export function isAsNew(shown: Answer, newest: Answer): boolean {
   const { answeredAt = Number.POSITIVE_INFINITY } = shown.exchange;
-  return shown.version >= newest.version || answeredAt >= newest.exchange.arrivedAt;
+  return shown.version >= newest.version || answeredAt >= beganAt(newest);
+}
+
+export function beganAt({ exchange }: Answer): number {
+  return exchange.arrivedAt - NUMBER_MS;
 }

@@ -4,18 +4,16 @@
 import { expect, test } from "vitest";
 import { FIXTURES, type Fixture } from "./answer-fixtures.ts";
 import { askedSeries, type Case } from "./asked-series.ts";
+import { secondsSince } from "./count-tests.ts";
 import { reportCases } from "./figures.ts";
 import { HAND_MADE } from "./hand-made-answers.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
+import { ONLY_CASE, SEED, TAKES_ALL } from "./scope.ts";
 
-const isWhole = process.env.FAULTS === "all";
-const seed = Number(process.env.FAULTS_SEED ?? 1);
-/** One case of the seed again. */
-const only = process.env.FAULTS_CASE;
-const CHANGES = Number(process.env.FAULTS_COUNT ?? (isWhole ? 20_000 : 1_000));
+const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 1_000));
 /** Every so many bytes an answer is cut. */
-const CUT_STEP = isWhole ? 1 : 13;
+const CUT_STEP = TAKES_ALL ? 1 : 13;
 const SLOTS = 200;
 
 /** The days do not change what is done to an answer, as all are as long. */
@@ -24,20 +22,20 @@ const SOME_DAYS = { start: "2026-01-01", end: "2026-01-02" };
 test(`${CHANGES} answers changed at random are stored as they say, or refused whole`, {
   timeout: 1_800_000,
 }, async () => {
-  const numbers = only === undefined ? Array.from({ length: CHANGES }, (_, n) => n) : [Number(only)];
+  const numbers = ONLY_CASE === undefined ? Array.from({ length: CHANGES }, (_, n) => n) : [Number(ONLY_CASE)];
   const cases = numbers.flatMap((n): readonly Case[] => {
     const fixture = FIXTURES[n % FIXTURES.length];
     if (fixture === undefined) return [];
-    const { how } = mutated(fixture.body(SOME_DAYS), seed, n);
+    const { how } = mutated(fixture.body(SOME_DAYS), SEED, n);
     return [
       {
-        name: `${fixture.name}: ${how} (again: FAULTS_SEED=${seed} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random)`,
+        name: `${fixture.name}: ${how} (again: FAULTS_SEED=${SEED} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random)`,
         fixture,
-        body: (window) => mutated(fixture.body(window), seed, n).body,
+        body: (window) => mutated(fixture.body(window), SEED, n).body,
       },
     ];
   });
-  expect(await violations("answers changed at random", cases)).toEqual([]);
+  expect(await violations(`answers changed at random (seed ${SEED})`, cases)).toEqual([]);
 });
 
 test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async () => {
@@ -50,7 +48,7 @@ test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async 
       body: (window: typeof SOME_DAYS | undefined) => Buffer.from(fixture.body(window)).subarray(0, end),
     }));
   });
-  expect(await violations("answers cut at every byte", cases)).toEqual([]);
+  expect(await violations("answers cut at their bytes", cases)).toEqual([]);
 });
 
 test("a number is stored with every digit, or refused where it is no amount", async () => {
@@ -80,8 +78,8 @@ test("what no chance would find is stored as it says, or refused", async () => {
 async function violations(part: string, cases: readonly Case[]): Promise<readonly string[]> {
   const startedMs = performance.now();
   const found = await Promise.all([inRounds(cases, "interface"), inRounds(cases, "2026")]);
-  const seconds = Math.round((performance.now() - startedMs) / 1000);
-  reportCases({ part: `${part} (seed ${seed})`, cases: cases.length, violations: found.flat().length, seconds });
+  const seconds = secondsSince(startedMs);
+  reportCases({ part, kind: "hostile answer", cases: cases.length, violations: found.flat().length, seconds });
   return found.flat();
 }
 

@@ -1,15 +1,14 @@
 // Interrupts a backfill at every request, answer and database message of it, and lets it go on: what was stored by then is not
 // asked for again.
 
-import { afterAll, test } from "vitest";
+import { afterAll } from "vitest";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { sliceName } from "./case-evidence.ts";
 import { statuses } from "./evidence.ts";
-import { calibration, casesOf, type Interruption, interrupted } from "./interrupt.ts";
-import { type Case, openLab, PROJECT_ID } from "./lab.ts";
-import { LIMIT, sweep } from "./sweep.ts";
+import { HEALER, interruptions } from "./interrupt.ts";
+import { type Case, inLab, openLab, PROJECT_ID } from "./lab.ts";
+import { sweepKinds } from "./sweep-kinds.ts";
 
-const FILE = "backfill.faults.ts";
 const GROUPINGS = ["none", "tags"];
 const FILTERS = { all: "" };
 /** Two requests a series, of 31 days at most. */
@@ -42,23 +41,28 @@ async function askNothingTwice({ db, history }: Case): Promise<() => readonly st
   );
   return () => {
     const asked = history.exchanges.flatMap(({ who, asked }) =>
-      who === "healer" && asked ? asked.days.map((day) => sliceName(asked.series, day)) : [],
+      who === HEALER && asked ? asked.days.map((day) => sliceName(asked.series, day)) : [],
     );
     return stored.filter((slice) => asked.includes(slice)).map((slice) => `${slice} was stored and asked for again`);
   };
 }
 
-const BACKFILL: Interruption = { lab, command: ["backfill", ...range(DAYS)], caps: CAPS, promise: askNothingTwice };
-const points = calibration(BACKFILL);
-
-test.each([
-  { kind: "kill", strides: [17, 71], atOnce: 3 },
-  { kind: "cut", strides: [23, 71], atOnce: 3 },
-  { kind: "half", strides: [1], atOnce: 3 },
-  { kind: "stop", strides: [43], atOnce: 12 },
-  { kind: "hole", strides: [43], atOnce: 16 },
-])("backfill: $kind", LIMIT, async ({ kind, strides, atOnce }) => {
-  const cases = () => casesOf(points, { kind, strides });
-  const run = (name: string) => interrupted(BACKFILL, name);
-  await sweep({ part: `backfill, ${kind}`, file: FILE, test: `backfill: ${kind}`, cases, atOnce, run });
-});
+sweepKinds(
+  interruptions({
+    part: "backfill",
+    file: "backfill.faults.ts",
+    command: ["backfill", ...range(DAYS)],
+    promise: askNothingTwice,
+    ...inLab(lab, CAPS),
+  }),
+  [
+    { kind: "kill", ci: [73, 193], all: [7, 15], atOnce: 2 },
+    { kind: "kill twice", ci: [113], all: [15], atOnce: 2 },
+    { kind: "cut", ci: [73], all: [7, 15], atOnce: 2 },
+    { kind: "cut mid-answer", ci: [3], all: [1], atOnce: 2 },
+    { kind: "SQL error before", ci: [797], all: [47], atOnce: 2 },
+    { kind: "SQL error after", ci: [797], all: [47], atOnce: 2 },
+    { kind: "stop and continue", ci: [113], all: [15], atOnce: 4 },
+    { kind: "black hole", ci: [113], all: [15], atOnce: 8 },
+  ],
+);

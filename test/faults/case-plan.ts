@@ -2,44 +2,83 @@
 
 import type { Fault } from "./arm.ts";
 import { type FaultEvent, PASS } from "./gate.ts";
-import type { Running } from "./lab.ts";
+import type { Running } from "./interrupt.ts";
+
+export const KINDS = [
+  "kill",
+  "kill twice",
+  "stop and continue",
+  "cut",
+  "cut mid-answer",
+  "delay",
+  "black hole",
+  "database away",
+  "SQL error before",
+  "SQL error after",
+] as const;
+export type Kind = (typeof KINDS)[number];
 
 export type CasePlan = {
   readonly replicas: number;
-  /** A kind of KINDS, with an SQLSTATE where it is `error`. */
-  readonly kind: string;
+  readonly kind: Kind;
+  /** Of an SQL error. */
+  readonly sqlstate?: string | undefined;
   /** The number of the event, from 1. */
   readonly point: number;
+  /** Where the run that follows is killed too. */
+  readonly secondPoint?: number | undefined;
 };
 
-export function nameOf({ replicas, kind, point }: CasePlan): string {
-  return `${replicas} replicas, ${kind}, point ${point}`;
+export function nameOf({ replicas, kind, sqlstate, point, secondPoint }: CasePlan): string {
+  const error = sqlstate === undefined ? "" : ` ${sqlstate}`;
+  return `${replicas} replicas, ${kind}${error}, point ${point}${secondPoint === undefined ? "" : ` then ${secondPoint}`}`;
 }
 
 export function planOf(name: string): CasePlan {
-  const [, replicas, kind = "", point] = /^(\d) replicas, (.*), point (\d+)$/.exec(name) ?? [];
-  if (replicas === undefined) throw new Error(`no name of a case: ${name}`);
-  return { replicas: Number(replicas), kind, point: Number(point) };
+  const parts = /^(\d) replicas, (.*?)(?: ([0-9A-Z]{5}))?, point (\d+)(?: then (\d+))?$/.exec(name) ?? [];
+  const [, replicas, word, sqlstate, point, second] = parts;
+  const kind = KINDS.find((each) => each === word);
+  if (kind === undefined) throw new Error(`no name of a case: ${name}`);
+  return {
+    replicas: Number(replicas),
+    kind,
+    sqlstate,
+    point: Number(point),
+    secondPoint: second === undefined ? undefined : Number(second),
+  };
 }
 
 /** Whose name the program has that the fault happens to, and those of the programs beside it. */
 export const REPLICAS = ["a", "b", "c"] as const;
 export const VICTIM = REPLICAS[0];
 
-const any = () => true;
-export const ofDatabase = ({ peer }: FaultEvent) => peer === "database";
-export const midAnswer = ({ peer, side }: FaultEvent) => peer === "service" && side === "back";
+/** Of each class that the program must tell apart: to try again, to give up one slice, to give up all. */
+export const SQLSTATES = [
+  ...["08006", "22021", "23505", "25006", "40001", "40P01", "53100"],
+  ...["53200", "53300", "55P03", "57014", "57P01", "57P03", "58030"],
+];
 
-type Victim = Pick<Running, "program" | "database">;
+const any = () => true;
+const midAnswer = ({ peer, side }: FaultEvent) => peer === "service" && side === "back";
+const ofDatabase = ({ peer }: FaultEvent) => peer === "database";
+const statement = ({ peer, side }: FaultEvent) => peer === "database" && side === "out";
+const executed = ({ peer, side }: FaultEvent) => peer === "database" && side === "back";
 
 /** How long the whole database is gone, where it is. */
 export const AWAY_MS = 5_000;
+/** Enough for others to overtake. */
+const DELAY_MS = 400;
+
+type Victim = Pick<Running, "program" | "database">;
 
 /** Which events the fault can happen at, and what happens then. */
-export function faultOf(kind: string, victim: () => Victim | undefined): Pick<Fault, "fits" | "act"> {
-  const [verb, sqlstate = ""] = kind.split(" ");
-  switch (verb) {
+export function faultOf(
+  { kind, sqlstate = "" }: Pick<CasePlan, "kind" | "sqlstate">,
+  victim: () => Victim | undefined,
+): Pick<Fault, "fits" | "act"> {
+  switch (kind) {
     case "kill":
+    case "kill twice":
       return {
         fits: any,
         act: () => {
@@ -47,7 +86,7 @@ export function faultOf(kind: string, victim: () => Victim | undefined): Pick<Fa
           return { kind: "cut" };
         },
       };
-    case "stop":
+    case "stop and continue":
       return {
         fits: any,
         act: () => {
@@ -57,11 +96,13 @@ export function faultOf(kind: string, victim: () => Victim | undefined): Pick<Fa
       };
     case "cut":
       return { fits: any, act: () => ({ kind: "cut" }) };
-    case "half":
+    case "cut mid-answer":
       return { fits: midAnswer, act: () => ({ kind: "half" }) };
-    case "hole":
+    case "delay":
+      return { fits: any, act: () => ({ kind: "delay", ms: DELAY_MS }) };
+    case "black hole":
       return { fits: any, act: () => ({ kind: "hole" }) };
-    case "away":
+    case "database away":
       return {
         fits: ofDatabase,
         act: () => {
@@ -71,14 +112,18 @@ export function faultOf(kind: string, victim: () => Victim | undefined): Pick<Fa
           return { kind: "hole" };
         },
       };
-    case "error":
-      return { fits: ofDatabase, act: () => ({ kind: "error", sqlstate }) };
-    default:
-      throw new Error(`no such fault: ${kind}`);
+    case "SQL error before":
+      return { fits: statement, act: () => ({ kind: "error", sqlstate }) };
+    case "SQL error after":
+      return { fits: executed, act: () => ({ kind: "error", sqlstate }) };
   }
 }
 
 /** Whoever was killed or stopped may have calls with the service that nobody counts any more. */
-export function exemptOf(kind: string): ReadonlySet<string> {
-  return new Set(kind === "kill" || kind === "stop" ? [VICTIM] : []);
+export function exemptOf(kind: Kind): ReadonlySet<string> {
+  if (kind === "kill" || kind === "stop and continue") return new Set([VICTIM]);
+  return new Set(kind === "kill twice" ? [VICTIM, SECOND] : []);
 }
+
+/** The run that follows while the first one is not over, or before the one that heals. */
+export const SECOND = "other";

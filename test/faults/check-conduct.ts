@@ -2,7 +2,7 @@
 
 import type { Evidence } from "./case-evidence.ts";
 
-export function converges({ healer, programs }: Evidence): string[] {
+export function converges({ healer, programs }: Pick<Evidence, "healer" | "programs">): string[] {
   const healed = programs.filter(({ who }) => who === healer);
   return healed
     .filter(({ status }) => status !== 0)
@@ -10,21 +10,26 @@ export function converges({ healer, programs }: Evidence): string[] {
 }
 
 export function honest({ programs, coverage, now, runs }: Evidence): string[] {
+  // A worker that is stopped says nothing of its work by that.
   const saidOk = programs
+    .filter(({ command }) => command !== "start")
     .filter(({ status, notCompleteAfter = [] }) => status === 0 && notCompleteAfter.length > 0)
     .map(
       ({ who, notCompleteAfter }) => `I9: ${who} ended with 0, and not complete was: ${notCompleteAfter?.join(", ")}`,
     );
-  const bugs = programs
-    .filter(({ output }) => /^ {4}at /m.test(output))
-    .map(({ who, output }) => `I9: ${who} took a fault for a mistake of the program: ${output}`);
   const empty = [...coverage]
     .filter(([slice, status]) => status === "complete" && !now.has(slice))
     .map(([slice]) => `I9: ${slice} is called complete and shows nothing`);
   const runsOk = runs
     .filter(({ status, planned, complete }) => status === "ok" && complete !== planned)
     .map(({ planned, complete }) => `I9: a run is called ok with ${complete} of ${planned} slices complete`);
-  return [...saidOk, ...bugs, ...empty, ...runsOk];
+  return [...saidOk, ...mistaken(programs), ...empty, ...runsOk];
+}
+
+export function mistaken(programs: Evidence["programs"]): string[] {
+  return programs
+    .filter(({ output }) => /^ {4}at /m.test(output))
+    .map(({ who, output }) => `I9: ${who} took a fault for a mistake of the program: ${output}`);
 }
 
 export function polite({ exchanges, caps }: Evidence): string[] {

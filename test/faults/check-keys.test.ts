@@ -1,37 +1,57 @@
 // As of the rest of the checker: each violation is found where it is planted.
 
 import { expect, test } from "vitest";
-import { type KeyEvidence, keyViolations } from "./check-keys.ts";
+import { type KeyEvidence, keyViolations, orphansOf } from "./check-keys.ts";
 
-const key = (apiKeyId: string | null, state: string) => ({ apiKeyId, intentId: `intent-${apiKeyId}`, state });
+const key = (name: string, state: string, { apiKeyId = `id-${name}` as string | null, events = ["active"] } = {}) => ({
+  apiKeyId,
+  intentId: `intent-${name}`,
+  state,
+  events,
+});
+const made = (name: string, works = true) => ({ apiKeyId: `id-${name}`, comment: `exporter intent-${name}`, works });
 
 const HEALED: KeyEvidence = {
-  ledger: [key("key-1", "retired"), key("key-2", "draining"), key("key-3", "active")],
-  existing: ["key-2", "key-3"],
-  creates: ["exporter intent-key-1", "exporter intent-key-2", "exporter intent-key-3"],
+  ledger: [key("1", "retired"), key("2", "draining"), key("3", "active")],
+  made: [made("1", false), made("2"), made("3")],
+  creates: ["exporter intent-1", "exporter intent-2", "exporter intent-3"],
+  due: 3,
   sinks: ["secret-3", "secret-3"],
+};
+
+/** The answer to a create was lost, and another one followed. */
+const LOST: KeyEvidence = {
+  ...HEALED,
+  ledger: [...HEALED.ledger, key("4", "orphan", { apiKeyId: null, events: ["intent", "orphan"] })],
+  made: [...HEALED.made, made("4")],
+  creates: [...HEALED.creates, "exporter intent-4"],
 };
 
 test("where all holds, nothing is found", () => {
   expect(keyViolations(HEALED)).toEqual([]);
+  expect(orphansOf(HEALED)).toEqual([]);
 });
 
 test("a key whose secret was lost is flagged, even where its id is not known", () => {
-  const ledger = [...HEALED.ledger, key(null, "orphan")];
-  const creates = [...HEALED.creates, "exporter intent-null"];
-  expect(keyViolations({ ...HEALED, ledger, creates, existing: [...HEALED.existing, "key-4"] })).toEqual([]);
+  expect(keyViolations(LOST)).toEqual([]);
+  expect(orphansOf(LOST)).toEqual([{ apiKeyId: "id-4", flagged: true }]);
 });
 
+const [retired, draining, active] = HEALED.ledger;
+const lostUntold = [...HEALED.ledger, key("4", "retired", { events: ["intent", "not-created"] })];
+
 const PLANTED: Readonly<Record<string, Partial<KeyEvidence>>> = {
-  "a create that was sent again": { creates: [...HEALED.creates, "exporter intent-key-3"] },
+  "a create that was sent again": { creates: [...HEALED.creates, "exporter intent-3"] },
   "a create without an intent": { creates: [...HEALED.creates, "exporter"] },
-  "no key in use": { ledger: HEALED.ledger.slice(0, 2), creates: HEALED.creates.slice(0, 2), existing: ["key-2"] },
-  "two keys in use": { ledger: [key("key-1", "retired"), key("key-2", "active"), key("key-3", "active")] },
-  "a key on its way": { ledger: [...HEALED.ledger, key(null, "pending")] },
-  "a key that nobody knows": { existing: [...HEALED.existing, "key-4"] },
-  "a retired key that works": { existing: [...HEALED.existing, "key-1"] },
-  "a key in use that does not exist": { existing: ["key-3"] },
+  "a key that was not due": { due: 2 },
+  "a key that was due and not made": { due: 4 },
+  "two keys in use": { ledger: [retired, key("2", "active"), active].filter((one) => one !== undefined) },
+  "a key on its way": { ledger: [...HEALED.ledger, key("5", "pending")] },
+  "a lost key that nothing flags": { ...LOST, ledger: lostUntold, made: [...HEALED.made, made("4", false)] },
+  "a retired key that works": { made: HEALED.made.map((one) => ({ ...one, works: true })) },
+  "a key in use that does not exist": { made: [made("1", false), made("2", false), made("3")] },
   "sinks with different keys": { sinks: ["secret-3", "secret-2"] },
+  "no key in use": { ledger: [retired, draining, key("3", "draining")].filter((one) => one !== undefined) },
 };
 
 test.each(Object.entries(PLANTED))("%s is found", (_, planted) => {

@@ -2,34 +2,60 @@
 
 export type KeyEvidence = {
   readonly ledger: readonly LedgerKey[];
-  /** The ids of the keys that were created and still work, at the service. */
-  readonly existing: readonly string[];
+  /** All keys that the service ever made. */
+  readonly made: readonly MadeKey[];
   /** The comments of all creates that were sent. */
   readonly creates: readonly string[];
+  /** How many keys were due to be made. */
+  readonly due: number;
   /** What each sink holds. */
   readonly sinks: readonly string[];
 };
 
-type LedgerKey = { readonly apiKeyId: string | null; readonly intentId: string; readonly state: string };
+type LedgerKey = {
+  readonly apiKeyId: string | null;
+  readonly intentId: string;
+  readonly state: string;
+  /** All that ever happened to it. */
+  readonly events: readonly string[];
+};
+type MadeKey = { readonly apiKeyId: string; readonly comment: string; readonly works: boolean };
 
 const IN_USE = ["active", "draining"];
 
 /** What does not hold of a rotation that came to its end; nothing where all does. */
-export function keyViolations({ ledger, existing, creates, sinks }: KeyEvidence): readonly string[] {
-  const known = new Set(ledger.filter(({ state }) => state !== "retired").flatMap(({ apiKeyId }) => apiKeyId ?? []));
-  const inUse = ledger.filter(({ state }) => IN_USE.includes(state));
+export function keyViolations(evidence: KeyEvidence): readonly string[] {
+  const { ledger, made, creates, due, sinks } = evidence;
   const count = (state: string) => ledger.filter((key) => key.state === state).length;
-  const untold = existing.filter((id) => !known.has(id));
-  // An orphan's id may not be known; it can be found by its intent, which stands in the key's comment.
-  const flagged = ledger.filter(({ state, apiKeyId }) => state === "orphan" && apiKeyId === null);
+  const existing = made.filter(({ works }) => works).map(({ apiKeyId }) => apiKeyId);
+  const inUse = ledger.filter(({ state }) => IN_USE.includes(state)).map(({ apiKeyId }) => apiKeyId ?? "");
+  const retired = ledger.filter(({ state }) => state === "retired").map(({ apiKeyId }) => apiKeyId ?? "");
+  const orphans = orphansOf(evidence);
+  const used = made.length - orphans.length;
+  const untold = orphans.filter(({ flagged }) => !flagged).map(({ apiKeyId }) => apiKeyId);
   const checks: readonly (readonly [boolean, string])[] = [
     [new Set(creates).size === creates.length, "a create was sent twice for one intent"],
-    [creates.every((comment) => ledger.some(({ intentId }) => comment.includes(intentId))), "a create is of no intent"],
+    [creates.every((comment) => ledger.some(isOf(comment))), "a create is of no intent"],
+    [used === due, `${used} keys were made and used, where ${due} were due`],
     [count("active") === 1, `${count("active")} keys are in use, and not one`],
     [count("pending") === 0, "a key is still on its way"],
-    [untold.length <= flagged.length, `the service has keys that nothing flags: ${untold.join(", ")}`],
-    [inUse.every(({ apiKeyId }) => apiKeyId !== null && existing.includes(apiKeyId)), "a key in use does not exist"],
+    [untold.length === 0, `the service made keys that nothing flags: ${untold.join(", ")}`],
+    [inUse.every((id) => existing.includes(id)), "a key in use does not exist"],
+    [!retired.some((id) => existing.includes(id)), "a retired key works"],
     [new Set(sinks).size <= 1, "the sinks hold different keys"],
   ];
   return checks.filter(([holds]) => !holds).map(([, violation]) => `I7: ${violation}`);
+}
+
+/** The keys that the service made and that were never used: they must be flagged, be it that they were deleted since. */
+export function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">) {
+  return made.flatMap(({ apiKeyId, comment }) => {
+    const events = ledger.find(isOf(comment))?.events ?? [];
+    return events.includes("active") ? [] : [{ apiKeyId, flagged: events.includes("orphan") }];
+  });
+}
+
+/** What is flagged can be found by its comment, even where its id is not known. */
+function isOf(comment: string): (key: LedgerKey) => boolean {
+  return ({ intentId }) => comment.includes(intentId);
 }

@@ -1,6 +1,14 @@
 // The one checker: what must hold of the stored numbers after any fault. Pure.
 
-import { type Answer, type Answers, answerOf, answersBySlice, isAsNew, newestAnswer } from "./answers-by-slice.ts";
+import {
+  type Answer,
+  type Answers,
+  answerOf,
+  answersBySlice,
+  beganAt,
+  isAsNew,
+  newestAnswer,
+} from "./answers-by-slice.ts";
 import type { Evidence } from "./case-evidence.ts";
 import { converges, honest, polite } from "./check-conduct.ts";
 
@@ -28,7 +36,8 @@ function atomic({ moments, now }: Evidence, answers: Answers): string[] {
   );
 }
 
-function nothingLost({ now, coverage, due, dueBefore, healer, caps }: Evidence, answers: Answers): string[] {
+function nothingLost(evidence: Evidence, answers: Answers): string[] {
+  const { now, coverage, due, dueBefore, healer, caps } = evidence;
   if (healer === undefined) {
     const untold = dueBefore.filter((slice) => !coverage.has(slice));
     return untold.map((slice) => `I2: ${slice} was due and has no status any more`);
@@ -53,8 +62,7 @@ function countedOnce({ moments, now }: Evidence): string[] {
   );
 }
 
-function monotonic({ moments, programs }: Evidence, answers: Answers): string[] {
-  const startOf = new Map(programs.map(({ who, startedAt }) => [who, startedAt]));
+function monotonic({ moments }: Evidence, answers: Answers): string[] {
   const shown = new Map<string, Answer>();
   const found: string[] = [];
   for (const visible of moments) {
@@ -65,9 +73,9 @@ function monotonic({ moments, programs }: Evidence, answers: Answers): string[] 
       shown.set(slice, answer);
       if (!before || before.version === answer.version) continue;
       // Fetches that overlap may be stored in either order; one that was over before the other began may not.
-      const startedAt = startOf.get(before.exchange.who) ?? before.exchange.arrivedAt;
       const endedAt = answer.exchange.answeredAt ?? answer.exchange.endedAt ?? Number.POSITIVE_INFINITY;
-      if (endedAt < startedAt) found.push(`I4: ${slice} went back from answer ${before.version} to ${answer.version}`);
+      if (endedAt < beganAt(before))
+        found.push(`I4: ${slice} went back from answer ${before.version} to ${answer.version}`);
     }
   }
   return found;

@@ -8,10 +8,12 @@ import { SAMPLE, sampleWith } from "../config/sample-config.ts";
 import { SPOILED } from "../config/spoiled-configs.ts";
 import { runProgram } from "../support/program.ts";
 import { rawServer } from "../support/scripted-server.ts";
+import { secondsSince } from "./count-tests.ts";
 import { reportCases } from "./figures.ts";
+import { TAKES_ALL } from "./scope.ts";
 
 /** What is said of each is looked at in the tests of the configuration, where a case costs nothing. */
-const STEP = process.env.FAULTS === "all" ? 1 : 8;
+const STEP = TAKES_ALL ? 1 : 8;
 const AT_ONCE = 2;
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-faults-"));
@@ -46,8 +48,16 @@ test("a configuration that is wrong at one place ends the program before it call
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 
-  const seconds = Math.round((performance.now() - startedMs) / 1000);
-  reportCases({ part: "wrong configurations", cases: count, violations: wrong.length, seconds });
+  const kind = "wrong configuration";
+  const seconds = secondsSince(startedMs);
+  reportCases({
+    part: "wrong configurations",
+    kind,
+    cases: count,
+    among: SPOILED.length,
+    violations: wrong.length,
+    seconds,
+  });
   expect(wrong).toEqual([]);
   expect({ service: service.connections(), database: database.connections() }).toEqual({ service: 0, database: 0 });
 });

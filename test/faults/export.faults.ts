@@ -1,39 +1,24 @@
 // Interrupts an export at every request, answer and database message of it, alone and beside others, and lets one ordinary
 // export follow, which must make everything whole.
 
-import { afterAll, test } from "vitest";
-import { nameOf, ofDatabase } from "./case-plan.ts";
+import { afterAll } from "vitest";
 import { CAPS, openExportLab } from "./export-lab.ts";
-import { calibration, casesOf, type Interruption, interrupted } from "./interrupt.ts";
-import { every, LIMIT, SQLSTATES, sweep } from "./sweep.ts";
-
-const FILE = "export.faults.ts";
+import { interruptions } from "./interrupt.ts";
+import { inLab } from "./lab.ts";
+import { sweepKinds } from "./sweep-kinds.ts";
 
 const lab = await openExportLab();
 afterAll(() => lab[Symbol.asyncDispose]());
-const EXPORT: Interruption = { lab, command: ["export"], caps: CAPS };
-const points = calibration(EXPORT);
-const run = (name: string) => interrupted(EXPORT, name);
 
-test.each([
-  { kind: "kill", strides: [11, 37, 53], atOnce: 3 },
-  { kind: "cut", strides: [13, 47, 61], atOnce: 3 },
-  { kind: "half", strides: [2], atOnce: 3 },
+sweepKinds(interruptions({ part: "export", file: "export.faults.ts", command: ["export"], ...inLab(lab, CAPS) }), [
+  { kind: "kill", ci: [39, 0, 193], all: [1, 7, 13], atOnce: 2 },
+  { kind: "kill twice", ci: [97], all: [7], atOnce: 2 },
+  { kind: "cut", ci: [49, 191], all: [1, 7, 13], atOnce: 2 },
+  { kind: "cut mid-answer", ci: [3], all: [1, 1], atOnce: 2 },
+  { kind: "delay", ci: [0, 191], all: [0, 19, 19], atOnce: 2 },
+  { kind: "SQL error before", ci: [601], all: [23], atOnce: 2 },
+  { kind: "SQL error after", ci: [601], all: [23], atOnce: 2 },
   // These mostly wait: for limits of locks, transactions and statements.
-  { kind: "stop", strides: [19, 53], atOnce: 12 },
-  { kind: "hole", strides: [37, 83], atOnce: 16 },
-])("export: $kind", LIMIT, async ({ kind, strides, atOnce }) => {
-  const cases = () => casesOf(points, { kind, strides });
-  await sweep({ part: `export, ${kind}`, file: FILE, test: `export: ${kind}`, cases, atOnce, run });
-});
-
-test("export: SQL errors", LIMIT, async () => {
-  const cases = async () => {
-    const all = await points(1, ofDatabase);
-    // Each code begins at another statement.
-    return SQLSTATES.flatMap((sqlstate, index) =>
-      every(61, all.slice(2 * index)).map((point) => nameOf({ replicas: 1, kind: `error ${sqlstate}`, point })),
-    );
-  };
-  await sweep({ part: "export, SQL errors", file: FILE, test: "export: SQL errors", cases, atOnce: 3, run });
-});
+  { kind: "stop and continue", ci: [97], all: [5, 19], atOnce: 4 },
+  { kind: "black hole", ci: [97], all: [1, 7], atOnce: 8 },
+]);

@@ -1,48 +1,55 @@
-// What the parts of a run found out, each as a line of its own in one file, and the table that they become at the end.
+// What the parts of a run found out, each as a line of its own in one file, of which figures-table.ts makes the table at the end.
 
 import { appendFileSync } from "node:fs";
 import { z } from "zod";
 
-const Cases = z.object({ part: z.string(), cases: z.number(), violations: z.number(), seconds: z.number() });
+const Cases = z.object({
+  part: z.string(),
+  /** What happened in them, where it is not told by the part. */
+  kind: z.string().optional(),
+  cases: z.number(),
+  /** How many there are in all, where these are every so many of them. */
+  among: z.number().optional(),
+  /** Those of them whose fault had no place to happen. */
+  unreached: z.number().optional(),
+  violations: z.number(),
+  seconds: z.number(),
+  /** Which of all the points there are were taken. */
+  points: z.string().optional(),
+});
 const Figure = z.object({ figure: z.string(), value: z.string() });
+const Share = z.object({ share: z.string(), count: z.number(), of: z.number() });
+const Highest = z.object({ highest: z.string(), value: z.number(), unit: z.string(), where: z.string() });
+
+export const Line = z.union([Cases, Figure, Share, Highest]);
+export type Line = Readonly<z.infer<typeof Line>>;
 export type CasesOfPart = Readonly<z.infer<typeof Cases>>;
-type Line = CasesOfPart | Readonly<z.infer<typeof Figure>>;
 
-export function reportCases({ part, cases, violations, seconds }: CasesOfPart): void {
-  report({ part, cases, violations, seconds }, `${part}: ${cases} cases, ${violations} violations, ${seconds} s`);
+export function reportCases(cases: CasesOfPart): void {
+  const { part, among = cases.cases, points = "1", unreached = 0, violations, seconds } = cases;
+  report(cases);
+  process.stdout.write(
+    `${part}: ${cases.cases} of ${among} cases, every ${points}, ${unreached} unreached, ${violations} violations, ${seconds} s\n`,
+  );
 }
 
-/** A figure with its unit: `recovered after SIGKILL within`, `26 s`. */
+/** A figure with its unit: `sabotages caught`, `25 of 25`. */
 export function reportFigure(figure: string, value: string): void {
-  report({ figure, value }, `${figure}: ${value}`);
+  report({ figure, value });
+  process.stdout.write(`${figure}: ${value}\n`);
 }
 
-function report(line: Line, text: string): void {
-  process.stdout.write(`${text}\n`);
+/** Adds to a count that many cases have a part in. */
+export function reportShare(share: string, count: number, of: number): void {
+  report({ share, count, of });
+}
+
+/** One of many amounts, the highest of which counts; `where` says of what it is. */
+export function reportHighest(highest: string, value: number, unit: string, where: string): void {
+  report({ highest, value, unit, where });
+}
+
+function report(line: Line): void {
   const file = process.env.FAULTS_FIGURES;
   if (file !== undefined) appendFileSync(file, `${JSON.stringify(line)}\n`);
-}
-
-/** From the file's text. */
-export function figuresTable(text: string): string {
-  const lines = text.split("\n").filter((line) => line !== "");
-  const parsed = lines.map((line): Line => z.union([Cases, Figure]).parse(JSON.parse(line)));
-  const parts = parsed.flatMap((line) => ("part" in line ? [line] : []));
-  const sum = (of: "cases" | "violations" | "seconds") => parts.reduce((all, part) => all + part[of], 0);
-  const total = { part: "all", cases: sum("cases"), violations: sum("violations"), seconds: sum("seconds") };
-  const figures = parsed.flatMap((line) => ("figure" in line ? [line] : []));
-  return [
-    row("part", "cases", "violations", "seconds"),
-    ...[...parts, total].map(({ part, cases, violations, seconds }) => row(part, cases, violations, seconds)),
-    "",
-    ...figures.map(({ figure, value }) => `${figure.padEnd(PART_WIDTH)}${value}`),
-    "",
-  ].join("\n");
-}
-
-const PART_WIDTH = 44;
-const NUMBER_WIDTH = 12;
-
-function row(part: string, ...numbers: readonly (string | number)[]): string {
-  return part.padEnd(PART_WIDTH) + numbers.map((number) => String(number).padStart(NUMBER_WIDTH)).join("");
 }

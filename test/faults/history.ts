@@ -1,6 +1,7 @@
 // What the service answered in one case, as far as invariants need it: each answer with the version that is in its numbers.
 
 import { z } from "zod";
+import type { Answer, ServiceFrontOptions } from "./service-front.ts";
 
 export const METRICS = [
   "hours",
@@ -39,6 +40,33 @@ export type History = { readonly exchanges: Exchange[]; newestVersion: number };
 /** A history that goes on where another one was. */
 export function historyAfter(before: History = { exchanges: [], newestVersion: 0 }): History {
   return { exchanges: [...before.exchanges], newestVersion: before.newestVersion };
+}
+
+/** Keeps the history of a front, and puts a version into the numbers of each breakdown that goes through it. */
+export function watchedFor(history: History): ServiceFrontOptions["watch"] {
+  return ({ who, url }) => {
+    const seen: Exchange = { who, path: url, asked: askedFor(url), arrivedAt: performance.now() };
+    history.exchanges.push(seen);
+    return {
+      answered: (answer) => versioned(answer, seen, history),
+      told: () => {
+        seen.answeredAt = performance.now();
+      },
+      over: () => {
+        seen.endedAt = performance.now();
+      },
+    };
+  };
+}
+
+function versioned(answer: Answer, seen: Exchange, history: History): Answer {
+  seen.status = answer.status;
+  if (!seen.asked || answer.status !== 200) return answer;
+  const version = ++history.newestVersion;
+  const breakdown = stamped(parseBreakdown(answer.body.toString()), version);
+  seen.version = version;
+  seen.days = rowsByDay(breakdown, seen.asked.series.split(" / ")[0] ?? "");
+  return { ...answer, body: Buffer.from(JSON.stringify(breakdown)) };
 }
 
 const Row = z.looseObject({ grouping: z.looseObject({ start: z.string() }), requests: z.number() });

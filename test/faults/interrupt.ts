@@ -1,101 +1,148 @@
 // Interrupts a command that does its work and ends, at one event of it, and lets one ordinary run of it follow.
 
-import { type Armed, arm } from "./arm.ts";
-import type { Caps } from "./case-evidence.ts";
-import { type CasePlan, exemptOf, faultOf, nameOf, planOf, REPLICAS, VICTIM } from "./case-plan.ts";
-import { violations } from "./check.ts";
-import { type FaultEvent, PASS } from "./gate.ts";
-import { type Case, type Lab, openCase, type Running } from "./lab.ts";
-import { every } from "./sweep.ts";
+import type { Program } from "../support/program.ts";
+import { arm } from "./arm.ts";
+import type { ProgramEnd } from "./case-evidence.ts";
+import { type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
+import { reportHighest } from "./figures.ts";
+import { type FaultEvent, type Gate, PASS } from "./gate.ts";
+import type { PostgresFront } from "./postgres-front.ts";
+import { type Outcome, pointsAmong, type Swept } from "./sweep-kinds.ts";
 
-export type Interruption = {
-  readonly lab: Lab;
-  readonly command: readonly string[];
-  readonly caps: Omit<Caps, "exempt">;
-  /** What this command promises beside what holds of all; called before the healing run, and what it returns after it. */
-  readonly promise?: (world: Case) => Promise<() => readonly string[]>;
+export type Running = {
+  readonly who: string;
+  readonly program: Program;
+  /** Its own way to the database. */
+  readonly database: PostgresFront;
+  readonly startedAt: number;
+  readonly command: string;
 };
 
-/** Of each case so many leave behind a log of the database server to be searched for secrets, which is long. */
-const SERVER_LOG_EVERY = 20;
+/** Where the programs of one case run: behind fronts, with all that they need to themselves. */
+export type Stage = AsyncDisposable & {
+  /** Asked at every event; a case that is armed puts its fault here. */
+  gate: Gate;
+  readonly start: (who: string, args: readonly string[]) => Promise<Running>;
+  /** Waits for its end. */
+  readonly end: (running: Running) => Promise<ProgramEnd>;
+  /** What leaked so far; the log of the database server is searched as well only where that is asked for: it is long. */
+  readonly leaks: (log: boolean) => Promise<readonly string[]>;
+};
 
-export async function interrupted(interruption: Interruption, name: string): Promise<readonly string[]> {
-  const { lab, command, promise = async () => () => [] } = interruption;
+export type Interruption<S extends Stage> = {
+  readonly part: string;
+  readonly file: string;
+  readonly command: readonly string[];
+  readonly open: () => Promise<S>;
+  /** All that does not hold: before the healing run, and when that is over, whose name is told then. */
+  readonly check: (stage: S, healer: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
+  /** What this command promises beside what holds of all; called before the healing run, and what it returns after it. */
+  readonly promise?: (stage: S) => Promise<() => readonly string[]>;
+};
+
+/** A program that had to be killed for its time limit has no status either. */
+export async function endOf({ who, program, startedAt, command }: Running): Promise<ProgramEnd> {
+  const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
+  return { who, command, status: result.status, output: result.stdout + result.stderr, startedAt };
+}
+
+export const HEALER = "healer";
+
+/** Of each case so many search the log of the database server for secrets. */
+const LOG_EVERY = 20;
+
+export function isLogSearched({ point }: CasePlan): boolean {
+  return point % LOG_EVERY === 1;
+}
+
+/** What a sweep of it needs. */
+export function interruptions<S extends Stage>(of: Interruption<S>): Swept {
+  return { part: of.part, file: of.file, points: calibration(of), run: (name) => interrupted(of, name) };
+}
+
+async function interrupted<S extends Stage>(interruption: Interruption<S>, name: string): Promise<Outcome> {
+  const { command, open, check, promise = async () => () => [] } = interruption;
   const plan = planOf(name);
-  await using world = await openCase(lab);
+  await using stage = await open();
   let victim: Running | undefined;
-  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan.kind, () => victim) });
-  world.gate = fault.gate;
+  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
+  stage.gate = fault.gate;
 
-  victim = await world.start(VICTIM, command);
-  const others = await Promise.all(REPLICAS.slice(1, plan.replicas).map((who) => world.start(who, command)));
-  if (plan.kind === "stop") await wakeAfterAnother(world, victim, command, fault.happened);
-  await Promise.all([victim, ...others].map(world.end));
-  world.gate = () => PASS;
+  victim = await stage.start(VICTIM, command);
+  const others = await Promise.all(REPLICAS.slice(1, plan.replicas).map((who) => stage.start(who, command)));
+  if (plan.kind === "stop and continue") await wakeAfterAnother(stage, victim, command, fault.happened);
+  await Promise.all([victim, ...others].map(stage.end));
+  const hit = plan.secondPoint === undefined ? fault.hit : await killSecond(stage, command, plan, plan.secondPoint);
+  stage.gate = () => PASS;
 
-  const caps = { ...interruption.caps, exempt: exemptOf(plan.kind) };
-  const before = violations(await world.evidence(undefined, caps));
-  const kept = await promise(world);
-  await world.end(await world.start("healer", command));
-  const after = violations(await world.evidence("healer", caps));
-  const leaks = await world.leaks(plan.point % SERVER_LOG_EVERY === 1);
-  return [...new Set([...before, ...after, ...kept(), ...leaks])].map((one) => `${one} [${name}; ${placeOf(fault)}]`);
+  const exempt = exemptOf(plan.kind);
+  const before = await check(stage, undefined, exempt);
+  const kept = await promise(stage);
+  const startedMs = performance.now();
+  await stage.end(await stage.start(HEALER, command));
+  if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
+  return {
+    hit: hit(),
+    violations: [
+      ...before,
+      ...(await check(stage, HEALER, exempt)),
+      ...kept(),
+      ...(await stage.leaks(isLogSearched(plan))),
+    ],
+  };
+}
+
+export function reportRecovery(ms: number, part: string, name: string): void {
+  reportHighest("longest recovery after SIGKILL", Math.round(ms / 100) / 10, "s", `${part}: ${name}`);
+}
+
+/** The run after the one that was killed is killed too, at some event of it. */
+async function killSecond(
+  stage: Stage,
+  command: readonly string[],
+  plan: CasePlan,
+  point: number,
+): Promise<() => FaultEvent | undefined> {
+  let second: Running | undefined;
+  const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
+  stage.gate = fault.gate;
+  second = await stage.start(SECOND, command);
+  await stage.end(second);
+  return fault.hit;
 }
 
 /** Whoever was stopped goes on when another run has done all, and must not undo it. */
 async function wakeAfterAnother(
-  world: Case,
+  stage: Stage,
   victim: Running,
   command: readonly string[],
   happened: Promise<void>,
 ): Promise<void> {
   const over = victim.program.ended.then(() => "over");
   if ((await Promise.race([happened.then(() => "stopped"), over])) === "over") return;
-  await world.end(await world.start("other", command));
+  await stage.end(await stage.start(SECOND, command));
   victim.program.kill("SIGCONT");
 }
 
-export function placeOf(fault: Armed): string {
-  const hit = fault.hit();
-  return hit ? `${hit.peer} ${hit.side}: ${hit.name}` : "not reached";
-}
-
-/** The numbers from 1 of the events at which a fault can be, of a program that nothing happens to beside others like it. */
-export function calibration({ lab, command }: Interruption) {
-  const known = new Map<number, Promise<readonly FaultEvent[]>>();
-  const calibrate = async (replicas: number): Promise<readonly FaultEvent[]> => {
-    await using world = await openCase(lab);
-    const events: FaultEvent[] = [];
-    world.gate = (event) => {
-      if (event.who === VICTIM) events.push(event);
-      return PASS;
-    };
-    const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => world.start(who, command)));
-    for (const { status, output } of await Promise.all(running.map(world.end))) {
+/** Which events there are, of a program that nothing happens to beside others like it. */
+function calibration<S extends Stage>({ open, command }: Interruption<S>): Swept["points"] {
+  return pointsAmong(async (replicas) => {
+    await using stage = await open();
+    const events = recorded(stage);
+    const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => stage.start(who, command)));
+    for (const { status, output } of await Promise.all(running.map(stage.end))) {
       if (status !== 0) throw new Error(`the run that nothing happens to ended with ${status}: ${output}`);
     }
     return events;
-  };
-  return async (replicas: number, fits: (event: FaultEvent) => boolean): Promise<readonly number[]> => {
-    const events = known.get(replicas) ?? calibrate(replicas);
-    known.set(replicas, events);
-    return (await events).flatMap((event, index) => (fits(event) ? [index + 1] : []));
-  };
+  });
 }
 
-export type PointsOf = ReturnType<typeof calibration>;
-
-/** The names of cases: with one program, two, three, every so many points of each. */
-export async function casesOf(
-  points: PointsOf,
-  { kind, strides }: Pick<CasePlan, "kind"> & { readonly strides: readonly number[] },
-): Promise<readonly string[]> {
-  const { fits } = faultOf(kind, () => undefined);
-  const cases: string[] = [];
-  for (const [index, stride] of strides.entries()) {
-    const replicas = index + 1;
-    const chosen = every(stride, await points(replicas, fits));
-    cases.push(...chosen.map((point) => nameOf({ replicas, kind, point })));
-  }
-  return cases;
+/** All events of the one that a fault would happen to, from now on. */
+export function recorded(stage: Stage): readonly FaultEvent[] {
+  const events: FaultEvent[] = [];
+  stage.gate = (event) => {
+    if (event.who === VICTIM) events.push(event);
+    return PASS;
+  };
+  return events;
 }

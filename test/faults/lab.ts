@@ -8,14 +8,18 @@ import path from "node:path";
 import { type Database, openPostgres } from "../../src/db/database.ts";
 import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
-import { findLeaks } from "../support/leaks.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import { passwordsIn } from "../support/leaks.ts";
+import { startProgram } from "../support/program.ts";
 import type { Caps, Evidence, ProgramEnd } from "./case-evidence.ts";
+import { REPLICAS, SECOND } from "./case-plan.ts";
+import { violations } from "./check.ts";
 import { type Filters, readEvidence, statuses } from "./evidence.ts";
 import { type Gate, PASS } from "./gate.ts";
-import { type History, historyAfter } from "./history.ts";
-import { type PostgresFront, startPostgresFront } from "./postgres-front.ts";
-import { startServiceFront } from "./service-front.ts";
+import { type History, historyAfter, watchedFor } from "./history.ts";
+import { endOf, HEALER, type Interruption, type Stage } from "./interrupt.ts";
+import { leakViolations } from "./leak-violations.ts";
+import { startPostgresFront } from "./postgres-front.ts";
+import { type ServiceFrontOptions, startServiceFront } from "./service-front.ts";
 
 export const PROJECT_ID = "project-1";
 
@@ -43,7 +47,7 @@ export type Lab = AsyncDisposable & {
   readonly whoHas: (key: string) => string;
 };
 
-const WHO = ["first", "a", "b", "c", "other", "healer"];
+const WHO = ["first", ...REPLICAS, SECOND, HEALER];
 
 export async function openLab(options: LabOptions): Promise<Lab> {
   const opened = new AsyncDisposableStack();
@@ -70,26 +74,10 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   return lab;
 }
 
-export type Running = {
-  readonly who: string;
-  readonly program: Program;
-  /** Its own way to the database. */
-  readonly database: PostgresFront;
-  readonly startedAt: number;
-  readonly command: string;
-};
-
-export type Case = AsyncDisposable & {
-  /** Asked at every event; a case that is armed puts its fault here. */
-  gate: Gate;
+export type Case = Stage & {
   readonly db: Database;
-  readonly databaseUrl: string;
   readonly history: History;
-  readonly start: (who: string, args: readonly string[]) => Promise<Running>;
-  /** Waits for its end, and looks what is complete by then. */
-  readonly end: (running: Running) => Promise<ProgramEnd>;
   readonly evidence: (healer: string | undefined, caps: Caps) => Promise<Evidence>;
-  readonly leaks: (server: boolean) => Promise<readonly string[]>;
 };
 
 type CaseOptions = {
@@ -123,14 +111,13 @@ export async function openCase(
   const gate: Gate = (event) => world.gate(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(
-    await startServiceFront(lab.emulator.url, { gate, history: ownHistory, whoHas: lab.whoHas }),
+    await startServiceFront(lab.emulator.url, { gate, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
   );
   await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config(front.url)));
 
   const world: Case = {
     gate: () => PASS,
     db,
-    databaseUrl: url,
     history: ownHistory,
     async start(who, args) {
       const database = opened.use(await startPostgresFront(url, { who, gate, rewrite: shorterLimits }));
@@ -138,12 +125,10 @@ export async function openCase(
       const program = opened.use(startProgram(args, { env, cwd: folder, timeoutMs }));
       return { who, program, database, startedAt: performance.now(), command: args.join(" ") };
     },
-    async end({ who, program, startedAt, command }) {
-      const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
+    async end(running) {
+      const ended = await endOf(running);
       const status = await statuses(db, filters);
-      const notCompleteAfter = due.filter((slice) => status.get(slice) !== "complete");
-      const output = result.stdout + result.stderr;
-      const end = { who, command, status: result.status, output, startedAt, notCompleteAfter };
+      const end = { ...ended, notCompleteAfter: due.filter((slice) => status.get(slice) !== "complete") };
       ends.push(end);
       return end;
     },
@@ -159,13 +144,25 @@ export async function openCase(
         caps,
       };
     },
-    async leaks(server) {
+    leaks(serverLog) {
       const texts = { output: ends.map(({ output }) => output).join("\n") };
-      const where = { texts, folders: [folder], ...(server && { databaseUrl: url }) };
-      const found = await findLeaks(WHO.map(lab.keyOf), where);
-      return found.map((leak) => `I6: a secret leaked: ${JSON.stringify(leak)}`);
+      const secrets = [...WHO.map(lab.keyOf), ...passwordsIn(url)];
+      return leakViolations(secrets, { texts, folders: [folder], databaseUrl: url, serverLog });
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
   return world;
+}
+
+/** By the key that is sent. */
+function whoAsks({ whoHas }: Lab): ServiceFrontOptions["whoAsks"] {
+  return ({ url = "", headers }) => ({ who: whoHas(/(\S+)$/.exec(headers.authorization ?? "")?.[1] ?? ""), url });
+}
+
+/** A command that is interrupted in such a lab. */
+export function inLab(lab: Lab, caps: Omit<Caps, "exempt">): Pick<Interruption<Case>, "open" | "check"> {
+  return {
+    open: () => openCase(lab),
+    check: async (world, healer, exempt) => violations(await world.evidence(healer, { ...caps, exempt })),
+  };
 }

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { figuresTable } from "./figures.ts";
+import { figuresTable } from "./figures-table.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");

@@ -5,23 +5,29 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { FileMigrationProvider, Migrator } from "kysely/migration";
-import { afterAll, test } from "vitest";
+import { afterAll } from "vitest";
 import { openPostgres } from "../../src/db/database.ts";
 import { requireCurrentSchema } from "../../src/db/migrate.ts";
 import { emptyDatabase } from "../db/empty-database.ts";
 import { schemaText } from "../db/schema-text.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
-import { type Program, startProgram } from "../support/program.ts";
-import { arm } from "./arm.ts";
-import { type Action, type FaultEvent, type Gate, PASS } from "./gate.ts";
+import { passwordsIn } from "../support/leaks.ts";
+import { startProgram } from "../support/program.ts";
+import type { ProgramEnd } from "./case-evidence.ts";
+import { REPLICAS } from "./case-plan.ts";
+import { converges, mistaken } from "./check-conduct.ts";
+import { type Gate, PASS } from "./gate.ts";
+import { endOf, interruptions, type Stage } from "./interrupt.ts";
+import { shorterLimits } from "./lab.ts";
+import { leakViolations } from "./leak-violations.ts";
 import { startPostgresFront } from "./postgres-front.ts";
-import { every, LIMIT, sweep } from "./sweep.ts";
+import { sweepKinds } from "./sweep-kinds.ts";
 
-const FILE = "migration.faults.ts";
 const SCHEMA = path.join(import.meta.dirname, "../db/schema.txt");
 const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const OLDER = "0003_create_key_ledger";
-const WHO = ["a", "b", "c"];
+/** Who hears nothing of the database waits for as long as a migration may take, which is not for a test. */
+const PROGRAM_MS_MAX = 45_000;
 const STORED = "a project of the older version";
 
 const older = await olderDatabase();
@@ -43,57 +49,48 @@ async function olderDatabase(): Promise<AsyncDisposable & DatabaseUrls> {
   return database;
 }
 
-const BEGINNINGS = ["empty", "older"] as const;
-type Beginning = (typeof BEGINNINGS)[number];
+type Migrating = Stage & { readonly url: string; readonly ends: readonly ProgramEnd[] };
 
-type Migrating = AsyncDisposable & { readonly url: string; readonly start: (who: string) => Promise<Program> };
-
-async function openDatabase(beginning: Beginning, gate: Gate): Promise<Migrating> {
+async function openDatabase(database: AsyncDisposable & DatabaseUrls): Promise<Migrating> {
   const opened = new AsyncDisposableStack();
-  const { directUrl } = opened.use(beginning === "empty" ? await emptyDatabase() : await copyDatabase(older));
-  return {
-    url: directUrl,
-    async start(who) {
-      const front = opened.use(await startPostgresFront(directUrl, { who, gate }));
-      return opened.use(startProgram(["migrate"], { env: { DATABASE_URL: front.url } }));
+  const { directUrl: url } = opened.use(database);
+  const gate: Gate = (event) => stage.gate(event);
+  const ends: ProgramEnd[] = [];
+  const stage: Migrating = {
+    gate: () => PASS,
+    url,
+    ends,
+    async start(who, command) {
+      const database = opened.use(await startPostgresFront(url, { who, gate, rewrite: shorterLimits }));
+      const program = opened.use(
+        startProgram(command, { env: { DATABASE_URL: database.url }, timeoutMs: PROGRAM_MS_MAX }),
+      );
+      return { who, program, database, startedAt: performance.now(), command: command.join(" ") };
+    },
+    async end(running) {
+      const end = await endOf(running);
+      ends.push(end);
+      return end;
+    },
+    leaks: (serverLog) => {
+      const texts = { output: ends.map(({ output }) => output).join("\n") };
+      return leakViolations(passwordsIn(url), { texts, databaseUrl: url, serverLog });
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+  return stage;
 }
 
-async function calibrate(beginning: Beginning): Promise<number> {
-  const events: FaultEvent[] = [];
-  await using database = await openDatabase(beginning, (event) => {
-    events.push(event);
-    return PASS;
-  });
-  const { status, stderr } = await (await database.start("a")).ended;
-  if (status !== 0) throw new Error(`the migration that nothing happens to ended with ${status}: ${stderr}`);
-  return events.length;
-}
+const BESIDE: readonly string[] = REPLICAS.slice(1);
 
-async function runCase(name: string): Promise<readonly string[]> {
-  const [, beginning, migrators, kind, point] =
-    /^(empty|older), (\d) migrators, (kill|cut), point (\d+)$/.exec(name) ?? [];
-  let victim: Program | undefined;
-  const act = (): Action => {
-    if (kind === "kill") victim?.kill("SIGKILL");
-    return { kind: "cut" };
-  };
-  const fault = arm({ who: "a", point: Number(point), fits: () => true, act });
-  await using database = await openDatabase(beginning === "empty" ? "empty" : "older", fault.gate);
-  victim = await database.start("a");
-  const others = await Promise.all(WHO.slice(1, Number(migrators)).map(database.start));
-  const [hurt, ...unhurt] = await Promise.all([victim, ...others].map(({ ended }) => ended));
-  const healed = await (await database.start("healer")).ended;
-  const where = fault.hit() ? `${fault.hit()?.side}: ${fault.hit()?.name}` : "not reached";
-  const found = [
-    ...(hurt?.stderr.includes("    at ") ? [`migrate took a fault for a mistake of the program: ${hurt.stderr}`] : []),
-    ...unhurt.filter(({ status }) => status !== 0).map(({ stderr }) => `a migrate beside it failed: ${stderr}`),
-    ...(healed.status === 0 ? [] : [`the next migrate ended with ${healed.status}: ${healed.stderr}`]),
-    ...(await schemaViolations(database.url, beginning === "older")),
+async function check({ url, ends }: Migrating, healer: string | undefined, hasRow: boolean): Promise<string[]> {
+  const failed = ends.filter(({ who, status }) => BESIDE.includes(who) && status !== 0);
+  return [
+    ...mistaken(ends),
+    ...failed.map(({ output }) => `I8: a migrate beside the one with the fault failed: ${output}`),
+    ...converges({ healer, programs: ends }),
+    ...(healer === undefined ? [] : await schemaViolations(url, hasRow)),
   ];
-  return found.map((violation) => `${violation} [${name}; ${where}]`);
 }
 
 async function schemaViolations(url: string, hasRow: boolean): Promise<readonly string[]> {
@@ -118,15 +115,28 @@ async function schemaViolations(url: string, hasRow: boolean): Promise<readonly 
   }
 }
 
-test.each(["kill", "cut"])("migrations: %s", LIMIT, async (kind) => {
-  const cases = async () => {
-    const chosen: string[] = [];
-    for (const beginning of BEGINNINGS) {
-      const points = Array.from({ length: await calibrate(beginning) }, (_, index) => index + 1);
-      chosen.push(...every(37, points).map((point) => `${beginning}, 1 migrators, ${kind}, point ${point}`));
-      chosen.push(...every(101, points).map((point) => `${beginning}, 3 migrators, ${kind}, point ${point}`));
-    }
-    return chosen;
-  };
-  await sweep({ part: `migrate, ${kind}`, file: FILE, test: `migrations: ${kind}`, cases, atOnce: 3, run: runCase });
-});
+const BEGINNINGS = [
+  { part: "migrate, nothing there", begin: emptyDatabase, hasRow: false },
+  { part: "migrate, an older version", begin: () => copyDatabase(older), hasRow: true },
+];
+
+for (const { part, begin, hasRow } of BEGINNINGS) {
+  sweepKinds(
+    interruptions({
+      part,
+      file: "migration.faults.ts",
+      command: ["migrate"],
+      open: async () => openDatabase(await begin()),
+      check: (stage, healer) => check(stage, healer, hasRow),
+    }),
+    [
+      { kind: "kill", ci: [257, 0, 769], all: [17, 0, 61], atOnce: 2 },
+      { kind: "kill twice", ci: [389], all: [53], atOnce: 2 },
+      { kind: "cut", ci: [257, 0, 769], all: [17, 0, 61], atOnce: 2 },
+      { kind: "stop and continue", ci: [769], all: [97], atOnce: 4 },
+      { kind: "black hole", ci: [0], all: [97], atOnce: 8 },
+      { kind: "SQL error before", ci: [2999], all: [397], atOnce: 2 },
+      { kind: "SQL error after", ci: [2999], all: [397], atOnce: 2 },
+    ],
+  );
+}

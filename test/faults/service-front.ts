@@ -1,47 +1,61 @@
-// Stands between the programs of a case and the service: sees every request and every answer, whole, puts a version into the
-// numbers of each breakdown, and keeps the history.
+// Stands between the programs of a case and the service, and sees every request and every answer as a whole.
 
 import { once } from "node:events";
 import http from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Action, Gate, Side } from "./gate.ts";
-import { askedFor, type Exchange, type History, parseBreakdown, rowsByDay, stamped } from "./history.ts";
 
 export type ServiceFront = AsyncDisposable & { readonly url: string };
 
 export type ServiceFrontOptions = {
   readonly gate: Gate;
-  readonly history: History;
-  /** Who asks, by the key that is sent. */
-  readonly whoHas: (secret: string) => string;
+  /** Who asks, and what the service is to be asked. */
+  readonly whoAsks: (request: http.IncomingMessage) => { readonly who: string; readonly url: string };
+  /** Told of each request when it came. */
+  readonly watch: (request: SeenRequest) => Watch;
 };
 
-type Answer = { readonly status: number; readonly headers: http.IncomingHttpHeaders; readonly body: Buffer };
+export type SeenRequest = {
+  readonly who: string;
+  readonly method: string;
+  readonly url: string;
+  readonly body: Buffer;
+};
+
+export type Watch = {
+  /** Returns what the program is answered. */
+  readonly answered: (answer: Answer) => Answer;
+  /** The last byte of that was given away. */
+  readonly told?: () => void;
+  /** The service is done with it, be it told or not. */
+  readonly over?: () => void;
+};
+
+export type Answer = { readonly status: number; readonly headers: http.IncomingHttpHeaders; readonly body: Buffer };
 
 export async function startServiceFront(
   targetUrl: string,
-  { gate, history, whoHas }: ServiceFrontOptions,
+  { gate, whoAsks, watch }: ServiceFrontOptions,
 ): Promise<ServiceFront> {
   const server = http.createServer((request, response) => {
     void exchange(request, response).catch(() => response.destroy());
   });
 
   async function exchange(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    const { method = "", url = "" } = request;
-    const who = whoHas(/(\S+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "");
-    const seen: Exchange = { who, path: url, asked: askedFor(url), arrivedAt: performance.now() };
-    history.exchanges.push(seen);
+    const { method = "" } = request;
+    const { who, url } = whoAsks(request);
     const name = `${method} ${url.split("?")[0]}`;
     const decide = async (side: Side): Promise<Action> => {
       const action = gate({ who, peer: "service", side, name });
       if (action.kind === "delay") await sleep(action.ms);
       return action;
     };
+    const body = await buffer(request);
+    const { answered, told, over } = watch({ who, method, url, body });
     try {
-      const body = await buffer(request);
       if (isLost(await decide("out"), response)) return;
-      const answer = versioned(await forward(new URL(url, targetUrl), request, body), seen);
+      const answer = answered(await forward(new URL(url, targetUrl), request, body));
       const action = await decide("back");
       if (isLost(action, response)) return;
       response.writeHead(answer.status, { ...answer.headers, "content-length": answer.body.length });
@@ -49,22 +63,10 @@ export async function startServiceFront(
         response.write(answer.body.subarray(0, answer.body.length / 2), () => response.destroy());
         return;
       }
-      response.end(answer.body, () => {
-        seen.answeredAt = performance.now();
-      });
+      response.end(answer.body, told);
     } finally {
-      seen.endedAt = performance.now();
+      over?.();
     }
-  }
-
-  function versioned(answer: Answer, seen: Exchange): Answer {
-    seen.status = answer.status;
-    if (!seen.asked || answer.status !== 200) return answer;
-    const version = ++history.newestVersion;
-    const breakdown = stamped(parseBreakdown(answer.body.toString()), version);
-    seen.version = version;
-    seen.days = rowsByDay(breakdown, seen.asked.series.split(" / ")[0] ?? "");
-    return { ...answer, body: Buffer.from(JSON.stringify(breakdown)) };
   }
 
   server.listen(0, "127.0.0.1");

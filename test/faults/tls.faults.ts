@@ -13,7 +13,7 @@ import { countTests } from "./count-tests.ts";
 import { KEY, openSlots } from "./slots.ts";
 import { type Identity, tlsDatabase, tlsService } from "./tls-servers.ts";
 
-countTests("certificates and versions of TLS");
+countTests("certificates and versions of TLS", "certificate");
 
 const trusted = authority("an authority that is trusted");
 const GOOD = certificate({ by: trusted });

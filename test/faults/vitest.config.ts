@@ -8,6 +8,7 @@ export default defineConfig({
     globalSetup: "test/support/global-setup.ts",
     pool: "forks",
     maxWorkers: 2,
+    maxConcurrency: 2,
     testTimeout: 120_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

@@ -3,48 +3,47 @@
 
 import { expect, test } from "vitest";
 import { type ScriptedServer, scriptedServer } from "../support/scripted-server.ts";
-import { reportCases } from "./figures.ts";
+import { countCases } from "./count-tests.ts";
+import { TAKES_ALL } from "./scope.ts";
 import { KEY, openSlots, slotOf, soundBody } from "./slots.ts";
 import { tcpFront } from "./tcp-front.ts";
 import { WIRE_FAULTS } from "./wire-faults.ts";
 
-const isWhole = process.env.FAULTS === "all";
+const KIND = "broken HTTP or TCP";
+const NAMES = [...Object.keys(WIRE_FAULTS), "sound"];
 
-test("what is no answer costs its own series and nothing else, and leaves its numbers", {
-  timeout: 180_000,
-}, async () => {
-  const startedMs = performance.now();
-  let isHostile = false;
-  await using server = await scriptedServer(({ target }, response) => {
-    const name = slotOf(target);
-    const body = soundBody(target, isHostile ? 2 : 1);
-    const fault = isHostile ? WIRE_FAULTS[name ?? ""] : undefined;
-    if (name === undefined) response.writeHead(404).end();
-    else if (fault && response.socket) fault(response.socket, body);
-    else response.writeHead(200, { "content-type": "application/json" }).end(body);
-  });
-  const names = [...Object.keys(WIRE_FAULTS), "sound"];
-  await using slots = await openSlots({ serviceUrl: server.origin, names, service: { timeoutSeconds: 1 } });
-  expect(await slots.run()).toMatchObject({ status: 0 });
-  isHostile = true;
+test(
+  "what is no answer costs its own series and nothing else, and leaves its numbers",
+  {
+    timeout: 180_000,
+  },
+  () =>
+    countCases("what is no answer on the wire", KIND, NAMES.length, async () => {
+      let isHostile = false;
+      await using server = await scriptedServer(({ target }, response) => {
+        const name = slotOf(target);
+        const body = soundBody(target, isHostile ? 2 : 1);
+        const fault = isHostile ? WIRE_FAULTS[name ?? ""] : undefined;
+        if (name === undefined) response.writeHead(404).end();
+        else if (fault && response.socket) fault(response.socket, body);
+        else response.writeHead(200, { "content-type": "application/json" }).end(body);
+      });
+      await using slots = await openSlots({ serviceUrl: server.origin, names: NAMES, service: { timeoutSeconds: 1 } });
+      expect(await slots.run()).toMatchObject({ status: 0 });
+      isHostile = true;
 
-  const { status, stderr } = await slots.run();
+      const { status, stderr } = await slots.run();
 
-  expect(status).toBe(1);
-  const states = await slots.states();
-  expect(states.get("sound")).toEqual({ status: "complete", error: null, requests: "2" });
-  const spoiled = [...states].filter(
-    ([name, state]) => name !== "sound" && (state.status !== "failed" || state.requests !== "1"),
-  );
-  expect(spoiled).toEqual([]);
-  expect(stderr.split("\n").filter((line) => line !== "" && !line.startsWith('{"level"'))).toEqual([]);
-  reportCases({
-    part: "what is no answer on the wire",
-    cases: names.length,
-    violations: 0,
-    seconds: secondsSince(startedMs),
-  });
-});
+      expect(status).toBe(1);
+      const states = await slots.states();
+      expect(states.get("sound")).toEqual({ status: "complete", error: null, requests: "2" });
+      const spoiled = [...states].filter(
+        ([name, state]) => name !== "sound" && (state.status !== "failed" || state.requests !== "1"),
+      );
+      expect(spoiled).toEqual([]);
+      expect(stderr.split("\n").filter((line) => line !== "" && !line.startsWith('{"level"'))).toEqual([]);
+    }),
+);
 
 const REDIRECTS: Readonly<Record<string, (own: string, other: string) => Readonly<Record<string, string>>>> = {
   "to another host": (_, other) => ({ location: `${other}/v1/projects/p1/usage/breakdown` }),
@@ -60,94 +59,85 @@ const REDIRECTS: Readonly<Record<string, (own: string, other: string) => Readonl
   "to what is no address": () => ({ location: "http://[::1" }),
 };
 const REDIRECT_STATUSES = [300, 301, 302, 303, 304, 305, 307, 308];
+const REDIRECT_NAMES = REDIRECT_STATUSES.flatMap((status) => Object.keys(REDIRECTS).map((kind) => `${status} ${kind}`));
 
-test("no redirect of any kind is followed, and none is told with the key in it", { timeout: 120_000 }, async () => {
-  const startedMs = performance.now();
-  await using other = await scriptedServer((_, response) => response.writeHead(200).end("{}"));
-  const names = REDIRECT_STATUSES.flatMap((status) => Object.keys(REDIRECTS).map((kind) => `${status} ${kind}`));
-  await using server: ScriptedServer = await scriptedServer(({ target }, response) => {
-    const [status = "404", ...kind] = slotOf(target)?.split(" ") ?? [];
-    const headers = REDIRECTS[kind.join(" ")]?.(server.origin, other.origin) ?? {};
-    response.writeHead(Number(status), headers).end(status === "304" ? undefined : "moved");
-  });
-  await using slots = await openSlots({ serviceUrl: server.origin, names });
-
-  const { status, stdout, stderr } = await slots.run();
-
-  expect({ status, connections: other.connections() }).toEqual({ status: 1, connections: 0 });
-  const breakdowns = server.requests.filter(({ target }) => slotOf(target) !== undefined);
-  expect(breakdowns).toHaveLength(names.length);
-  const states = [...(await slots.states()).values()];
-  expect(states.filter((state) => state.status !== "failed" || !/redirect/.test(state.error ?? ""))).toEqual([]);
-  expect(JSON.stringify(states) + stdout + stderr).not.toContain(KEY);
-  reportCases({ part: "redirects", cases: names.length, violations: 0, seconds: secondsSince(startedMs) });
-});
-
-test("an answer cut after any of its bytes is never joined with the next one", { timeout: 300_000 }, async () => {
-  const startedMs = performance.now();
-  // About as long as an answer with its headers.
-  const cuts = Array.from({ length: 640 }, (_, n) => n).filter((n) => isWhole || n % 5 === 0);
-  let version = 0;
-  const whole = new Map<string, string>();
-  await using server = await scriptedServer(({ target }, response) => {
-    const name = slotOf(target);
-    if (name === undefined) return void response.writeHead(404).end();
-    const stamp = String(1_000_000 + version++);
-    const body = soundBody(target, Number(stamp)).replace("{", `{"padding":"${"x".repeat(250)}",`);
-    response.writeHead(200, { "content-type": "application/json", "content-length": body.length, connection: "close" });
-    const { socket } = response;
-    response.end(body, () => {
-      const limit = front.passageOf(socket?.remotePort ?? 0)?.cutAfterBytes ?? Number.POSITIVE_INFINITY;
-      if (limit >= (socket?.bytesWritten ?? 0)) whole.set(name, stamp);
+test("no redirect of any kind is followed, and none is told with the key in it", { timeout: 120_000 }, () =>
+  countCases("redirects", KIND, REDIRECT_NAMES.length, async () => {
+    await using other = await scriptedServer((_, response) => response.writeHead(200).end("{}"));
+    await using server: ScriptedServer = await scriptedServer(({ target }, response) => {
+      const [status = "404", ...kind] = slotOf(target)?.split(" ") ?? [];
+      const headers = REDIRECTS[kind.join(" ")]?.(server.origin, other.origin) ?? {};
+      response.writeHead(Number(status), headers).end(status === "304" ? undefined : "moved");
     });
-  });
-  await using front = await tcpFront(server.origin, (connection) => {
-    const cutAfterBytes = cuts[connection];
-    if (cutAfterBytes === undefined) return {};
-    return { cutAfterBytes, cutBy: connection % 2 === 0 ? "end" : "reset" };
-  });
-  const names = cuts.map((n) => `slot ${n}`);
-  await using slots = await openSlots({ serviceUrl: front.origin, names });
+    await using slots = await openSlots({ serviceUrl: server.origin, names: REDIRECT_NAMES });
 
-  await slots.run();
-  const first = await slots.states();
-  for (const name of names) expect([name, first.get(name)?.requests ?? undefined]).toEqual([name, whole.get(name)]);
-  const { status } = await slots.run();
+    const { status, stdout, stderr } = await slots.run();
 
-  expect(status).toBe(0);
-  const last = await slots.states();
-  for (const name of names) expect([name, last.get(name)?.requests]).toEqual([name, whole.get(name)]);
-  reportCases({
-    part: "answers cut after each byte, another one next",
-    cases: names.length,
-    violations: 0,
-    seconds: secondsSince(startedMs),
-  });
-});
+    expect({ status, connections: other.connections() }).toEqual({ status: 1, connections: 0 });
+    const breakdowns = server.requests.filter(({ target }) => slotOf(target) !== undefined);
+    expect(breakdowns).toHaveLength(REDIRECT_NAMES.length);
+    const states = [...(await slots.states()).values()];
+    expect(states.filter((state) => state.status !== "failed" || !/redirect/.test(state.error ?? ""))).toEqual([]);
+    expect(JSON.stringify(states) + stdout + stderr).not.toContain(KEY);
+  }),
+);
 
-test("a connection that is closed as it is used again, and answers in single bytes, cost nothing", async () => {
-  const startedMs = performance.now();
-  await using server = await scriptedServer(({ target, number }, response) => {
-    if (slotOf(target) === undefined) return void response.writeHead(404).end();
-    const body = soundBody(target, number);
-    response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
-  });
-  await using front = await tcpFront(server.origin, (connection) =>
-    connection % 2 === 0 ? { resetAtWrite: 2 } : { pieceBytes: 1 },
-  );
-  const names = Array.from({ length: 60 }, (_, n) => `slot ${n}`);
-  await using slots = await openSlots({ serviceUrl: front.origin, names, service: { maxConcurrent: 4 } });
+/** About as long as an answer with its headers. */
+const CUTS = Array.from({ length: 640 }, (_, n) => n).filter((n) => TAKES_ALL || n % 5 === 0);
 
-  expect(await slots.run()).toMatchObject({ status: 0 });
-  expect([...(await slots.states()).values()].map(({ status }) => status)).toEqual(names.map(() => "complete"));
-  reportCases({
-    part: "connections closed as they are used again",
-    cases: names.length,
-    violations: 0,
-    seconds: secondsSince(startedMs),
-  });
-});
+test("an answer cut after any of its bytes is never joined with the next one", { timeout: 300_000 }, () =>
+  countCases("answers cut after each byte, another one next", KIND, CUTS.length, async () => {
+    let version = 0;
+    const whole = new Map<string, string>();
+    await using server = await scriptedServer(({ target }, response) => {
+      const name = slotOf(target);
+      if (name === undefined) return void response.writeHead(404).end();
+      const stamp = String(1_000_000 + version++);
+      const body = soundBody(target, Number(stamp)).replace("{", `{"padding":"${"x".repeat(250)}",`);
+      response.writeHead(200, {
+        "content-type": "application/json",
+        "content-length": body.length,
+        connection: "close",
+      });
+      const { socket } = response;
+      response.end(body, () => {
+        const limit = front.passageOf(socket?.remotePort ?? 0)?.cutAfterBytes ?? Number.POSITIVE_INFINITY;
+        if (limit >= (socket?.bytesWritten ?? 0)) whole.set(name, stamp);
+      });
+    });
+    await using front = await tcpFront(server.origin, (connection) => {
+      const cutAfterBytes = CUTS[connection];
+      if (cutAfterBytes === undefined) return {};
+      return { cutAfterBytes, cutBy: connection % 2 === 0 ? "end" : "reset" };
+    });
+    const names = CUTS.map((n) => `slot ${n}`);
+    await using slots = await openSlots({ serviceUrl: front.origin, names });
 
-function secondsSince(startedMs: number): number {
-  return Math.round((performance.now() - startedMs) / 1000);
-}
+    await slots.run();
+    const first = await slots.states();
+    for (const name of names) expect([name, first.get(name)?.requests ?? undefined]).toEqual([name, whole.get(name)]);
+    const { status } = await slots.run();
+
+    expect(status).toBe(0);
+    const last = await slots.states();
+    for (const name of names) expect([name, last.get(name)?.requests]).toEqual([name, whole.get(name)]);
+  }),
+);
+
+const SLOT_NAMES = Array.from({ length: 60 }, (_, n) => `slot ${n}`);
+
+test("a connection that is closed as it is used again, and answers in single bytes, cost nothing", () =>
+  countCases("connections closed as they are used again", KIND, SLOT_NAMES.length, async () => {
+    await using server = await scriptedServer(({ target, number }, response) => {
+      if (slotOf(target) === undefined) return void response.writeHead(404).end();
+      const body = soundBody(target, number);
+      response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
+    });
+    await using front = await tcpFront(server.origin, (connection) =>
+      connection % 2 === 0 ? { resetAtWrite: 2 } : { pieceBytes: 1 },
+    );
+    await using slots = await openSlots({ serviceUrl: front.origin, names: SLOT_NAMES, service: { maxConcurrent: 4 } });
+
+    expect(await slots.run()).toMatchObject({ status: 0 });
+    expect([...(await slots.states()).values()].map(({ status }) => status)).toEqual(SLOT_NAMES.map(() => "complete"));
+  }));

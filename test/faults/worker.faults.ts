@@ -3,86 +3,51 @@
 
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, test } from "vitest";
-import { addDays, dayOf } from "../../src/emulator/days.ts";
-import { farSchedule } from "../cli/workers.ts";
-import { arm } from "./arm.ts";
-import { sliceName } from "./case-evidence.ts";
-import { AWAY_MS, exemptOf, faultOf, nameOf, planOf, REPLICAS, VICTIM } from "./case-plan.ts";
+import { afterAll } from "vitest";
+import { type Armed, arm } from "./arm.ts";
+import { AWAY_MS, type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { statuses } from "./evidence.ts";
-import { reportFigure } from "./figures.ts";
-import { type FaultEvent, PASS } from "./gate.ts";
-import { placeOf } from "./interrupt.ts";
-import { type Case, openCase, openLab, PROJECT_ID, type Running } from "./lab.ts";
-import { every, LIMIT, sweep } from "./sweep.ts";
+import { reportHighest } from "./figures.ts";
+import type { FaultEvent } from "./gate.ts";
+import { HEALER, isLogSearched, type Running, recorded, reportRecovery } from "./interrupt.ts";
+import { type Case, openCase } from "./lab.ts";
+import { type Outcome, pointsAmong, sweepKinds } from "./sweep-kinds.ts";
+import { CAPS, FILTERS, openWorkerLab } from "./worker-lab.ts";
 
-const FILE = "worker.faults.ts";
+const PART = "worker";
 const COMMAND = ["start"];
-const GROUPINGS = ["none", "endpoint", "tags"];
-const FILTERS = { all: "", listen: "endpoint=listen" };
-const CAPS = { concurrent: 2, attempts: 10 };
-const DRAIN_SECONDS = 8;
 /** A lease and a tick. */
 const RECOVERY_MS_MAX = 40_000;
-/** After so long a connection that swallows everything is given up, and this fault is over. */
-const STATEMENT_MS_MAX = 30_000;
+/** What was refused at a tick is tried again at the next one, a minute later. */
+const REFUSED_MS_MAX = 75_000;
 const LOOK_MS = 250;
 /** How long a worker that wakes up has to do what it must not. */
 const WAKING_MS = 1_500;
 /** As much as a slow machine needs beyond what is promised, so that the case can tell how long it took. */
 const PATIENCE_MS = 90_000;
 
-const today = dayOf(new Date());
-const days = [addDays(today, -2), addDays(today, -1)];
-
-const lab = await openLab({
-  filters: FILTERS,
-  due: Object.values(FILTERS).flatMap((conditions) =>
-    GROUPINGS.flatMap((grouping) => days.map((day) => sliceName(`${grouping} / ${conditions}`, day))),
-  ),
-  before: [],
-  config: (baseUrl) => ({
-    service: { baseUrl, requestsPerSecond: 20, maxConcurrent: CAPS.concurrent, timeoutSeconds: 2 },
-    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
-    exports: [
-      {
-        name: "nightly",
-        schedule: farSchedule(),
-        projects: ["production"],
-        window: { days: days.length },
-        groupings: GROUPINGS,
-        filters: [{ name: "all" }, { name: "listen", dimensions: { endpoint: "listen" } }],
-      },
-    ],
-    monitor: { port: 0 },
-    worker: { drainSeconds: DRAIN_SECONDS },
-  }),
-});
+const lab = await openWorkerLab();
 afterAll(() => lab[Symbol.asyncDispose]());
 
-/** Whether every slice that is due is complete, and by when; undefined where that was waited for in vain. */
-async function wholeAt({ db }: Case): Promise<number | undefined> {
+/** Whether every slice that is due is so, and by when; undefined where that was waited for in vain. */
+async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<number | undefined> {
   const untilMs = performance.now() + PATIENCE_MS;
   while (performance.now() < untilMs) {
     const stored = await statuses(db, FILTERS);
-    if (lab.options.due.every((slice) => stored.get(slice) === "complete")) return performance.now();
+    if (lab.options.due.every((slice) => statusesMeant.includes(stored.get(slice) ?? ""))) return performance.now();
     await sleep(LOOK_MS);
   }
   return undefined;
 }
 
 /** A worker goes on after its run for ever: only the events until then are points. */
-async function calibrate(replicas: number): Promise<number> {
+async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
   await using world = await openCase(lab);
-  let events = 0;
-  world.gate = ({ who }: FaultEvent) => {
-    if (who === VICTIM) events++;
-    return PASS;
-  };
+  const events = recorded(world);
   const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => world.start(who, COMMAND)));
   if ((await wholeAt(world)) === undefined) throw new Error("the workers that nothing happens to do not work");
-  const seen = events;
+  const seen = [...events];
   await stopAll(world, running);
   return seen;
 }
@@ -92,61 +57,98 @@ async function stopAll(world: Case, running: readonly Running[]): Promise<void> 
   await Promise.all(running.map(world.end));
 }
 
-const slowest = new Map<string, number>();
-
-async function runCase(name: string): Promise<readonly string[]> {
+async function runCase(name: string): Promise<Outcome> {
   const plan = planOf(name);
   await using world = await openCase(lab, { timeoutMs: 3 * PATIENCE_MS });
   let victim: Running | undefined;
-  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan.kind, () => victim) });
+  const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
   world.gate = fault.gate;
   victim = await world.start(VICTIM, COMMAND);
   const running = [victim];
   for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await world.start(who, COMMAND));
-  const whole = wholeAt(world);
-  const happened = await Promise.race([fault.happened.then(() => true), whole.then(() => false)]);
+  // What the database refuses of one slice is for a person to look at: it rests for an hour before it is tried again.
+  const whole = wholeAt(world, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
+  const last =
+    plan.secondPoint === undefined ? fault : await killSecond(world, plan, plan.secondPoint, fault, whole, running);
+  const happened = await isBefore(last.happened, whole);
   const sinceMs = performance.now();
-  // Whoever looks after the only worker starts it anew.
-  if (happened && plan.kind === "kill" && plan.replicas === 1) running.push(await world.start("healer", COMMAND));
-  if (happened && plan.kind === "stop" && plan.replicas === 1) running.push(await world.start("other", COMMAND));
+  if (happened && plan.replicas === 1) running.push(...(await startAnew(world, plan, victim, whole)));
   const atMs = await whole;
-  const lastedMs = plan.kind === "away" ? AWAY_MS : 0;
+  const lastedMs = plan.kind === "database away" ? AWAY_MS : 0;
   const tookMs = atMs === undefined ? undefined : Math.max(0, atMs - sinceMs - lastedMs);
-  if (plan.kind === "stop") {
+  if (plan.kind === "stop and continue") {
     victim.program.kill("SIGCONT");
     await sleep(WAKING_MS);
   }
-  if (tookMs !== undefined) slowest.set(plan.kind, Math.max(tookMs, slowest.get(plan.kind) ?? 0));
+  if (tookMs !== undefined) report(tookMs, plan, name);
   await stopAll(world, running);
+  if (plan.sqlstate !== undefined) await world.end(await world.start(HEALER, ["export"]));
 
   const exempt = exemptOf(plan.kind);
-  const found = violations(await world.evidence(happened ? "healer" : undefined, { ...CAPS, exempt }));
-  const late = tookMs === undefined || tookMs > RECOVERY_MS_MAX + (plan.kind === "hole" ? STATEMENT_MS_MAX : 0);
+  const late = tookMs === undefined || tookMs > (plan.sqlstate === undefined ? RECOVERY_MS_MAX : REFUSED_MS_MAX);
   const took = tookMs === undefined ? "never" : `only after ${Math.round(tookMs / 1000)} s`;
-  return [
-    ...found,
-    ...(late ? [`I8: all was complete ${took}`] : []),
-    ...(await world.leaks(plan.point % 20 === 1)),
-  ].map((one) => `${one} [${name}; ${placeOf(fault)}]`);
+  return {
+    hit: last.hit(),
+    violations: [
+      ...violations(await world.evidence(happened ? HEALER : undefined, { ...CAPS, exempt })),
+      ...(late ? [`I8: all was complete ${took}`] : []),
+      ...(await world.leaks(isLogSearched(plan))),
+    ],
+  };
 }
 
-test.each([
-  { kind: "kill", strides: [29, 41, 83] },
-  { kind: "stop", strides: [61, 83] },
-  { kind: "cut", strides: [41, 83] },
-  { kind: "hole", strides: [61, 97] },
-  { kind: "away", strides: [61, 97] },
-])("worker: $kind", LIMIT, async ({ kind, strides }) => {
-  const cases = async () => {
-    const names: string[] = [];
-    for (const [index, stride] of strides.entries()) {
-      const replicas = index + 1;
-      const all = Array.from({ length: await calibrate(replicas) }, (_, i) => i + 1);
-      names.push(...every(stride, all).map((point) => nameOf({ replicas, kind, point })));
-    }
-    return names;
-  };
+/** As whoever looks after the only worker does, where it does not work any more. */
+async function startAnew(
+  world: Case,
+  { kind, sqlstate }: CasePlan,
+  { program }: Running,
+  whole: Promise<unknown>,
+): Promise<readonly Running[]> {
+  if (kind === "stop and continue") return [await world.start(SECOND, COMMAND)];
+  // A refusal that would be the same in a minute may end it.
+  const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, whole)));
+  return isOver ? [await world.start(sqlstate === undefined ? HEALER : SECOND, COMMAND)] : [];
+}
+
+/** Whether it happens before all is complete anyway. */
+async function isBefore(event: Promise<unknown>, whole: Promise<unknown>): Promise<boolean> {
+  return Promise.race([event.then(() => true), whole.then(() => false)]);
+}
+
+/** The worker that takes the place of the one that was killed is killed too. */
+async function killSecond(
+  world: Case,
+  plan: CasePlan,
+  point: number,
+  first: Armed,
+  whole: Promise<unknown>,
+  running: Running[],
+): Promise<Armed> {
+  let second: Running | undefined;
+  const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
+  if (!(await isBefore(first.happened, whole))) return fault;
+  world.gate = fault.gate;
+  second = await world.start(SECOND, COMMAND);
+  running.push(second);
+  return fault;
+}
+
+function report(tookMs: number, { kind }: CasePlan, name: string): void {
+  if (kind.startsWith("kill")) reportRecovery(tookMs, PART, name);
+  else reportHighest(`worker, ${kind}: all complete within`, Math.round(tookMs / 100) / 10, "s", name);
+}
+
+sweepKinds(
+  { part: PART, file: "worker.faults.ts", points: pointsAmong(calibrate), run: runCase },
   // They mostly wait: for the heartbeat of who is gone, for limits.
-  await sweep({ part: `worker, ${kind}`, file: FILE, test: `worker: ${kind}`, cases, atOnce: 8, run: runCase });
-  reportFigure(`worker, ${kind}: all complete within`, `${Math.round((slowest.get(kind) ?? 0) / 1000)} s`);
-});
+  [
+    { kind: "kill", ci: [97, 197, 307], all: [11, 19, 29], atOnce: 6 },
+    { kind: "kill twice", ci: [193], all: [23], atOnce: 6 },
+    { kind: "stop and continue", ci: [197], all: [23, 41], atOnce: 4 },
+    { kind: "cut", ci: [197], all: [19, 31], atOnce: 3 },
+    { kind: "black hole", ci: [197], all: [23, 41], atOnce: 8 },
+    { kind: "database away", ci: [197], all: [23, 41], atOnce: 8 },
+    { kind: "SQL error before", ci: [2003], all: [199], atOnce: 4 },
+    { kind: "SQL error after", ci: [2003], all: [199], atOnce: 4 },
+  ],
+);

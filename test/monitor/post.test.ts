@@ -80,10 +80,10 @@ test("a connection that is cut is tried again", async () => {
 
 test("all attempts together have one time limit", async () => {
   const startedMs = performance.now();
-  const { error, requests } = await posted(() => {}, { timeoutMs: 100, delayMs: 1 });
+  const { error, requests } = await posted(() => {}, { timeoutMs: 1_000, delayMs: 1 });
 
-  expect({ error, count: requests.length }).toEqual({ error: "notify.webhook did not answer within 0.1 s", count: 1 });
-  expect(performance.now() - startedMs).toBeLessThan(2_000);
+  expect({ error, count: requests.length }).toEqual({ error: "notify.webhook did not answer within 1 s", count: 1 });
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
 });
 
 test("a connection that is never made ends with the time limit", async () => {
@@ -98,21 +98,18 @@ test("a connection that is never made ends with the time limit", async () => {
 });
 
 test("a pause between attempts ends with the time limit, and what came last is told", async () => {
-  const { error } = await posted((_, response) => answer(response, 503, ""), { timeoutMs: 200, delayMs: 60_000 });
+  const { error } = await posted((_, response) => answer(response, 503, ""), { timeoutMs: 2_000, delayMs: 60_000 });
 
   expect(error).toBe("notify.webhook answered 503");
 });
 
 test("an answer without an end does not keep it", async () => {
-  const { error } = await posted(
-    (_, response) => {
-      response.writeHead(200);
-      const flow = () => void (response.writable && response.write("x".repeat(65_536)));
-      response.on("drain", flow);
-      flow();
-    },
-    { timeoutMs: 1_000, delayMs: 1 },
-  );
+  const { error } = await posted((_, response) => {
+    response.writeHead(200);
+    const flow = () => void (response.writable && response.write("x".repeat(65_536)));
+    response.on("drain", flow);
+    flow();
+  });
 
   expect(error).toBe("");
 });

@@ -7,11 +7,15 @@ import pg from "pg";
 import { findSecrets } from "./leak-search.ts";
 import { readServerLog } from "./server-log.ts";
 
+const PASSWORD_LENGTH_MIN = 8;
+
 export type Places = {
   /** What the program wrote, by name: its outputs, a page it served. */
   readonly texts?: Readonly<Record<string, string>>;
   /** A database of the suite's server: all its tables, the statements that are running, and the log about it. */
   readonly databaseUrl?: string;
+  /** False leaves that log out: it is long. */
+  readonly serverLog?: boolean;
   /** All files below these folders. */
   readonly folders?: readonly string[];
   /** What a service was asked, where a key may stand in the authorization alone. */
@@ -30,23 +34,40 @@ export type AskedRequest = {
 
 export type Leak = { readonly place: string; readonly secret: string; readonly encoding: string };
 
+/** A password in an address, where it can be told from an ordinary word. */
+export function passwordsIn(url: string): readonly string[] {
+  const password = decodeURIComponent(new URL(url).password);
+  return password.length >= PASSWORD_LENGTH_MIN ? [password] : [];
+}
+
 type Artefact = { readonly place: string; readonly text: string };
 
 /** A secret must share no 16 characters with anything that may be seen. The command lines of all processes are searched too. */
-export async function findLeaks(secrets: readonly string[], places: Places): Promise<Leak[]> {
-  const { texts = {}, databaseUrl, folders = [], allowedFiles = [], requests = [], processes = [] } = places;
+export async function findLeaks(secrets: readonly string[], places: Places): Promise<readonly Leak[]> {
+  return (await searchPlaces(secrets, places)).leaks;
+}
+
+export type Search = { readonly leaks: readonly Leak[]; readonly artefacts: number };
+
+/** The same, and how much was searched. */
+export async function searchPlaces(secrets: readonly string[], places: Places): Promise<Search> {
+  const { texts = {}, databaseUrl, serverLog = true, folders = [], allowedFiles = [] } = places;
+  const { requests = [], processes = [] } = places;
   const artefacts: Artefact[] = [
     ...Object.entries(texts).map(([place, text]) => ({ place, text })),
-    ...(databaseUrl === undefined ? [] : await databaseArtefacts(databaseUrl)),
+    ...(databaseUrl === undefined ? [] : await databaseArtefacts(databaseUrl, serverLog)),
     ...(await fileArtefacts(folders, allowedFiles)),
     ...requests.map(requestArtefact),
     ...(await Promise.all(processes.map(environmentArtefact))),
     ...(await processArtefacts()),
   ];
-  return artefacts.flatMap(({ place, text }) => findSecrets(text, secrets).map((found) => ({ place, ...found })));
+  const leaks = artefacts.flatMap(({ place, text }) =>
+    findSecrets(text, secrets).map((found) => ({ place, ...found })),
+  );
+  return { leaks, artefacts: artefacts.length };
 }
 
-async function databaseArtefacts(url: string): Promise<Artefact[]> {
+async function databaseArtefacts(url: string, serverLog: boolean): Promise<Artefact[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const texts = async (statement: string) => {
@@ -64,7 +85,7 @@ async function databaseArtefacts(url: string): Promise<Artefact[]> {
     for (const { name } of tables) {
       artefacts.push({ place: `table ${name}`, text: await texts(`select t::text as text from ${name} t`) });
     }
-    const log = await readServerLog(client);
+    const log = serverLog ? await readServerLog(client) : undefined;
     return log === undefined ? artefacts : [...artefacts, { place: "server log", text: log }];
   } finally {
     await client.end();

@@ -22,12 +22,9 @@ const COMMANDS = [
 ];
 const PARTS = ["test/db/", "test/support/database", "test/support/pool", ...COMMANDS.map((name) => `test/cli/${name}`)];
 
-/** Its steps are statements, and a pooler has no part in the order of them: it takes minutes to say the same again. */
-const SWEEP = "test/cli/rotate-sweep.test.ts";
-
 const { status } = spawnSync(
   process.execPath,
-  [VITEST, "run", "--config", "test/vitest.config.ts", "--exclude", SWEEP, ...PARTS, ...process.argv.slice(2)],
+  [VITEST, "run", "--config", "test/vitest.config.ts", ...PARTS, ...process.argv.slice(2)],
   { cwd: ROOT, env: { ...process.env, TEST_POOLER: "pgbouncer" }, stdio: "inherit" },
 );
 process.exitCode = status ?? 1;
