@@ -40,9 +40,12 @@ export async function mergeRows(
         ${rows.map(({ row }) => row.metrics.extra)}::text[]::jsonb[]
       ) as incoming (series_id, usage_date, group_id, ${METRIC_COLUMNS})
     ), replaced as (
-      select * from unnest(
+      -- Looked up here and not for each row: of their number the planner has no idea, and would read the slices of all years.
+      select sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
+      from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
       ) as replaced (series_id, usage_date)
+      join usage_export.slice sl using (series_id, usage_date)
     ), stored as (
       select r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (
@@ -69,10 +72,10 @@ export async function mergeRows(
     ), recorded as (
       insert into usage_export.snapshot_change
         (series_id, usage_date, group_id, revision, kind, restates, seen_at, ${METRIC_COLUMNS})
-      select d.series_id, d.usage_date, d.group_id, d.revision, d.kind, sl.fetch_no > 0, ${seenAt}::timestamptz,
+      select d.series_id, d.usage_date, d.group_id, d.revision, d.kind, replaced.restates, ${seenAt}::timestamptz,
         ${columnsOf("d")}
       from difference d
-      join usage_export.slice sl on sl.series_id = d.series_id and sl.usage_date = d.usage_date
+      join replaced on replaced.series_id = d.series_id and replaced.usage_date = d.usage_date
     )
     select series_id, usage_date, count(*) as changed from difference group by series_id, usage_date
   `.execute(tx);

@@ -1,14 +1,28 @@
-// A program: runs the benchmarks named as arguments (merge, rivals, memory, idle), or all, on a throwaway server, and prints what came out.
+// A program: runs the benchmarks named as arguments (merge, rivals, growth and so on), or all, on a throwaway server, and prints what came out.
 
 import { randomBytes } from "node:crypto";
 import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
 import { startServer } from "../support/postgres-server.ts";
+import type { NewDatabase } from "./figures.ts";
+import { measureGrowth } from "./growth.ts";
 import { measureIdle } from "./idle.ts";
-import { measureExport } from "./memory.ts";
+import { measureLatency } from "./latency.ts";
+import { measureLimit } from "./limit.ts";
+import { measureMemory } from "./memory.ts";
 import { measureMerge } from "./merge.ts";
+import { measurePlanning } from "./planning.ts";
+import { measureQueue } from "./queue-rate.ts";
 import { measureRivals } from "./rivals.ts";
+import { measureStartup } from "./startup.ts";
 
-const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) => Promise<string>>> = {
+type Benchmark = (newDatabase: NewDatabase) => Promise<string>;
+
+const linesOf =
+  (measure: (newDatabase: NewDatabase) => Promise<readonly string[]>): Benchmark =>
+  async (newDatabase) =>
+    `${(await measure(newDatabase)).join("\n")}\n`;
+
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   merge: async (newDatabase) => {
     const { rows, newRows, sameAgain, tenthChanged, newRowsIntoFull, fullRows, asOf } = await measureMerge(
       await newDatabase(),
@@ -25,21 +39,19 @@ const BENCHMARKS: Readonly<Record<string, (newDatabase: () => Promise<string>) =
       line("usage as of a moment, over that table", asOf),
     ].join("");
   },
-  rivals: async (newDatabase) => `${(await measureRivals(newDatabase)).join("\n")}\n`,
-  memory: async (newDatabase) => {
-    const few = await measureExport(await newDatabase(), 2, 10);
-    const many = await measureExport(await newDatabase(), 2, 2_000);
-    const lines = [...few, ...many].map(
-      ({ rows, peakMb, seconds }) =>
-        `  ${String(rows).padStart(8)} rows ${String(peakMb).padStart(5)} MB ${seconds} s\n`,
-    );
-    return `memory of an export, new and then unchanged:\n${lines.join("")}`;
-  },
+  limit: linesOf(measureLimit),
+  latency: linesOf(measureLatency),
+  rivals: linesOf(measureRivals),
+  memory: linesOf(measureMemory),
   idle: async (newDatabase) => {
     const few = await measureIdle(await newDatabase(), 6, 400);
     const many = await measureIdle(await newDatabase(), 60, 800);
     return `an idle worker, an hour's work in a row, 48 series of 400 days:\n${few.join("")}480 series of 800 days:\n${many.join("")}`;
   },
+  growth: linesOf(measureGrowth),
+  startup: linesOf(measureStartup),
+  planning: linesOf(measurePlanning),
+  queue: linesOf(measureQueue),
 };
 
 const server = await startServer(process.env, (line) => void process.stdout.write(`${line}\n`));

@@ -1,66 +1,51 @@
-// How much memory an export takes at its peak, for few rows and for many over the same requests: it must not grow with
-// the rows that were stored before. Needs DATABASE_URL of a database that may be filled; Linux only, as it reads /proc.
+// How much memory an export takes at its peak: it must not grow with the rows, nor with an answer that is far too large. Linux
+// only, as it reads /proc.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
-import path from "node:path";
-import { startEmulator } from "../../src/emulator/server.ts";
+import { readFile } from "node:fs/promises";
+import { openConfigFolder } from "./config-folder.ts";
+import type { NewDatabase } from "./figures.ts";
+import { configOf, GROUPINGS, KEY, type Workload } from "./pipeline.ts";
+import { prepareDatabase } from "./prepared-database.ts";
+import { PROGRAM } from "./processes.ts";
+import { startService } from "./service.ts";
 
-const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
-const KEY = "0123456789abcdef0123456789abcdef01234567";
-const DAYS = 7;
-const GROUPINGS = ["accessor", "model", "tags", "feature_set"];
+const CAP = 4;
 const LOOK_MS = 20;
+/** Of 10 days each, so a row is one of a hundred groups. */
+const SMALL_ANSWER_ROWS = 1_000;
+/** About 200 MB. */
+const LARGE_ANSWER_ROWS = 650_000;
 
-export type Measured = { readonly rows: number; readonly peakMb: number; readonly seconds: number };
+type Peak = { readonly peakMb: number; readonly status: number };
 
-/** Exports `projects` × 4 groupings × 7 days × `groups` rows into an empty schema, and once more unchanged. */
-export async function measureExport(databaseUrl: string, projects: number, groups: number): Promise<Measured[]> {
-  const ids = Array.from({ length: projects }, (_, i) => `project-${groups}-${i}`);
-  await using emulator = await startEmulator({
-    consoleKeys: ids.map((projectId, i) => ({ secret: `${KEY}${i}`, projectId, scopes: ["member"] })),
-    usage: (_, day) =>
-      Array.from({ length: groups }, (_, i) => ({
-        accessor: `accessor-${i}`,
-        model: [`model-${i}`],
-        tags: [`tag-${i}`],
-        feature_set: [`feature-${i}`],
-        hours: i + 0.25,
-        total_hours: i + 0.5,
-        requests: i + Number(day.slice(-2)),
-      })),
-  });
-  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-bench-"));
-  try {
-    const config = {
-      service: { baseUrl: emulator.url, requestsPerSecond: 100 },
-      projects: ids.map((id, i) => ({ id, name: id, key: { env: `KEY_${i}` } })),
-      exports: [{ name: "bench", schedule: "0 2 * * *", projects: ids, window: { days: DAYS }, groupings: GROUPINGS }],
-    };
-    await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
-    const keys = Object.fromEntries(ids.map((_, i) => [`KEY_${i}`, `${KEY}${i}`]));
-    const env = {
-      PATH: process.env.PATH,
-      DATABASE_URL: databaseUrl,
-      LOG_LEVEL: "error",
-      ...keys,
-    };
-    await run(["migrate"], folder, env);
-    const rows = projects * GROUPINGS.length * DAYS * groups;
-    return [
-      { rows, ...(await run(["export"], folder, env)) },
-      { rows, ...(await run(["export"], folder, env)) },
-    ];
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+export async function measureMemory(newDatabase: NewDatabase): Promise<string[]> {
+  const few = await peakOf(SMALL_ANSWER_ROWS, { projects: 3, days: 10, cap: CAP }, await newDatabase());
+  const many = await peakOf(SMALL_ANSWER_ROWS, { projects: 250, days: 10, cap: CAP }, await newDatabase());
+  const large = await peakOf(LARGE_ANSWER_ROWS, { projects: 1, days: 1, cap: 1 }, await newDatabase());
+  if (large.status !== 1) throw new Error(`an answer that is too large ended the export with ${large.status}`);
+  const line = (what: string, { peakMb }: Peak) =>
+    `  ${what.padEnd(44)}${String(peakMb).padStart(5)} MB ${String(peakMb - few.peakMb).padStart(5)} MB more`;
+  const rows = (projects: number) => (projects * GROUPINGS.length * SMALL_ANSWER_ROWS).toLocaleString("en");
+  return [
+    "memory of an export of new rows at its peak:",
+    line(`${rows(3)} rows in answers of ${SMALL_ANSWER_ROWS}`, few),
+    line(`${rows(250)} rows in answers of ${SMALL_ANSWER_ROWS}`, many),
+    line("answers of about 200 MB, which are refused", large),
+  ];
 }
 
-async function run(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<Omit<Measured, "rows">> {
-  const startedMs = performance.now();
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
+async function peakOf(rows: number, workload: Workload, databaseUrl: string): Promise<Peak> {
+  await using service = await startService({ rows, latencyMs: 0 });
+  const config = configOf(service.url, workload);
+  await using opened = await openConfigFolder(config);
+  await (await prepareDatabase(databaseUrl, config)).db.destroy();
+  const child = spawn(process.execPath, [PROGRAM, "export"], {
+    cwd: opened.folder,
+    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, LOG_LEVEL: "fatal", KEY },
+    stdio: "ignore",
+  });
   let peakMb = 0;
   const look = setInterval(async () => {
     const status = await readFile(`/proc/${child.pid}/status`, "utf8").catch(() => "");
@@ -68,6 +53,5 @@ async function run(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv)
   }, LOOK_MS);
   const [status] = await once(child, "exit");
   clearInterval(look);
-  if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}`);
-  return { peakMb: Math.round(peakMb), seconds: Math.round((performance.now() - startedMs) / 100) / 10 };
+  return { peakMb: Math.round(peakMb), status };
 }

@@ -1,15 +1,13 @@
 // The whole way of an export in this process: plan, calls, merges and the run's record, but not the start of the program.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
-import path from "node:path";
 import { openApp, readConfig, withDatabase } from "../../src/app.ts";
-import { type Database, openPostgres } from "../../src/db/database.ts";
-import { migrateToLatest } from "../../src/db/migrate.ts";
+import type { Database } from "../../src/db/database.ts";
 import { withExportContext } from "../../src/jobs/export-context.ts";
 import { runExportJob } from "../../src/jobs/run-export.ts";
 import { dayOf } from "../../src/usage/day.ts";
 import { planRun } from "../../src/usage/plan.ts";
+import { openConfigFolder } from "./config-folder.ts";
+import { prepareDatabase } from "./prepared-database.ts";
 
 export const GROUPINGS = ["accessor", "model", "tags", "feature_set"] as const;
 export const KEY = "0123456789abcdef0123456789abcdef01234567";
@@ -50,34 +48,19 @@ export async function withPipeline<T>(
   databaseUrl: string,
   work: (run: () => Promise<void>, db: Database) => Promise<T>,
 ): Promise<T> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-bench-"));
-  try {
-    const configPath = path.join(folder, "jobs.config.json");
-    await writeFile(configPath, JSON.stringify(config));
-    await migrate(databaseUrl);
-    const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY };
-    const app = await openApp(env, configPath, new AbortController().signal);
-    const loaded = await readConfig(app);
-    return await withDatabase(app, (db) =>
-      withExportContext(app, loaded, db, (context) =>
-        work(async () => {
-          for (const job of loaded.exports) {
-            const { failures } = await runExportJob(context, job, "manual", planRun(job, dayOf(new Date())));
-            if (failures[0]) throw new Error(failures[0].reason);
-          }
-        }, db),
-      ),
-    );
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
-async function migrate(databaseUrl: string): Promise<void> {
-  const db = openPostgres(databaseUrl);
-  try {
-    await migrateToLatest(db);
-  } finally {
-    await db.destroy();
-  }
+  await using opened = await openConfigFolder(config);
+  await (await prepareDatabase(databaseUrl, config)).db.destroy();
+  const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY };
+  const app = await openApp(env, opened.file, new AbortController().signal);
+  const loaded = await readConfig(app);
+  return await withDatabase(app, (db) =>
+    withExportContext(app, loaded, db, (context) =>
+      work(async () => {
+        for (const job of loaded.exports) {
+          const { failures } = await runExportJob(context, job, "manual", planRun(job, dayOf(new Date())));
+          if (failures[0]) throw new Error(failures[0].reason);
+        }
+      }, db),
+    ),
+  );
 }

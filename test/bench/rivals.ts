@@ -3,24 +3,21 @@
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { sql } from "kysely";
 import { openPostgres } from "../../src/db/database.ts";
 import { addDays, dayOf } from "../../src/usage/day.ts";
+import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio } from "./figures.ts";
+import { configOf, GROUPINGS, KEY } from "./pipeline.ts";
 import { PROGRAM, run } from "./processes.ts";
 import { startService } from "./service.ts";
 
 const RIVALS = path.join(import.meta.dirname, "rivals");
 const ROWS = 50;
-const CAP = 16;
-const PROJECTS = Array.from({ length: 100 }, (_, i) => `project-${i}`);
-const GROUPINGS = ["accessor", "model", "tags", "feature_set"];
+const WORKLOAD = { projects: 100, days: 1, cap: 16 };
 const ROUNDS = 3;
-const KEY = "0123456789abcdef0123456789abcdef01234567";
 
 type Contestant = {
   readonly name: string;
@@ -53,7 +50,7 @@ async function measureAt(latencyMs: number, newDatabase: NewDatabase): Promise<s
   }
   const ours = mediansOf(times.get(OURS) ?? []);
   return [
-    `${PROJECTS.length * GROUPINGS.length} requests × ${ROWS} rows at a cap of ${CAP}, ${latencyMs} ms of latency; from the first request to the end of the process, and the whole process:`,
+    `${REQUESTS.length} requests × ${ROWS} rows at a cap of ${WORKLOAD.cap}, ${latencyMs} ms of latency; from the first request to the end of the process, and the whole process:`,
     ...[...times].map(([{ name }, took]) => {
       const { workMs, wholeMs } = mediansOf(took);
       const figures = [seconds(workMs), ratio(workMs, ours.workMs), seconds(wholeMs), ratio(wholeMs, ours.wholeMs)];
@@ -77,7 +74,7 @@ function seconds(ms: number): string {
 }
 
 const yesterday = addDays(dayOf(new Date()), -1);
-const REQUESTS = PROJECTS.flatMap((project) =>
+const REQUESTS = Array.from({ length: WORKLOAD.projects }, (_, i) => `project-${i}`).flatMap((project) =>
   GROUPINGS.map((grouping) => ({ project, grouping, start: yesterday, end: yesterday })),
 );
 
@@ -123,7 +120,7 @@ function byShell(name: string, mode: string): Contestant {
 }
 
 function rivalEnv(service: string, databaseUrl: string): Readonly<Record<string, string>> {
-  return { SERVICE: service, DATABASE_URL: databaseUrl, CAP: String(CAP) };
+  return { SERVICE: service, DATABASE_URL: databaseUrl, CAP: String(WORKLOAD.cap) };
 }
 
 async function migrate(databaseUrl: string): Promise<void> {
@@ -131,23 +128,11 @@ async function migrate(databaseUrl: string): Promise<void> {
 }
 
 async function runProgram(args: readonly string[], service: string, databaseUrl: string): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-bench-"));
-  try {
-    const config = {
-      service: { baseUrl: service, requestsPerSecond: 10_000, maxConcurrent: CAP },
-      projects: PROJECTS.map((id) => ({ id, name: id, key: { env: "KEY" } })),
-      exports: [
-        { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: 1 }, groupings: GROUPINGS },
-      ],
-    };
-    await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
-    await run(process.execPath, [PROGRAM, ...args], {
-      cwd: folder,
-      env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY },
-    });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using config = await openConfigFolder(configOf(service, WORKLOAD));
+  await run(process.execPath, [PROGRAM, ...args], {
+    cwd: config.folder,
+    env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY },
+  });
 }
 
 async function requireWhole({ name, storedRows }: Contestant, databaseUrl: string, asked: number): Promise<void> {

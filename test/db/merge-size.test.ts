@@ -72,3 +72,31 @@ test("an answer may have a value for every row of a day", async () => {
   const rows = Array.from({ length: 14_000 }, (_, i) => rowOf(`accessor-${i}`, String(i)));
   expect((await store(db, seriesId, [rowsOn("2026-03-17", rows)])).rowsChanged).toBe(14_000);
 });
+
+test("storing a month reads its own slices, and not those of all years", async () => {
+  const { seriesId } = await newSeries(db);
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status)
+    select ${seriesId}, '2025-12-31'::date - day, 'complete' from generate_series(1, 20000) as day
+  `.execute(db);
+  await sql`analyze usage_export.slice`.execute(db);
+  const before = await slicesReadWhole();
+  await store(
+    db,
+    seriesId,
+    month(() => 1),
+  );
+  expect((await slicesReadWhole()) - before).toBe(0);
+});
+
+/** How many slices were read by going through the whole table. */
+async function slicesReadWhole(): Promise<number> {
+  // A connection tells what it did when it is asked to. There are fewer of them than that.
+  await Promise.all(
+    Array.from({ length: 8 }, () => sql`select pg_stat_force_next_flush(), pg_sleep(0.05)`.execute(db)),
+  );
+  const { rows } = await sql<{ read: number }>`
+    select seq_tup_read::integer as read from pg_stat_user_tables where relid = 'usage_export.slice'::regclass
+  `.execute(db);
+  return rows[0]?.read ?? Number.NaN;
+}

@@ -1,0 +1,80 @@
+// A database with so many days of history, as years of nights would leave it: filled by SQL, in the order in which nights
+// would have stored it.
+
+import type { Database } from "../../src/db/database.ts";
+import { internGroups } from "../../src/db/group-values.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
+import { groupOf, UNGROUPED } from "../../src/usage/group.ts";
+import { DIMENSIONS, type Dimension, GROUPINGS } from "../../src/usage/series.ts";
+import { runStatement } from "../support/postgres-admin.ts";
+import { type Prepared, prepareDatabase } from "./prepared-database.ts";
+import { storeSlices } from "./stored-slices.ts";
+
+const PROJECTS = Array.from({ length: 20 }, (_, i) => `project-${i}`);
+const WINDOW_DAYS = 7;
+const CONFIG = {
+  service: { baseUrl: "http://127.0.0.1:1" },
+  projects: PROJECTS.map((id) => ({ id, name: id, key: { env: "KEY" } })),
+  exports: [
+    { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: WINDOW_DAYS }, groupings: GROUPINGS },
+  ],
+};
+/** Of each dimension, in each project, on each day. */
+export const GROUPS = 100;
+/** One row in so many was restated once. */
+const RESTATED_EACH = 10;
+
+export const ROWS_A_DAY = PROJECTS.length * (DIMENSIONS.length * GROUPS + 1);
+
+export type GrownDatabase = Prepared & { readonly rows: number };
+
+/** Up to yesterday. */
+export async function growDatabase(databaseUrl: string, days: number): Promise<GrownDatabase> {
+  const prepared = await prepareDatabase(databaseUrl, CONFIG);
+  const groups = DIMENSIONS.flatMap((grouping) =>
+    Array.from({ length: GROUPS }, (_, i) => ({ grouping, group: groupAt(grouping, i) })),
+  );
+  await inTransaction(prepared.db, (tx) => internGroups(tx, [...groups, { grouping: "none", group: UNGROUPED }]));
+  if (days > 0) await fill(prepared.db, databaseUrl, days);
+  return { ...prepared, rows: days * ROWS_A_DAY };
+}
+
+export function groupAt(dimension: Dimension, i: number): ReturnType<typeof groupOf> {
+  return groupOf(dimension, `${dimension}-${i}-3f2504e0`, "row");
+}
+
+/** By a connection of its own, as no statement of the program may take so long. */
+async function fill(db: Database, databaseUrl: string, days: number): Promise<void> {
+  await storeSlices(db, { days, rows: GROUPS });
+  await runStatement(databaseUrl, fillRows(days));
+  // As the server does by itself after a while.
+  await runStatement(databaseUrl, "vacuum analyze");
+  await runStatement(databaseUrl, "checkpoint");
+}
+
+/** First readings at 2 o'clock of the day after, restatements two days later. */
+function fillRows(days: number): string {
+  const metrics = "hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests";
+  return `
+    set work_mem = '256MB';
+    insert into usage_export.snapshot_row
+      (series_id, usage_date, group_id, ${metrics}, revision, first_seen_at, last_changed_at)
+    select s.series_id, current_date - back, g.group_id,
+      g.group_id + 0.7242069444, g.group_id + 0.7395791667, 0, 0, 0, 9158866 + g.group_id, 373381 + g.group_id,
+      case when g.group_id % ${RESTATED_EACH} = 0 then 2 else 1 end,
+      current_date - back + interval '26 hours',
+      current_date - back + case when g.group_id % ${RESTATED_EACH} = 0 then interval '74 hours' else interval '26 hours' end
+    from generate_series(1, ${days}) as back
+    cross join usage_export.series s
+    join usage_export.group_value g using ("grouping")
+    order by back desc, s.series_id, g.group_id;
+
+    insert into usage_export.snapshot_change
+      (series_id, usage_date, group_id, revision, kind, restates, seen_at, ${metrics})
+    select series_id, usage_date, group_id, no, case no when 1 then 'appeared' else 'changed' end, no > 1,
+      case no when 1 then first_seen_at else last_changed_at end,
+      hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests - (revision - no)
+    from usage_export.snapshot_row cross join lateral generate_series(1, revision) as no
+    order by case no when 1 then first_seen_at else last_changed_at end, series_id, group_id;
+  `;
+}

@@ -1,0 +1,91 @@
+// What is done to a database that has grown: a night is stored, the dashboard is looked at, a BI tool asks.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { databaseNow } from "../../src/db/database.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { openMerging } from "../../src/db/merging.ts";
+import { readReportData } from "../../src/db/report-data.ts";
+import { idOf } from "../../src/db/series.ts";
+import { readOperations } from "../../src/jobs/read-operations.ts";
+import { openLog } from "../../src/log.ts";
+import { openDashboard } from "../../src/monitor/dashboard/dashboard.ts";
+import { Scrubber } from "../../src/secret.ts";
+import { addDays, type Day, dayOf, daysOf } from "../../src/usage/day.ts";
+import type { NormalisedSlice } from "../../src/usage/normalise.ts";
+import { seriesOf } from "../../src/usage/plan.ts";
+import { DIMENSIONS, type Dimension } from "../../src/usage/series.ts";
+import { secondsOf } from "./figures.ts";
+import { GROUPS, type GrownDatabase, groupAt } from "./grown-database.ts";
+
+/** The seconds of what is measured. */
+export type Work = (one: GrownDatabase, round: number) => Promise<number>;
+
+/** As at the first look: nothing is kept from the one before. */
+export const readDashboard: Work = async ({ db, config }) => {
+  const dashboard = openDashboard({
+    log: await openLog("warn", false, new Scrubber()),
+    health: () => ({ live: true, ready: true, reasons: [] }),
+    readOperations: () => readOperations(db, config),
+    readReport: (period, now) => readReportData(db, period, now),
+  });
+  return secondsOf(async () => {
+    const { status, body } = await dashboard.page(new URLSearchParams());
+    if (status !== 200 || body.includes("could not be read")) throw new Error(`the dashboard is not whole: ${status}`);
+  });
+};
+
+export function ask(question: string): Work {
+  return ({ db }) =>
+    db.transaction().execute(async (tx) => {
+      await sql`set local role usage_reader`.execute(tx);
+      return secondsOf(() => sql.raw(question).execute(tx));
+    });
+}
+
+const ANSWERS = 10;
+const DAYS_AN_ANSWER = 10;
+export const NEW_ROWS = ANSWERS * DAYS_AN_ANSWER * GROUPS;
+
+/** Days that are new to ten of the series. Known groups are what every night but the first finds. */
+export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
+  if (rows === 0) {
+    await sql`truncate usage_export.snapshot_row, usage_export.snapshot_change, usage_export.slice`.execute(db);
+  }
+  const start = addDays(dayOf(await databaseNow(db)), round * DAYS_AN_ANSWER);
+  const days = daysOf({ start, end: addDays(start, DAYS_AN_ANSWER - 1) });
+  const fetch = { fetchNo: await nextFetchNo(db), runId: randomUUID(), emptyGuard: "confirm", ownDays: false } as const;
+  const answers = Array.from({ length: ANSWERS }, (_, i) => {
+    const grouping = DIMENSIONS[i % DIMENSIONS.length] ?? "model";
+    const [series] = config.exports.flatMap((job) =>
+      seriesOf(job, { projects: [`project-${i}`], groupings: [grouping] }),
+    );
+    if (!series) throw new Error(`project-${i} is not read by ${grouping}`);
+    const rowCount = days.length * GROUPS;
+    return {
+      ...fetch,
+      seriesId: idOf(ids, series),
+      grouping,
+      rowCount,
+      slices: () => days.map((day) => sliceOf(day, grouping)),
+    };
+  });
+  const merging = openMerging(db);
+  let stored = 0;
+  const seconds = await secondsOf(async () => {
+    for (const { rowsChanged } of await Promise.all(answers.map(merging))) stored += rowsChanged;
+  });
+  if (stored !== NEW_ROWS) throw new Error(`${stored} rows were stored in place of ${NEW_ROWS}`);
+  return seconds;
+};
+
+function sliceOf(day: Day, grouping: Dimension): NormalisedSlice {
+  const rows = Array.from({ length: GROUPS }, (_, i) => ({
+    group: groupAt(grouping, i),
+    metrics: {
+      values: [`${i}.7242069444`, `${i}.7395791667`, "0", "0", "0", String(9_158_866 + i), String(373_381 + i)],
+      extra: null,
+    },
+  }));
+  return { day, undated: false, rows };
+}

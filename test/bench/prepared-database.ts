@@ -1,0 +1,24 @@
+// A database as the first start of a worker leaves it: the tables, and the series and jobs of a configuration.
+
+import { type Config, parseConfig } from "../../src/config/config.ts";
+import { type Database, openPostgres } from "../../src/db/database.ts";
+import { registerJobs } from "../../src/db/jobs.ts";
+import { migrateToLatest } from "../../src/db/migrate.ts";
+import { registerSeries, type SeriesIds } from "../../src/db/series.ts";
+import { configuredSeries } from "../../src/usage/plan.ts";
+
+export type Prepared = AsyncDisposable & {
+  readonly db: Database;
+  readonly config: Config;
+  readonly ids: SeriesIds;
+};
+
+export async function prepareDatabase(databaseUrl: string, json: object): Promise<Prepared> {
+  const config = parseConfig(JSON.stringify(json), { source: "the benchmark", baseDir: "." });
+  const db = openPostgres(databaseUrl);
+  await migrateToLatest(db);
+  const ids = await registerSeries(db, configuredSeries(config.exports));
+  const jobs = config.exports.map(({ name }) => ({ kind: "export", name }) as const);
+  await registerJobs(db, jobs);
+  return { db, config, ids, [Symbol.asyncDispose]: () => db.destroy() };
+}

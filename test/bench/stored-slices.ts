@@ -1,0 +1,31 @@
+// Slices of days that are over, as years of nights would leave them.
+
+import { type RawBuilder, sql } from "kysely";
+import type { Database } from "../../src/db/database.ts";
+
+export type Stored = {
+  /** Up to yesterday. */
+  readonly days: number;
+  /** Of `back`, days ago: which of them are there; all where it is left out. */
+  readonly there?: RawBuilder<boolean>;
+  /** Rows of a slice that is grouped; none where it is left out. */
+  readonly rows?: number;
+};
+
+/** The days of every series complete, all of them due, and the schedule of every job taken up until now. */
+export async function storeSlices(db: Database, { days, there = sql`true`, rows = 0 }: Stored): Promise<void> {
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status, fetch_no, fetched_at, closed_at, content_hash, rows)
+    select series_id, current_date - back, 'complete', 1, now(), current_date - back + interval '26 hours',
+      repeat('0123456789abcdef', 4), case "grouping" when 'none' then least(1, ${sql.lit(rows)}) else ${sql.lit(rows)} end
+    from generate_series(${sql.lit(days)}, 1, -1) as back cross join usage_export.series
+    where ${there}
+  `.execute(db);
+  await sql`
+    update usage_export.series
+    set due_from = current_date - ${sql.lit(days)}, due_through = current_date - 1, next_due_at = now() + interval '1 day'
+  `.execute(db);
+  await sql`update usage_export.job set scheduled_through = now()`.execute(db);
+  // As the server does by itself after a while.
+  await sql`analyze usage_export.slice, usage_export.series`.execute(db);
+}
