@@ -71,8 +71,7 @@ function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSigna
     work: (taken, signal) => workAtRequest(world, features, taken, signal),
   });
   const settings: readonly LaneSettings[] = [
-    // Twice as many as may call at once: as soon as a call ends the next one is ready for its place.
-    requests(2 * config.service.maxConcurrent),
+    requests(config.service.maxConcurrent),
     { queue: "usage_request_dead", places: 1, idleMs: 5_000, work: (taken) => bury(world, taken) },
     { queue: "rotation", places: 1, idleMs: 2_000, work: (taken) => workAtRotation(world, taken) },
   ];
