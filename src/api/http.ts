@@ -105,6 +105,8 @@ async function attemptOnce(
 
 /** Sends once and reads the answer, all of it within the limit. */
 async function exchange(agent: Agent, options: Dispatcher.RequestOptions, limit: Limit): Promise<Reply> {
+  // Of what is aborted already no event tells.
+  limit.signal?.throwIfAborted();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   const controller = new AbortController();
   const end = (reason: unknown) => {

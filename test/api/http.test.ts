@@ -218,3 +218,12 @@ test("whoever has the turn is waited for before each attempt, and ends the call 
   await expect(lost).rejects.toThrow("gone");
   expect(order).toHaveLength(4);
 });
+
+test("a call that is aborted when it has its turn is not sent", async () => {
+  const stop = new AbortController();
+  await using server = await scriptedServer(() => {});
+  await using service = openTestService(server.origin, { timeoutSeconds: 1 });
+  const onTurn = async () => stop.abort(new Error("stopped"));
+  await expect(service.call({ ...READ, onTurn }, KEY, stop.signal)).rejects.toThrow("stopped");
+  expect(server.requests).toHaveLength(0);
+});
