@@ -22,6 +22,8 @@ export type { Dialect, Service, ServiceCall, ServiceDeps, ServiceSettings } from
 const WAIT_MS_MAX = 5 * 60_000;
 /** About a hundred thousand rows. A body without an end is held up to here, so this bounds what one costs. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** A piece costs more than a hundred bytes beside what it holds, and can hold one. Those of an ordinary body are never as many. */
+const PIECES_MAX = 4096;
 /** Of an answer that is not a success only its first words are shown. */
 const WORDS_BYTES_MAX = 64 * 1024;
 
@@ -134,20 +136,30 @@ async function exchange(agent: Agent, options: Dispatcher.RequestOptions, limit:
 
 /** The whole body, or undefined for one that is cut or too long where only words are read. */
 async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean): Promise<Uint8Array | undefined> {
-  const bytesMax = isWanted ? BODY_BYTES_MAX : WORDS_BYTES_MAX;
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
   try {
-    for await (const chunk of body) {
-      bytes += chunk.length;
-      if (bytes > bytesMax) break;
-      chunks.push(chunk);
-    }
+    return await readAtMost(isWanted ? BODY_BYTES_MAX : WORDS_BYTES_MAX, body);
   } catch (error) {
     if (isWanted) throw error;
     return undefined;
   }
-  if (bytes <= bytesMax) return Buffer.concat(chunks);
-  if (isWanted) throw new AppError("bad_answer", `the answer is longer than ${BODY_BYTES_MAX} bytes`);
-  return undefined;
+}
+
+/** By events, as iterating puts together what was read at once: a copy beside each of the pieces. */
+function readAtMost(bytesMax: number, body: Dispatcher.ResponseData["body"]): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const read: Uint8Array[] = [];
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  body.on("data", (piece: Uint8Array) => {
+    bytes += piece.length;
+    if (bytes > bytesMax) {
+      body.destroy(new AppError("bad_answer", `the answer is longer than ${bytesMax} bytes`));
+      return;
+    }
+    pieces.push(piece);
+    if (pieces.length === PIECES_MAX) read.push(Buffer.concat(pieces.splice(0)));
+  });
+  body.once("end", () => resolve(Buffer.concat([...read, ...pieces])));
+  body.once("error", reject);
+  return promise;
 }
