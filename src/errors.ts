@@ -42,6 +42,11 @@ export function errorCode(error: unknown): ErrorCode | "internal" {
   return error instanceof AppError ? error.code : "internal";
 }
 
+/** SQLSTATE classes 21, 22 and 23: Postgres refused the data. */
+export function isRefusedData(error: unknown): boolean {
+  return error instanceof Error && "code" in error && /^2[123]\w{3}$/.test(String(error.code));
+}
+
 /** One line for a person: the message and what caused it. A cause's own fields (an input, a query's rows) are left out. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -34,8 +34,9 @@ export function parseExact(text: string): unknown {
 
 /** Counted before parsing, by what stands before every value but the first. What looks like it inside a text counts as well. */
 function requireFewValues(text: string): void {
+  if (text.length <= VALUES_MAX) return;
   let values = 1;
-  for (let at = 0; at < text.length && text.length > VALUES_MAX; at++) {
+  for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === COMMA || code === BRACKET || code === BRACE) values++;
   }

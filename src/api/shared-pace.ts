@@ -35,16 +35,17 @@ export function openSharedPace(turns: Turns, waitMsMax: number, now: () => numbe
     async enter(signal) {
       let name: string = randomUUID();
       try {
-        let waitMs: number;
-        // Asked again after a wait, as the service may have asked for another one meanwhile.
-        for ({ name, waitMs } = await line.wait(name, signal); waitMs > 0; { waitMs } = await line.wait(name, signal)) {
-          await sleep(waitMs, signal);
+        for (;;) {
+          const place = await line.wait(name, signal);
+          name = place.name;
+          if (place.waitMs <= 0) return () => end(place.name);
+          // Asked again after it, as the service may have asked for another wait meanwhile.
+          await sleep(place.waitMs, signal);
         }
       } catch (error) {
         end(name);
         throw error;
       }
-      return () => end(name);
     },
     hold(ms) {
       line.forgetAhead();

@@ -2,6 +2,7 @@
 // at the same time is told and asked together. Where turns were given ahead, a place goes on to the next call without asking.
 
 import { tooLong } from "./pace.ts";
+import { openTurnsAhead } from "./turns-ahead.ts";
 import type { Sleep } from "./wait.ts";
 
 /** Milliseconds until the turn or until the service may be called again; of `busy`, how many places away one is. */
@@ -23,8 +24,6 @@ export type TakeTurns = (calls: {
 /** How long to wait for each place that one is away: a call takes longer, and asking costs a statement. */
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
-/** How late a turn that was given ahead may be used: the rate is exceeded by no more than the calls of that time. */
-const AHEAD_VALID_MS = 100;
 
 /** Made once: an abort without a reason makes an error with a stack. */
 const NEWS = "there is news";
@@ -48,12 +47,11 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
   /** In the order of their coming. */
   const line = new Map<string, Waiting>();
   const places = new Set<string>();
-  /** Places without a call and what has to be told, each with whom to tell when it is: kept a moment for the next call. */
+  /** Places without a call, kept a moment for the next one. Each with what to do once it goes on, or is given back. */
   const idle = new Map<string, () => void>();
+  /** What the database is to be told of, each with what to do once it was. */
   let ended = new Map<string, () => void>();
-  /** When the turns may be used that were given ahead. */
-  let aheadAtMs: readonly number[] = [];
-  let forgotten = 0;
+  const ahead = openTurnsAhead(now);
   let news = new AbortController();
   let looking = false;
 
@@ -83,16 +81,15 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
   /** How long those that have no place yet had best wait; undefined where there are none. */
   async function ask(asked: readonly (readonly [string, Waiting])[]): Promise<number | undefined> {
     const over = ended;
-    const forgottenBefore = forgotten;
+    const given = ahead.asking();
     ended = new Map();
     try {
       const { answers, aheadMs } = await take({
         ended: [...over.keys()],
         waiting: asked.map(([callId]) => callId),
-        ahead: asked.length === 0 ? 0 : Math.max(2 * places.size - ahead().length, 0),
+        ahead: asked.length === 0 ? 0 : Math.max(2 * places.size - ahead.count(), 0),
       });
-      const nowMs = now();
-      if (forgotten === forgottenBefore) aheadAtMs = [...ahead(), ...aheadMs.map((ms) => nowMs + ms)];
+      given(aheadMs);
       const waits = asked.map(([callId, waiting], i) =>
         settle(callId, waiting, answers[i] ?? { outcome: "busy", wait: 1 }),
       );
@@ -124,17 +121,10 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     return undefined;
   }
 
-  function ahead(): readonly number[] {
-    const nowMs = now();
-    return aheadAtMs.filter((atMs) => atMs > nowMs - AHEAD_VALID_MS);
-  }
-
   /** The place with a turn that was given ahead, if there is one. */
-  function takeAhead(name: string): Place | undefined {
-    const [atMs, ...others] = ahead();
-    if (atMs === undefined) return undefined;
-    aheadAtMs = others;
-    return { name, waitMs: Math.max(atMs - now(), 0) };
+  function withTurn(name: string): Place | undefined {
+    const atMs = ahead.take();
+    return atMs === undefined ? undefined : { name, waitMs: Math.max(atMs - now(), 0) };
   }
 
   function heirOf(): readonly [string, Waiting] | undefined {
@@ -166,7 +156,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     async wait(callId, signal) {
       signal.throwIfAborted();
       const [free, reused] = places.has(callId) ? [] : ([...idle][0] ?? []);
-      const place = free === undefined ? undefined : takeAhead(free);
+      const place = free === undefined ? undefined : withTurn(free);
       if (place) {
         idle.delete(place.name);
         reused?.();
@@ -187,15 +177,15 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     end(name) {
       if (!places.has(name)) return tell(name, line.size === 0);
       const heir = heirOf();
-      const place = heir ? takeAhead(name) : undefined;
+      const place = heir ? withTurn(name) : undefined;
       if (heir && place) {
         const [callId, { resolve }] = heir;
         line.delete(callId);
         resolve(place);
         // More are asked for in time, before the last one is used.
-        return tell(callId, line.size > 0 && ahead().length < places.size);
+        return tell(callId, line.size > 0 && ahead.count() < places.size);
       }
-      if (!heir && ahead().length > 0) {
+      if (!heir && ahead.count() > 0) {
         const { promise, resolve } = Promise.withResolvers<void>();
         idle.set(name, resolve);
         look();
@@ -204,9 +194,6 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
       places.delete(name);
       return tell(name, true);
     },
-    forgetAhead() {
-      forgotten++;
-      aheadAtMs = [];
-    },
+    forgetAhead: ahead.forget,
   };
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../batched.ts";
+import { isRefusedData } from "../errors.ts";
 import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Database } from "./database.ts";
 import { type Also, type Answer, type AnswerToMerge, type MergeResult, mergeAnswers } from "./merge.ts";
@@ -87,11 +88,6 @@ async function storeTogether(
     for (const one of merges) outcomes.push(...(await storeTogether(db, [one])));
     return outcomes;
   }
-}
-
-/** SQLSTATE classes 21, 22 and 23: Postgres refused the data. */
-export function isRefusedData(error: unknown): boolean {
-  return error instanceof Error && "code" in error && /^2[123]\w{3}$/.test(String(error.code));
 }
 
 function asError(error: unknown): Error {

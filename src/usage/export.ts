@@ -1,7 +1,7 @@
 // Runs the usage requests of one job: fetch, normalise, store, and count what failed.
 
 import type { Logger } from "pino";
-import { AppError, type ErrorCode, errorCode, errorText } from "../errors.ts";
+import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
 import { type Day, daysOf } from "./day.ts";
 import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
@@ -90,10 +90,10 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       failures.push({ request, reason: outcome.reason });
       counts.failed += sliceCount(request);
     } else {
-      const suspect = outcome.slices.filter(({ decision }) => decision === "suspect").length;
+      const { complete, suspect, rowsChanged } = countsOf(outcome);
+      counts.complete += complete;
       counts.suspect += suspect;
-      counts.complete += outcome.slices.length - suspect;
-      counts.rowsChanged += outcome.rowsChanged;
+      counts.rowsChanged += rowsChanged;
     }
     deps.onProgress?.(counts);
   };
@@ -167,6 +167,11 @@ export async function exportRequest(
   }
 }
 
+export function countsOf({ slices, rowsChanged }: Stored): Pick<RunCounts, "complete" | "suspect" | "rowsChanged"> {
+  const suspect = slices.filter(({ decision }) => decision === "suspect").length;
+  return { complete: slices.length - suspect, suspect, rowsChanged };
+}
+
 function rowCountOf(answer: unknown): number {
   return isObject(answer) && Array.isArray(answer.results) ? answer.results.length : 0;
 }
@@ -174,8 +179,7 @@ function rowCountOf(answer: unknown): number {
 /** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */
 function concernsRequest(error: unknown): boolean {
   if (error instanceof AppError) return error.code !== "database" && error.code !== "stopped";
-  // SQLSTATE classes 21, 22 and 23: Postgres refused this answer's data.
-  return error instanceof Error && "code" in error && /^2[123]\w{3}$/.test(String(error.code));
+  return isRefusedData(error);
 }
 
 export function describe({ series, window }: UsageRequest): Readonly<Record<string, string>> {

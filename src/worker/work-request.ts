@@ -1,7 +1,6 @@
 // Works at one usage request from the queue. Its answer, the end of the work and its count in the run are one transaction.
 
 import { recordFailure } from "../db/failures.ts";
-import type { MergeResult } from "../db/merge.ts";
 import type { Taken } from "../db/queue.ts";
 import { type RunEnd, type Settled, settleRequest } from "../db/shared-runs.ts";
 import { inTransaction, type Tx } from "../db/transaction.ts";
@@ -9,7 +8,7 @@ import { exportDeps } from "../jobs/export-deps.ts";
 import type { FeatureCheck } from "../jobs/feature-check.ts";
 import { rememberKeys } from "../jobs/remember-keys.ts";
 import { daysOf } from "../usage/day.ts";
-import { describe, exportRequest } from "../usage/export.ts";
+import { countsOf, describe, exportRequest } from "../usage/export.ts";
 import { sliceCount } from "../usage/plan.ts";
 import { parseQueued, type QueuedRequest, requestOf } from "./queued-request.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -36,7 +35,7 @@ export async function workAtRequest(
       runId,
       emptyGuard,
       idOf: () => seriesId,
-      also: (tx, result) => settling.settle(tx, stored(result)),
+      also: (tx, result) => settling.settle(tx, { ...countsOf(result), failed: 0, error: undefined }),
       triedAgain: (code) => TRIED_AGAIN.has(code),
     }),
     refuse: () => features.refusalOf(request, checkFeatures),
@@ -83,11 +82,6 @@ function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runI
       return true;
     },
   };
-}
-
-function stored({ slices, rowsChanged }: MergeResult): Settled {
-  const suspect = slices.filter(({ decision }) => decision === "suspect").length;
-  return { complete: slices.length - suspect, suspect, failed: 0, rowsChanged, error: undefined };
 }
 
 function failed({ app }: WorkerWorld, work: QueuedRequest, reason: string): Settled {
