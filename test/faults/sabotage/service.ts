@@ -115,4 +115,35 @@ export const SERVICE: readonly Sabotage[] = [
     by: "/^[A-Za-z0-9_.-]{1,128}$/",
     caughtBy: ["test/api/keys.test.ts", "can not lead anywhere else"],
   },
+  {
+    name: "a fetch has the number of before its wait",
+    file: "src/usage/export.ts",
+    replace: `  const onTurn = async () => {
+    fetchNo = await deps.nextFetchNo();
+  };`,
+    by: "  const onTurn = async () => {};",
+    caughtBy: ["test/usage/export.test.ts", "what is stored has the number that was taken when its last attempt"],
+  },
+  {
+    name: "the numbers at hand are kept for ever",
+    file: "src/db/fetch-numbers.ts",
+    replace: "now() - takenMs <= VALID_MS ?",
+    by: "takenMs <= now() ?",
+    caughtBy: ["test/db/fetch-numbers.test.ts", "a number is taken not long before it is given out"],
+  },
+  {
+    name: "turns given ahead outlast what the service asked for",
+    file: "src/api/turns-ahead.ts",
+    replace: `      forgotten++;
+      turns = [];`,
+    by: "      forgotten++;",
+    caughtBy: ["test/api/turn-line.test.ts", "what the service asks for makes the turns void that were given ahead"],
+  },
+  {
+    name: "a turn given ahead can be used at any time after",
+    file: "src/api/turns-ahead.ts",
+    replace: "turns.filter((atMs) => atMs > nowMs - VALID_MS)",
+    by: "turns.filter((atMs) => atMs > nowMs - VALID_MS || turns.length > 0)",
+    caughtBy: ["test/api/turn-line.test.ts", "a turn that was given ahead and not used in time is void"],
+  },
 ];
