@@ -25,6 +25,8 @@ import type { WorkerWorld } from "./world.ts";
 const GIVE_BACK_MS = 2_000;
 const LEAVE_MS = 2_000;
 const CLOSE_MS_MAX = 500;
+/** What was due at a tick that lost its database does not wait for the next minute. */
+const TICK_AGAIN_MS = 5_000;
 
 type WorkerDeps = {
   readonly contact: Contact;
@@ -99,6 +101,7 @@ function startTicking(world: WorkerWorld, contact: Contact, { onWork, onOver }: 
       app.log.debug({ began, wakeAt }, "tick over");
     } catch (error) {
       contact.note(error);
+      alarms.ringAt(new Date(Date.now() + TICK_AGAIN_MS));
     }
     contact.beat();
     onOver();
