@@ -53,6 +53,7 @@ export function openSharedPace(turns: Turns, waitMsMax: number, now: () => numbe
     },
     async close() {
       clearInterval(keeping);
+      line.close();
       await holding;
       await Promise.all(telling);
     },

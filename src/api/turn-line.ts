@@ -24,6 +24,10 @@ export type TakeTurns = (calls: {
 /** How long to wait for each place that one is away: a call takes longer, and asking costs a statement. */
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
+/** How long a place without a call is kept for the next one of this process. */
+const KEEP_MS = 10;
+/** Turns ahead for each place: at most what is used while they are valid. */
+const AHEAD_PER_PLACE = 4;
 
 /** Made once: an abort without a reason makes an error with a stack. */
 const NEWS = "there is news";
@@ -41,28 +45,30 @@ export type TurnLine = {
   readonly places: ReadonlySet<string>;
   /** The service asked for a wait: turns that were given before it are void. */
   readonly forgetAhead: () => void;
+  /** No call comes any more: places without one are given back at once. */
+  readonly close: () => void;
 };
 
 export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => number, sleep: Sleep): TurnLine {
   /** In the order of their coming. */
   const line = new Map<string, Waiting>();
   const places = new Set<string>();
-  /** Places without a call, kept a moment for the next one. Each with what to do once it goes on, or is given back. */
+  /** Places without a call, each with what to do when one gets it. */
   const idle = new Map<string, () => void>();
   /** What the database is to be told of, each with what to do once it was. */
   let ended = new Map<string, () => void>();
   const ahead = openTurnsAhead(now);
   let news = new AbortController();
   let looking = false;
+  const closing = new AbortController();
 
   async function lookAfterAll(): Promise<void> {
     looking = true;
     // What comes in the same moment goes along.
     await Promise.resolve();
     let pauseMs = LOOK_MS;
-    while (line.size > 0 || ended.size > 0 || idle.size > 0) {
-      const isLate = pauseMs > 0 && (await slept(pauseMs));
-      if (isLate) giveIdleBack();
+    while (line.size > 0 || ended.size > 0) {
+      if (pauseMs > 0) await slept(pauseMs);
       news = new AbortController();
       const busyMs = await ask([...line]);
       pauseMs = busyMs ?? (line.size > 0 ? 0 : LOOK_MS);
@@ -70,12 +76,9 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     looking = false;
   }
 
-  /** False where there was news before. */
-  function slept(ms: number): Promise<boolean> {
-    return sleep(ms, news.signal).then(
-      () => true,
-      () => false,
-    );
+  /** Or until there is news. */
+  function slept(ms: number): Promise<void> {
+    return sleep(ms, news.signal).catch(() => {});
   }
 
   /** How long those that have no place yet had best wait; undefined where there are none. */
@@ -87,7 +90,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
       const { answers, aheadMs } = await take({
         ended: [...over.keys()],
         waiting: asked.map(([callId]) => callId),
-        ahead: asked.length === 0 ? 0 : Math.max(2 * places.size - ahead.count(), 0),
+        ahead: asked.length === 0 ? 0 : Math.max(AHEAD_PER_PLACE * places.size - ahead.count(), 0),
       });
       given(aheadMs);
       const waits = asked.map(([callId, waiting], i) =>
@@ -143,23 +146,26 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     return promise;
   }
 
-  function giveIdleBack(): void {
-    for (const [name, told] of idle) {
-      places.delete(name);
-      ended.set(name, told);
-    }
-    idle.clear();
+  /** For the next call of this process, which comes soon if at all. */
+  async function keep(name: string): Promise<void> {
+    const { promise: goesOn, resolve } = Promise.withResolvers<void>();
+    idle.set(name, resolve);
+    await Promise.race([goesOn, sleep(KEEP_MS, closing.signal).catch(() => {})]);
+    if (idle.get(name) !== resolve) return;
+    idle.delete(name);
+    places.delete(name);
+    await tell(name, closing.signal.aborted);
   }
 
   return {
     places,
     async wait(callId, signal) {
       signal.throwIfAborted();
-      const [free, reused] = places.has(callId) ? [] : ([...idle][0] ?? []);
+      const [free, goesOn] = places.has(callId) ? [] : ([...idle][0] ?? []);
       const place = free === undefined ? undefined : withTurn(free);
       if (place) {
         idle.delete(place.name);
-        reused?.();
+        goesOn?.();
         return place;
       }
       const { promise, resolve, reject } = Promise.withResolvers<Place>();
@@ -185,15 +191,11 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
         // More are asked for in time, before the last one is used.
         return tell(callId, line.size > 0 && ahead.count() < places.size);
       }
-      if (!heir && ahead.count() > 0) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        idle.set(name, resolve);
-        look();
-        return promise;
-      }
+      if (!heir && ahead.count() > 0 && !closing.signal.aborted) return keep(name);
       places.delete(name);
       return tell(name, true);
     },
     forgetAhead: ahead.forget,
+    close: () => closing.abort(NEWS),
   };
 }

@@ -8,7 +8,7 @@ import { again, type Tx } from "./transaction.ts";
 export type FetchNumbers = () => Promise<number>;
 
 /** Taken together with those that are wanted, for calls that begin right after. */
-const SPARE = 32;
+const SPARE = 128;
 /** How much older than its call a number may be: of two processes that read a slice in the same moment either may count. */
 const VALID_MS = 50;
 /** More fetches than that do not begin at the same time. */

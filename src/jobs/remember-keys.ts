@@ -1,4 +1,4 @@
-// Reads the list of API keys at the end of an export run, where the service shows it: what is deleted there is known here.
+// Reads the list of API keys as an export run ends, where the service shows it: what is deleted there is known here.
 
 import { listKeys } from "../api/keys.ts";
 import { storeListedKeys } from "../db/listed-keys.ts";

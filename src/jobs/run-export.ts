@@ -51,6 +51,7 @@ export async function runExportJob(
   log.info({ runId, requests: requests.length }, "export started");
   const heartbeat = setInterval(() => touchRun(db, runId).catch(() => {}), HEARTBEAT_MS);
   let done = NOTHING_DONE;
+  let remembered: Promise<void> | undefined;
   const onProgress = (counts: RunCounts) => {
     done = countsOf(counts);
     context.onProgress?.(counts);
@@ -64,6 +65,15 @@ export async function runExportJob(
       refuse: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),
       log: log.child({ runId }),
       onProgress,
+      onAnswered: (failed: readonly UsageRequest[]) => {
+        // Who answered nothing would not list keys.
+        const silent = new Set(failed);
+        const answered = requests.filter((request) => !silent.has(request));
+        remembered = rememberKeys(
+          context,
+          answered.map((request) => request.series.project),
+        );
+      },
     };
     // Twice as many as may call at once: as soon as a call ends the next one is ready for its place.
     const run = { requests, runDay, concurrency: 2 * config.service.maxConcurrent };
@@ -71,10 +81,6 @@ export async function runExportJob(
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
     log.info({ runId, ...countsOf(result) }, "export finished");
-    const failed = new Set(result.failures.map(({ request }) => request));
-    // Who answered nothing would not list keys.
-    const answered = requests.filter((request) => !failed.has(request)).map((request) => request.series.project);
-    await rememberKeys(context, answered);
     return result;
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
@@ -83,6 +89,7 @@ export async function runExportJob(
     throw error;
   } finally {
     clearInterval(heartbeat);
+    await remembered;
   }
 }
 

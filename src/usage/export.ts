@@ -54,6 +54,8 @@ export type ExportDeps = {
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
   readonly log: Logger;
   readonly onProgress?: (counts: RunCounts) => void;
+  /** The service has nothing more to answer, though answers may still wait for the database. Told which requests failed. */
+  readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
 };
 
 export type ExportRun = {
@@ -126,6 +128,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
     }
   };
   await Promise.all(Array.from({ length: run.concurrency }, work));
+  if (!lost && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
   // Nothing goes on behind the caller's back, also when it throws.
   await Promise.all(inHand);
   if (lost) throw lost.error;

@@ -9,12 +9,12 @@ const NEVER = new AbortController().signal;
 
 type Asked = { readonly ended: readonly string[]; readonly waiting: readonly string[]; readonly ahead: number };
 
-/** A database with one place, which gives `aheadMs` turns ahead. A pause lasts until `pass`, or until there is news. */
+/** A database with one place, which gives `aheadMs` turns ahead. All pauses last until `pass`, or until there is news. */
 function onePlace(aheadMs: readonly number[]) {
   const asked: Asked[] = [];
   const clock = { nowMs: 1_000 };
   let taken: string | undefined;
-  let pass = () => {};
+  const pauses: (() => void)[] = [];
   let during = () => {};
   const line = openTurnLine(
     async (calls) => {
@@ -31,7 +31,7 @@ function onePlace(aheadMs: readonly number[]) {
     () => clock.nowMs,
     (_ms, signal) => {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      pass = resolve;
+      pauses.push(resolve);
       if (signal.aborted) reject(signal.reason);
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       return promise;
@@ -40,7 +40,8 @@ function onePlace(aheadMs: readonly number[]) {
   const whileAsking = (what: () => void) => {
     during = what;
   };
-  return { line, asked, clock, pass: () => pass(), whileAsking };
+  const pass = () => pauses.splice(0).forEach((over) => void over());
+  return { line, asked, clock, pass, whileAsking };
 }
 
 /** All that can happen without a pause has happened. */
@@ -118,15 +119,26 @@ test("a place for which nobody comes is given back after that moment", async () 
   const told = line.end((await other).name);
   await settled();
   pass();
+  await settled();
+  pass();
   await told;
   expect(asked.at(-1)?.ended).toContain("one");
   expect([...line.places]).toEqual([]);
+});
+
+test("a place without a call is given back at once where no call comes any more", async () => {
+  const { line, asked, name, other } = await oneAndOther([0, 0]);
+  void line.end(name);
+  const told = line.end((await other).name);
+  line.close();
+  await told;
+  expect(asked.at(-1)?.ended).toContain("one");
 });
 
 test("turns are asked for ahead only while there is somebody to use them", async () => {
   const { asked } = await oneAndOther([]);
   expect(asked.map(({ waiting, ahead }) => [waiting, ahead])).toEqual([
     [["one"], 0],
-    [["other"], 2],
+    [["other"], 4],
   ]);
 });

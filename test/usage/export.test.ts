@@ -263,6 +263,20 @@ test("the next request is made while an answer waits for the database", async ()
   expect(result).toMatchObject({ requests: 3, complete: 6 });
 });
 
+test("it is told when all have their answers, and which have none, while some of them wait for the database", async () => {
+  const { promise: allAnswered, resolve } = Promise.withResolvers<readonly UsageRequest[]>();
+  const { deps } = world({
+    ...failing(new AppError("rejected", "no")),
+    store: async () => {
+      await allAnswered;
+      return BOTH_REPLACED;
+    },
+    onAnswered: resolve,
+  });
+  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
+  expect(await allAnswered).toEqual([LISTEN]);
+});
+
 test("no more is asked for while many rows wait for the database", async () => {
   const large = sampleAnswer(Array.from({ length: 10_001 }, () => sampleRow("2026-03-16")));
   let waiting = 0;
