@@ -18,6 +18,7 @@ const WANTED_MAX = 1_000;
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
+  let refilling = false;
   const take = batched<undefined, number>(
     async (wanted) => {
       const askedMs = now();
@@ -28,8 +29,17 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
   );
+  /** Before they are too old, so that no call waits for them. Where that fails, whoever wants one finds out. */
+  const refill = async () => {
+    refilling = true;
+    await take(undefined).catch(() => {});
+    refilling = false;
+  };
   return async () => {
-    const kept = now() - takenMs <= VALID_MS ? spare.shift() : undefined;
+    const ageMs = now() - takenMs;
+    const kept = ageMs <= VALID_MS ? spare.shift() : undefined;
+    const isRunningOut = ageMs > VALID_MS / 2 || spare.length < SPARE / 2;
+    if (kept !== undefined && isRunningOut && !refilling) void refill();
     return kept ?? (await take(undefined));
   };
 }
