@@ -53,6 +53,9 @@ async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
 }
 
 async function stopAll(world: Case, running: readonly Running[]): Promise<void> {
+  // One that was started a moment ago would not hear of it yet, and die.
+  const healers = running.filter(({ who }) => who === HEALER);
+  await Promise.all(healers.map(({ program }) => program.waitFor("worker started").catch(() => {})));
   for (const { program } of running) program.kill("SIGTERM");
   await Promise.all(running.map(world.end));
 }
