@@ -34,6 +34,8 @@ const EMBEDDED_FOLDER = "data";
 
 /** A failover or a restart of the database takes less. */
 const PATIENCE_MS = 60_000;
+/** Who was told to stop waits no longer for the answer to a statement. */
+const STOPPING_MS = 10_000;
 
 const URL_VARIABLES = ["DATABASE_URL", "MIGRATION_DATABASE_URL"] as const;
 type UrlVariable = (typeof URL_VARIABLES)[number];
@@ -102,15 +104,19 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   }
 }
 
-/** A server that was reached once and went away is waited for. */
-export async function openDatabase(app: App, variable: UrlVariable = "DATABASE_URL"): Promise<Database> {
+/** A server that was reached once and went away is waited for. A statement may still take `stoppingMs` after the app's signal. */
+export async function openDatabase(
+  app: App,
+  variable: UrlVariable = "DATABASE_URL",
+  stoppingMs: number = STOPPING_MS,
+): Promise<Database> {
   const url = app.env[variable];
   if (url === undefined || url === "") return openEmbedded(path.resolve(EMBEDDED_FOLDER));
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database`);
   }
-  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal });
+  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */

@@ -19,7 +19,8 @@ export async function runStart(app: App): Promise<number> {
   const access = await requireAccess(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
   const contact = openContact(app.log, () => performance.now());
-  const db = await openDatabase(app);
+  // What is in hand when it is told to stop has all the time there is to stop in.
+  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000);
   try {
     await using monitoring = await openMonitoring(app, config, { db, contact, access });
     await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers });

@@ -2,9 +2,9 @@
 
 /** SQLSTATE classes of connections, of a server that is full, starts or stops, and what the network says. */
 const AWAY_CODE = /^(?:08\w{3}|53300|57P\w{2}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
-/** What pg and limited-client.ts say, without a code, of a connection that broke, was not to be had or went silent. */
+/** What pg says, without a code, of a connection that broke or was not to be had. */
 const AWAY_WORDS =
-  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded|the database has not answered)/;
+  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
 /** PgBouncer gives one code to all it has to say, of its own and of the server behind it: the words tell a refusal from an outage. */
 const POOLER_CODE = "08P01";

@@ -15,8 +15,6 @@ export type Database = Kysely<Tables>;
 /** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
-/** Who was told to stop waits no longer for the answer to a statement. */
-const STOPPING_MS = 10_000;
 /** How long nothing is heard before the other end is asked whether it is there: so a server that is gone is known of in half a minute. */
 const KEEP_ALIVE_MS = 10_000;
 
@@ -55,7 +53,7 @@ class UnlockedPGliteDialect extends PGliteDialect {
  */
 export function openPostgres(url: string, log?: Logger, patience?: Patience): Database {
   const open = async () => {
-    const limits = { statementMs: statementLimitMs, stoppingMs: STOPPING_MS, stop: patience?.signal };
+    const limits = { statementMs: statementLimitMs, stoppingMs: patience?.stoppingMs, stop: patience?.signal };
     const pool = limitedPool(await openPool(url, log), limits);
     return patience ? patientPool(pool, patience) : pool;
   };

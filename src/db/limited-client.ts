@@ -6,7 +6,7 @@ export type Limits = {
   /** What the statement that begins now may take. */
   readonly statementMs: () => number;
   /** What it may still take, whatever it is, once the signal says to stop. */
-  readonly stoppingMs: number;
+  readonly stoppingMs?: number | undefined;
   readonly stop?: AbortSignal | undefined;
 };
 
@@ -32,8 +32,8 @@ export function limitedPool(pool: PostgresPool, limits: Limits): PostgresPool {
   };
 }
 
-/** What pg says of it. */
-const NO_CONNECTION_IN_TIME = /^timeout |^Connection terminated due to connection timeout/;
+/** What pg says of a server that is silent. "timeout exceeded" is said where all connections are in use. */
+const NO_CONNECTION_IN_TIME = /^timeout expired|^Connection terminated due to connection timeout/;
 
 /**
  * After a statement without an answer nobody knows what became of it and whose answer comes next: the connection takes no
@@ -69,9 +69,10 @@ function limitedClient(
   });
 }
 
-/** Said in words that are known to mean a server that is away. */
 class NoAnswer extends Error {
   override readonly name = "NoAnswer";
+  /** That of a connection without an answer, which it is. */
+  readonly code = "ETIMEDOUT";
   constructor(ms: number) {
     super(`the database has not answered within ${Math.round(ms / 1000)} s`);
   }
@@ -86,7 +87,7 @@ type Limit = {
 function openLimit({ statementMs, stoppingMs, stop }: Limits): Limit {
   const { promise: over, reject } = Promise.withResolvers<never>();
   const ms = statementMs();
-  const hurriedMs = Math.min(ms, stoppingMs);
+  const hurriedMs = Math.min(ms, stoppingMs ?? ms);
   const giveUp = (afterMs: number) => setTimeout(() => reject(new NoAnswer(afterMs)), afterMs);
   let timer = giveUp(stop?.aborted ? hurriedMs : ms);
   const hurry = () => {

@@ -9,6 +9,8 @@ export type Patience = {
   readonly ms: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;
+  /** What a statement may still take once the signal came. */
+  readonly stoppingMs: number;
 };
 
 const LOOK_MS = 500;

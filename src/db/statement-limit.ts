@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** What an ordinary statement may take: waiting for a lock is given up by the server before. */
+/** What an ordinary statement may take. In a transaction the server gives waiting for a lock up before. */
 const ORDINARY_MS = 30_000;
 /** The server gives up first, where it is there: its words tell more, and it undoes what it did. */
 const MARGIN_MS = 5_000;

@@ -1,6 +1,8 @@
 // How a worker stops: what is in hand is finished or given back, nothing is marked that is not so, and it takes no longer than
 // it may.
 
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { reached } from "./reached.ts";
@@ -71,6 +73,27 @@ test("a database that answers nothing any more does not keep a worker from stopp
   world.start(["start"]);
   await expectWhole();
 }, 120_000);
+
+test("a database that is busy for long is waited for as long as there is time to stop in", async ({ world }) => {
+  const emulator = await serveWorkers(world, {
+    service: { maxConcurrent: 1 },
+    exports: [{ groupings: ["none"] }],
+    rest: { worker: { drainSeconds: 40 } },
+  });
+  const worker = world.start(["start"]);
+  const goOn = await reached(emulator, 1);
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
+    worker.kill("SIGTERM");
+    await worker.waitFor("worker stops");
+    emulator.fault = undefined;
+    goOn();
+    // Other programs give up after 10 s.
+    await sleep(12_000);
+  });
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 2 });
+}, 60_000);
 
 test("a second signal ends the worker at once, and others do its work", async ({ world }) => {
   const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });

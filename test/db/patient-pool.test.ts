@@ -50,7 +50,7 @@ async function open({ ms, signal = new AbortController().signal }: { ms: number;
   readonly proxy: TcpProxy;
 }> {
   const proxy = await tcpProxy(url);
-  const db = openPostgres(proxy.url, undefined, { ms, signal });
+  const db = openPostgres(proxy.url, undefined, { ms, signal, stoppingMs: 1_000 });
   onTestFinished(async () => {
     await db.destroy();
     await proxy[Symbol.asyncDispose]();
