@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import type { Coverage, CoverageGap, SeriesCoverage, SliceStatus } from "../report/report-data.ts";
-import { daysOf, type Window } from "../usage/day.ts";
+import { type Day, daysOf, type Window } from "../usage/day.ts";
 import { statusOf } from "./report-day.ts";
 import type { ReportSeries } from "./report-series.ts";
 import type { Tx } from "./transaction.ts";
@@ -22,11 +22,14 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
   // What is suspect had numbers that were right once. The series come by name, which stays the order of the equally bad.
   const worstFirst = known.toSorted((a, b) => absent(b) - absent(a) || b.counts.suspect - a.counts.suspect);
   const shown = worstFirst.slice(0, SERIES_MAX);
+  const days = daysOf(period);
   return {
-    days: daysOf(period),
+    days,
     series: await withFreshness(tx, shown),
     seriesLeftOut: known.length - shown.length,
     counts: countsOf(known.flatMap(({ statuses }) => statuses)),
+    lackingDays: days.filter((_, i) => known.some(({ statuses }) => isLacking(statuses[i]))),
+    dueThrough: dueThrough(known, days),
     ...(await readGaps(tx, period)),
   };
 }
@@ -34,6 +37,19 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
 function statusesOf(series: ReportSeries): Known {
   const statuses = [...series.days].map(statusOf);
   return { series, statuses, counts: countsOf(statuses) };
+}
+
+function isLacking(status: SliceStatus | undefined): boolean {
+  return status !== undefined && status !== "complete";
+}
+
+/** Of what is not read any more no day is due, however long ago its last one was. */
+function dueThrough(known: readonly Known[], days: readonly Day[]): Day | undefined {
+  return known
+    .filter(({ series }) => series.active)
+    .map(({ statuses }) => days[statuses.findLastIndex((status) => status !== undefined)])
+    .filter((day) => day !== undefined)
+    .sort()[0];
 }
 
 function absent({ counts }: Known): number {

@@ -106,6 +106,10 @@ export type Coverage = {
   readonly seriesLeftOut: number;
   /** Slices, of all series in the period. */
   readonly counts: Readonly<Record<SliceStatus, number>>;
+  /** Days of the period that some series has not complete. */
+  readonly lackingDays: readonly Day[];
+  /** The newest day of the period by which every series that is read today was due; undefined where none was. */
+  readonly dueThrough: Day | undefined;
   /** What is not complete in the period, in stretches, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
   readonly gapsLeftOut: number;

@@ -1,6 +1,5 @@
 // Says in words whether the numbers of a report can be trusted: what is here, what is missing, and which figures are too low. Pure.
 
-import type { Day } from "../usage/day.ts";
 import { daysHtml } from "./days.ts";
 import { counted } from "./figures.ts";
 import { type Html, html } from "./html.ts";
@@ -40,13 +39,12 @@ function verdict(data: ReportData): Html {
   }
   return notice(
     "good",
-    html`<strong>Everything that was due is here through ${lastDay(data.coverage)}.</strong> ${unread(data)}`,
+    html`<strong>Everything that was due is here${through(data.coverage)}.</strong> ${unread(data)}`,
   );
 }
 
 function incompleteNotice(data: ReportData): Html {
-  const { counts } = data.coverage;
-  const days = lackingDays(data.coverage);
+  const { counts, lackingDays: days } = data.coverage;
   const low = tooLow(data);
   return notice(
     "bad",
@@ -63,11 +61,6 @@ ${
   );
 }
 
-/** Of the series that are shown: the worst are. */
-function lackingDays({ days, series }: Coverage): Day[] {
-  return days.filter((_, i) => series.some(({ statuses }) => statuses[i] !== undefined && statuses[i] !== "complete"));
-}
-
 function tooLow({ totals, breakdowns, rankings }: ReportData): string[] {
   return [
     ...(totals.incompleteDays > 0 ? ["the headline figures"] : []),
@@ -82,18 +75,14 @@ function plural(grouping: "accessor" | "tags"): string {
   return grouping === "tags" ? "tags" : "accessors";
 }
 
-/** Up to which day of the period each series that was due in it is complete. */
-function lastDay({ days, series }: Coverage): Day {
-  const ends = series
-    .map(({ statuses }) => days[statuses.findLastIndex((status) => status !== undefined)])
-    .filter((day) => day !== undefined);
-  return ends.sort()[0] ?? "";
+function through({ dueThrough }: Coverage): string {
+  return dueThrough === undefined ? "" : ` through ${dueThrough}`;
 }
 
 /** What is not late and yet not in the figures. */
 function unread({ coverage, totals }: ReportData): string {
-  const through = lastDay(coverage);
-  if (coverage.days.some((day) => day > through)) return "The days after it are not due yet for every series.";
+  const { days, dueThrough } = coverage;
+  if (days.some((day) => dueThrough !== undefined && day > dueThrough)) return "The days after it are not due yet for every series.";
   return totals.unreadDays > 0 ? "The figures are without the days before their series began." : "";
 }
 

@@ -128,6 +128,29 @@ test("only sixty series are shown, and all are counted", async () => {
   expect({ gaps: gaps.length, gapsLeftOut }).toEqual({ gaps: 50, gapsLeftOut: 12 });
 });
 
+test("days that only a series lacks that is not shown are not complete", async () => {
+  const project = newProject();
+  const stored = Array.from({ length: 61 }, (_, i) => ({
+    project,
+    grouping: "none" as Grouping,
+    filter: { name: `filter ${i}`, features: { diarize: String(i) }, dimensions: {} },
+    due,
+    usage: i === 60 ? read(3, 2) : read(1),
+  }));
+  await storeSeries(db, stored);
+  expect(await coverage()).toMatchObject({ seriesLeftOut: 1, lackingDays: [back(3), back(2), back(1)] });
+});
+
+test("what was due goes through the day that all series reach, but for those that are not read any more", async () => {
+  const [gone, short, whole] = [newProject(), newProject(), newProject()];
+  await storeSeries(db, [{ project: gone, grouping: "none", due, usage: read(3) }]);
+  await storeSeries(db, [
+    { project: short, grouping: "none", due: { start: back(3), end: back(2) }, usage: read(3, 2) },
+    { project: whole, grouping: "none", due, usage: read(3, 2, 1) },
+  ]);
+  expect(await coverage()).toMatchObject({ dueThrough: back(2), lackingDays: [] });
+});
+
 test("gaps are stretches of one status within the period, the newest first, with the newest reason", async () => {
   const project = newProject();
   const [seriesId = 0] = await storeSeries(db, [

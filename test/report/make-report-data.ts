@@ -47,6 +47,8 @@ export function makeReportData(
       series: Array.from({ length: series }, (_, i) => makeSeries(i, dayList)),
       seriesLeftOut: 0,
       counts: { complete: days * series, suspect: 0, failed: 0, missing: 0 },
+      lackingDays: [],
+      dueThrough: LAST_DAY,
       gaps: [],
       gapsLeftOut: 0,
     },
@@ -166,6 +168,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
       ...whole.coverage,
       series: touched,
       counts: { complete: days.length * size.series - 12, missing: 6, failed: 3, suspect: 3 },
+      lackingDays: incompleteDays,
       gaps: [
         {
           project: "production",

@@ -24,15 +24,14 @@ test("all that was due is here", () => {
   expect(notice(makeReportData({}, SMALL))).toBe(`Everything that was due is here through ${LAST_DAY}.`);
 });
 
-test("here through the day that every series reaches, and what is not due yet is said", () => {
-  const short = makeSeries(
-    1,
-    days,
-    days.map((day) => (day > "2026-11-18" ? undefined : "complete")),
-  );
-  expect(notice(withCoverage({ series: [makeSeries(0, days), short] }))).toBe(
+test("here through the day by which every series was due, and what is not due yet is said", () => {
+  expect(notice(withCoverage({ dueThrough: "2026-11-18" }))).toBe(
     "Everything that was due is here through 2026-11-18. The days after it are not due yet for every series.",
   );
+});
+
+test("where nothing that is read today was due, no day is named", () => {
+  expect(notice(withCoverage({ dueThrough: undefined }))).toBe("Everything that was due is here.");
 });
 
 test("days before a series began are said to be left out of the figures", () => {
@@ -69,7 +68,8 @@ test("gaps in series that no figure comes from do not cast doubt on the figures"
       days.map((day) => (day === LAST_DAY ? "missing" : "complete")),
     ),
   ];
-  const said = notice(withCoverage({ series, counts: { ...none, complete: 9, missing: 1 } }));
+  const counts = { ...none, complete: 9, missing: 1 };
+  const said = notice(withCoverage({ series, counts, lackingDays: [LAST_DAY] }));
   expect(said).toContain(`1 day is not complete: ${LAST_DAY}.`);
   expect(said).toContain("come from other series, and are whole");
   expect(said).not.toContain("Too low");
