@@ -52,6 +52,7 @@ export function batched<In, Out extends object | number | undefined>(
       // Another one that gathered too may have taken all.
       const batch = takeBatch();
       if (batch.length === 0) continue;
+      if (waiting.length > 0) goOn();
       try {
         const outs = await run(batch.map(({ item }) => item));
         for (const [i, { resolve, reject }] of batch.entries()) {
@@ -66,9 +67,13 @@ export function batched<In, Out extends object | number | undefined>(
     running--;
   }
 
+  function goOn(): void {
+    if (running < atOnce && !gathering) void runAll();
+  }
+
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject });
-      if (running < atOnce && !gathering) void runAll();
+      goOn();
     });
 }

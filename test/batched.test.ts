@@ -94,6 +94,22 @@ test("more than one batch may be under way, and no more than may", async () => {
   expect(most).toBe(2);
 });
 
+test("what one batch leaves is not left waiting for it", async () => {
+  const under = new Map<number, () => void>();
+  const run = batched<number, number>(
+    async (items) => {
+      await new Promise<void>((resolve) => under.set(items[0] ?? 0, resolve));
+      return [...items];
+    },
+    { ...ONE_EACH, weightMax: 1, atOnce: 2 },
+  );
+  const all = [1, 2].map((item) => run(item));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([...under.keys()]).toEqual([1, 2]);
+  for (const over of under.values()) over();
+  await Promise.all(all);
+});
+
 test("nothing is run for nobody, where two gather what one takes", async () => {
   const { double, batches } = doubling({ atOnce: 2, gather: () => new Promise((resolve) => setImmediate(resolve)) });
   const first = [1, 2, 3].map(double);
