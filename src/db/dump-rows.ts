@@ -4,36 +4,38 @@ import { sql } from "kysely";
 import type { Row, View } from "../dump/view.ts";
 import type { Database } from "./database.ts";
 import { type DayRange, dumpQuery } from "./dump-query.ts";
-import { allowStatements } from "./statement-limit.ts";
+import { readSnapshot } from "./read-snapshot.ts";
 import type { Tx } from "./transaction.ts";
 
 const BATCH_ROWS = 1_000;
-const STATEMENT_MINUTES_MAX = 10;
+const STATEMENT_SECONDS_MAX = 10 * 60;
 
 /**
  * Not tried again, as half of it may have been written by then. The database keeps for it what is changed and removed
  * meanwhile, so whoever takes the rows may rest for ten minutes at most. An aborted signal ends the statement that runs.
  */
 export async function inDump<T>(db: Database, signal: AbortSignal, work: (tx: Tx) => Promise<T>): Promise<T> {
-  const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   const dump = async (tx: Tx) => {
     // A cursor is planned for its first rows, and here all of them are wanted.
     const { rows } = await sql<{ pid: number }>`
-      select pg_catalog.pg_backend_pid() as pid, pg_catalog.set_config('search_path', 'pg_catalog', true),
-        pg_catalog.set_config('cursor_tuple_fraction', '1', true),
-        pg_catalog.set_config('statement_timeout', ${`${STATEMENT_MINUTES_MAX}min`}, true),
+      select pg_catalog.pg_backend_pid() as pid, pg_catalog.set_config('cursor_tuple_fraction', '1', true),
         pg_catalog.set_config('idle_in_transaction_session_timeout', '10min', true)
     `.execute(tx);
-    const cancel = () => void sql`select pg_catalog.pg_cancel_backend(${rows[0]?.pid})`.execute(db).catch(() => {});
+    let cancelled: Promise<unknown> | undefined;
+    const cancel = () => {
+      cancelled = sql`select pg_catalog.pg_cancel_backend(${rows[0]?.pid})`.execute(db).catch(() => {});
+    };
     signal.addEventListener("abort", cancel, { once: true });
     try {
       signal.throwIfAborted();
       return await work(tx);
     } finally {
       signal.removeEventListener("abort", cancel);
+      // Before the transaction ends: a pooler gives its connection to somebody else then, whose statement it would hit.
+      await cancelled;
     }
   };
-  return allowStatements(STATEMENT_MINUTES_MAX * 60_000, () => transaction.execute(dump));
+  return readSnapshot(db, dump, STATEMENT_SECONDS_MAX);
 }
 
 export async function* readRows(tx: Tx, view: View, range: DayRange): AsyncGenerator<readonly Row[]> {
