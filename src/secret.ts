@@ -2,6 +2,7 @@
 // key is sealed or delivered, a notice is sent or a visitor of the monitor is checked, nowhere else.
 
 import { inspect } from "node:util";
+import { withEntities } from "./entities.ts";
 
 const HIDDEN = "[secret]";
 
@@ -51,6 +52,7 @@ export class Scrubber {
     this.#forms.add(JSON.stringify(value).slice(1, -1));
     this.#forms.add(encodeURIComponent(value));
     this.#forms.add(Buffer.from(value).toString("base64"));
+    this.#forms.add(withEntities(value));
     return secret;
   }
 

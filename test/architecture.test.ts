@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["errors.ts", "secret.ts", "usage", "keys"],
   schedule: ["errors.ts", "usage"],
   monitor: ["errors.ts", "secret.ts", "usage", "keys", "report"],
-  report: ["errors.ts", "usage"],
+  report: ["errors.ts", "entities.ts", "usage"],
   dump: ["errors.ts", "usage"],
   emulator: ["errors.ts"],
 };

@@ -1,5 +1,6 @@
 import { format, inspect } from "node:util";
 import { expect, test } from "vitest";
+import { html } from "../src/report/html.ts";
 import { Scrubber, Secret } from "../src/secret.ts";
 
 const TEXT = 'open "sesame" 41/ä';
@@ -16,7 +17,7 @@ test.each<[string, () => string]>([
   expect(printed()).not.toContain("sesame");
 });
 
-test.each([TEXT, JSON.stringify(TEXT), encodeURIComponent(TEXT), Buffer.from(TEXT).toString("base64")])(
+test.each([TEXT, JSON.stringify(TEXT), encodeURIComponent(TEXT), Buffer.from(TEXT).toString("base64"), `${html`${TEXT}`}`])(
   "what is told of a secret is hidden in a text: %s",
   (form) => {
     const scrubber = new Scrubber();

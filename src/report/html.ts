@@ -1,5 +1,7 @@
 // Makes HTML in which a text can't become markup: everything that is filled in is escaped, unless it is HTML already. Pure.
 
+import { withEntities } from "../entities.ts";
+
 /** A piece of HTML that is safe to fill into another one's content. */
 export class Html {
   readonly #text: string;
@@ -32,17 +34,7 @@ function rendered(filling: Filling): string {
   return escaped(String(filling));
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
 function escaped(text: string): string {
   // A control character can't stand in HTML: a browser would drop or change it.
-  return text
-    .replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? char)
-    .replaceAll(/[\p{Cc}\p{Cs}]/gu, (char) => (/[\t\n]/.test(char) ? char : "\ufffd"));
+  return withEntities(text).replaceAll(/[\p{Cc}\p{Cs}]/gu, (char) => (/[\t\n]/.test(char) ? char : "\ufffd"));
 }
