@@ -11,10 +11,9 @@ import { openMonitoring } from "../worker/monitoring.ts";
 const CONTACT: Contact = { note() {}, beat() {}, reasons: () => [], isLive: () => true };
 
 export async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
-  if (app.signal.aborted) return;
   const monitor = { host: "127.0.0.1", port: 0 };
   const deps = { db, contact: CONTACT, access: undefined };
   await using monitoring = await openMonitoring(app, { ...config, monitor }, deps);
   app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);
-  await once(app.signal, "abort");
+  if (!app.signal.aborted) await once(app.signal, "abort");
 }
