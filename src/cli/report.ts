@@ -39,7 +39,9 @@ export async function readReport(
   options: PeriodOptions,
 ): Promise<{ readonly data: ReportData; readonly page: string }> {
   const now = await databaseNow(db);
-  const data = await readReportData(db, choosePeriod(options, dayOf(now)), now, STATEMENT_SECONDS_MAX);
+  const data = await readReportData(db, choosePeriod(options, dayOf(now)), now, {
+    statementSecondsMax: STATEMENT_SECONDS_MAX,
+  });
   // Half a second of libraries, which a mistake in an option need not wait for.
   const { renderReport } = await import("../report/render-report.ts");
   return { data, page: app.scrubber.scrub(renderReport(data)) };

@@ -17,7 +17,7 @@ import { writeSlices } from "./write-slices.ts";
 export type Answer = {
   readonly seriesId: number;
   readonly grouping: Grouping;
-  /** Taken before the call (nextFetchNo). */
+  /** Taken right before the call, see fetch-numbers.ts. */
   readonly fetchNo: number;
   readonly runId: string;
   readonly slices: readonly NormalisedSlice[];

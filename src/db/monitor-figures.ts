@@ -4,17 +4,19 @@ import { seriesFigures } from "./coverage-figures.ts";
 import type { Database } from "./database.ts";
 import type { Figure } from "./figure.ts";
 import { rotationFigures } from "./key-figures.ts";
-import { readSnapshot } from "./read-snapshot.ts";
+import { BRIEFLY_SECONDS, readSnapshot } from "./read-snapshot.ts";
+import type { Tx } from "./transaction.ts";
 import { jobFigures, type MonitoredJob, queueFigures } from "./work-figures.ts";
 
 export type { Figure } from "./figure.ts";
 export type { MonitoredJob } from "./work-figures.ts";
 
 export async function readMonitorFigures(db: Database, jobs: readonly MonitoredJob[]): Promise<readonly Figure[]> {
-  return readSnapshot(db, async (tx) => [
+  const readAll = async (tx: Tx) => [
     ...(await seriesFigures(tx)),
     ...(await jobFigures(tx, jobs)),
     ...(await rotationFigures(tx)),
     ...(await queueFigures(tx)),
-  ]);
+  ];
+  return readSnapshot(db, readAll, BRIEFLY_SECONDS);
 }

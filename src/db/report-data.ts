@@ -13,12 +13,18 @@ import { chooseSources, seriesBy, shortfallOf } from "./report-sources.ts";
 import { readTotals } from "./report-totals.ts";
 import type { Tx } from "./transaction.ts";
 
-/** Gives up after so many seconds for a statement. `now` is what the page says of when it was made. */
+type ReadLimits = {
+  readonly statementSecondsMax?: number | undefined;
+  /** Ends it at its next part. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** `now` is what the page says of when it was made. */
 export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  statementSecondsMax = 5,
+  { statementSecondsMax, signal }: ReadLimits = {},
 ): Promise<ReportData> {
   const before = windowBefore(period);
   const readAll = async (tx: Tx): Promise<ReportData> => {
@@ -27,14 +33,17 @@ export async function readReportData(
     const metrics = await readTotals(tx, sources.totals, before, period);
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
+      signal?.throwIfAborted();
       const read = seriesBy(series, grouping);
       if (read.length > 0) breakdowns.push(await readBreakdown(tx, grouping, read, period));
     }
     const rankings: Ranking[] = [];
     for (const grouping of ["accessor", "tags"] as const) {
+      signal?.throwIfAborted();
       const read = seriesBy(series, grouping);
       if (read.length > 0) rankings.push(await readRanking(tx, grouping, read, before, period));
     }
+    signal?.throwIfAborted();
     return {
       period,
       before,

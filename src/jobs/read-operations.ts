@@ -4,15 +4,16 @@ import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { type KeyRow, keyRows, type RotationStatus } from "../db/key-status.ts";
 import { queueDepths } from "../db/queue-depth.ts";
-import { readSnapshot } from "../db/read-snapshot.ts";
+import { BRIEFLY_SECONDS, readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, recentRuns } from "../db/status.ts";
+import type { Tx } from "../db/transaction.ts";
 import type { Operations, RotationLine } from "../monitor/dashboard/operations.ts";
 import { isWell, rotationWarnings, standingAt } from "./standing.ts";
 
 const RUNS_SHOWN_MAX = 50;
 
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
-  return readSnapshot(db, async (tx) => {
+  const readAll = async (tx: Tx) => {
     const standing = await standingAt(tx, config);
     const { jobs, slices, rotations } = standing;
     return {
@@ -25,7 +26,8 @@ export async function readOperations(db: Database, config: Config): Promise<Oper
       rotations: rotationLines(config, rotations, await keyRows(tx)),
       queue: await queueDepths(tx),
     };
-  });
+  };
+  return readSnapshot(db, readAll, BRIEFLY_SECONDS);
 }
 
 /** The configured ones, and others as long as they have keys or something to say. */

@@ -27,16 +27,16 @@ export function shareReading<T>(read: () => Promise<T>, waitMsMax: number): () =
 
 /**
  * For readings that differ from each other: each begins when the one before it is over. Who asks goes without it after
- * `waitMsMax`, and what nobody waits for any more is not begun.
+ * `waitMsMax`; what nobody waits for any more is not begun, and is told by its signal.
  */
-export function readInTurn(waitMsMax: number): <T>(read: () => Promise<T>) => Promise<Reading<T>> {
+export function readInTurn(waitMsMax: number): <T>(read: (left: AbortSignal) => Promise<T>) => Promise<Reading<T>> {
   let before: Promise<unknown> = Promise.resolve();
   return (read) => {
     const left = AbortSignal.timeout(waitMsMax);
     const whole = before.then(() =>
       readOnce(() => {
         left.throwIfAborted();
-        return read();
+        return read(left);
       }),
     );
     before = whole;

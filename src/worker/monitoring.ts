@@ -8,6 +8,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { newestMigration } from "../db/migrate.ts";
 import { readMonitorFigures } from "../db/monitor-figures.ts";
+import { BRIEFLY_SECONDS } from "../db/read-snapshot.ts";
 import { readReportData } from "../db/report-data.ts";
 import { nextRunAt } from "../jobs/next-due.ts";
 import { readOperations } from "../jobs/read-operations.ts";
@@ -61,7 +62,8 @@ export async function openMonitoring(
     log: app.log,
     health,
     readOperations: () => readOperations(db, config),
-    readReport: (period, now) => readReportData(db, period, now),
+    readReport: (period, now, signal) =>
+      readReportData(db, period, now, { statementSecondsMax: BRIEFLY_SECONDS, signal }),
   });
   const deps = { log: app.log, scrub, access, health, metrics: metrics.scrape, dashboard };
   const monitor = await openMonitor(config.monitor, deps);

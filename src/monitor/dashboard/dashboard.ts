@@ -1,6 +1,6 @@
 // Answers for the dashboard: what a visitor asks for is read, drawn and kept for some seconds. Whoever looks, and however
-// many do, the work of the worker goes on: one reading is under way at a time, each has a limit, and nothing is loaded that
-// draws before somebody looks.
+// many do, the work of the worker goes on: of what goes on and of usage one reading each is under way at most, which ends
+// soon after nobody waits for it, and nothing is loaded that draws before somebody looks.
 
 import type { Logger } from "pino";
 import { errorText } from "../../errors.ts";
@@ -17,7 +17,7 @@ export type DashboardDeps = {
   readonly log: Logger;
   readonly health: () => Health;
   readonly readOperations: () => Promise<Operations>;
-  readonly readReport: (period: Window, now: Date) => Promise<ReportData>;
+  readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
 };
 
 /** Together below the time after which the server gives a silent connection up. */
@@ -29,21 +29,28 @@ export function openDashboard(
 ): Dashboard {
   const operationsInTurn = readInTurn(limits.operationsMs);
   const usageInTurn = readInTurn(limits.usageMs);
-  const reportOf = (period: Window) => readReport(period, new Date());
+  const reportOf = (period: Window, signal: AbortSignal) => readReport(period, new Date(), signal);
 
   async function page(period: Period): Promise<Page> {
     const draw = await import("./draw.ts");
     const operations = await operationsInTurn(readOperations);
-    if (!operations.ok) return draw.awayPage([...new Set([...health().reasons, errorText(operations.error)])]);
-    const usage = await usageInTurn(async () => draw.usageOf(await reportOf(period)));
+    if (!operations.ok) {
+      const reason = errorText(operations.error);
+      log.warn({ reason }, "no dashboard");
+      return draw.awayPage([...new Set([...health().reasons, reason])]);
+    }
+    const usage = await usageInTurn(async (left) => draw.usageOf(await reportOf(period, left)));
     if (!usage.ok) log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage");
     return draw.dashboardPage({ period, operations: operations.value, usage, health: health() });
   }
 
   async function file(period: Period): Promise<Page> {
     const draw = await import("./draw.ts");
-    const report = await usageInTurn(async () => draw.reportFile(await reportOf(period)));
-    return report.ok ? report.value : draw.awayPage([errorText(report.error)]);
+    const report = await usageInTurn(async (left) => draw.reportFile(await reportOf(period, left)));
+    if (report.ok) return report.value;
+    const reason = errorText(report.error);
+    log.warn({ ...period, reason }, "no report");
+    return draw.awayPage([reason]);
   }
 
   const answerBy = (make: (period: Period) => Promise<Page>) => {

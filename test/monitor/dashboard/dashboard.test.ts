@@ -56,6 +56,21 @@ test("while the database is away, the reasons of the worker and of the attempt a
   expect(body).toMatch(/has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
+test("why there is no dashboard and no report stands in the log", async () => {
+  const lines: string[] = [];
+  const { ask, file } = dashboard({
+    log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
+    readOperations: () => Promise.reject(new Error("permission denied for view coverage")),
+    readReport: () => Promise.reject(new Error("permission denied for view usage")),
+  });
+  await ask(DAYS);
+  await file(new URLSearchParams(DAYS));
+  expect(lines).toMatchObject([
+    expect.stringContaining("permission denied for view coverage"),
+    expect.stringContaining("permission denied for view usage"),
+  ]);
+});
+
 test("a database that says nothing is not waited for", async () => {
   const { ask } = dashboard({ readOperations: () => new Promise(() => {}) }, { operationsMs: 50, usageMs: 50 });
   const { status, body } = await ask(DAYS);
