@@ -29,7 +29,7 @@ export const OUTPUTS: readonly Sabotage[] = [
   },
   {
     name: "a text becomes markup in a page",
-    file: "src/report/html.ts",
+    file: "src/entities.ts",
     replace: `.replaceAll(/[&<>"']/g,`,
     by: `.replaceAll(/[&"']/g,`,
     caughtBy: ["test/report/html.test.ts", "fills in markup"],
