@@ -1,15 +1,11 @@
 // How close storing comes to the limit: rows from the service to committed, against a bare COPY of the same rows into a table
 // with neither key nor index.
 
-import { rm, writeFile } from "node:fs/promises";
-import os from "node:os";
-import path from "node:path";
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../src/db/database.ts";
-import { METRICS } from "../../src/usage/metrics.ts";
+import { secondsOfCopy } from "./bare-copy.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
 import { configOf, GROUPINGS, withPipeline } from "./pipeline.ts";
-import { run } from "./processes.ts";
 import { type Service, startService } from "./service.ts";
 
 const SIZES = [
@@ -50,25 +46,6 @@ async function measureRound(service: Service, size: Size, databaseUrl: string): 
     const changed = await secondsOf(exportAll);
     return { seconds: { copy, cold, unchanged, changed }, written };
   });
-}
-
-/** The rows that were stored, from a file by psql. */
-async function secondsOfCopy(db: Database, databaseUrl: string): Promise<number> {
-  const columns = ["project_id", "usage_date", "grouping", "group_value", ...METRICS];
-  const { rows } = await sql<Record<string, unknown>>`
-    select ${sql.join(columns.map((name) => sql.ref(name)))} from usage_export.visible_row
-  `.execute(db);
-  await sql`
-    create table bare_row (project_id text, usage_date date, "grouping" text, group_value text,
-      ${sql.join(METRICS.map((name) => sql`${sql.ref(name)} numeric`))})
-  `.execute(db);
-  const file = path.join(os.tmpdir(), `usage-export-bench-${process.pid}.tsv`);
-  await writeFile(file, rows.map((row) => columns.map((name) => row[name] ?? "\\N").join("\t")).join("\n"));
-  try {
-    return await secondsOf(() => run("psql", ["-q", databaseUrl, "-c", `\\copy bare_row from ${file}`], { env: {} }));
-  } finally {
-    await rm(file);
-  }
 }
 
 type Position = { readonly wal: string; readonly transaction: string };

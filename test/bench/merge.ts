@@ -11,6 +11,7 @@ import { daysOf } from "../../src/usage/day.ts";
 import { groupOf } from "../../src/usage/group.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { DIMENSIONS } from "../../src/usage/series.ts";
+import { secondsOfCopy } from "./bare-copy.ts";
 import { median, secondsOf } from "./figures.ts";
 
 /** Seven requests a round, one for each dimension, of seven days each: 100,009 rows. */
@@ -22,6 +23,8 @@ const ROUNDS = 5;
 /** Medians of interleaved rounds. */
 export type MergeSeconds = {
   readonly rows: number;
+  /** A bare COPY of the same rows. */
+  readonly copy: number;
   readonly newRows: number;
   readonly sameAgain: number;
   readonly tenthChanged: number;
@@ -41,7 +44,8 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
     // Known groups, compiled code and warm caches are what every night but the first finds.
     await storeAll(empty, randomUUID(), sameNumbers);
 
-    const seconds: Record<"newRows" | "sameAgain" | "tenthChanged" | "newRowsIntoFull", number[]> = {
+    const seconds: Record<"copy" | "newRows" | "sameAgain" | "tenthChanged" | "newRowsIntoFull", number[]> = {
+      copy: [],
       newRows: [],
       sameAgain: [],
       tenthChanged: [],
@@ -51,6 +55,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
       await sql`truncate usage_export.snapshot_row, usage_export.snapshot_change, usage_export.slice`.execute(empty);
       const project = randomUUID();
       seconds.newRows.push(await storeAll(empty, project, sameNumbers));
+      seconds.copy.push(await secondsOfCopy(empty, emptyUrl));
       seconds.newRowsIntoFull.push(await storeAll(full, randomUUID(), sameNumbers));
       seconds.sameAgain.push(await storeAll(empty, project, sameNumbers));
       seconds.tenthChanged.push(await storeAll(empty, project, (group) => (group % 10 === 0 ? "2" : "1")));
@@ -58,6 +63,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
     const rows = DIMENSIONS.length * DAYS.length * GROUPS;
     return {
       rows,
+      copy: median(seconds.copy),
       newRows: median(seconds.newRows),
       sameAgain: median(seconds.sameAgain),
       tenthChanged: median(seconds.tenthChanged),
