@@ -52,6 +52,7 @@ sweepKinds(
     part: "backfill",
     file: "backfill.faults.ts",
     command: ["backfill", ...range(DAYS)],
+    afterRefusal: ["backfill", ...range(DAYS), "--only", "failed"],
     promise: askNothingTwice,
     ...inLab(lab, CAPS),
   }),

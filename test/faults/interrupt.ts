@@ -33,6 +33,8 @@ export type Interruption<S extends Stage> = {
   readonly part: string;
   readonly file: string;
   readonly command: readonly string[];
+  /** What a person runs first where the database refused something and the command itself would leave that as it is. */
+  readonly afterRefusal?: readonly string[];
   readonly open: () => Promise<S>;
   /** All that does not hold: before the healing run, and when that is over, whose name is told then. */
   readonly check: (stage: S, healer: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
@@ -61,7 +63,7 @@ export function interruptions<S extends Stage>(of: Interruption<S>): Swept {
 }
 
 async function interrupted<S extends Stage>(interruption: Interruption<S>, name: string): Promise<Outcome> {
-  const { command, open, check, promise = async () => () => [] } = interruption;
+  const { command, afterRefusal, open, check, promise = async () => () => [] } = interruption;
   const plan = planOf(name);
   await using stage = await open();
   let victim: Running | undefined;
@@ -78,6 +80,7 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   const exempt = exemptOf(plan.kind);
   const before = await check(stage, undefined, exempt);
   const kept = await promise(stage);
+  if (plan.sqlstate !== undefined && afterRefusal) await stage.end(await stage.start(SECOND, afterRefusal));
   const startedMs = performance.now();
   await stage.end(await stage.start(HEALER, command));
   if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
