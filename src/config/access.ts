@@ -3,6 +3,7 @@
 import type { Secret } from "../secret.ts";
 import type { AccessReference, MonitorConfig } from "./config.ts";
 import { type Environment, readProblem, readSecret } from "./read-secret.ts";
+import { headerFault, tooLongFault } from "./secret-fault.ts";
 
 /** What a visitor of the monitor must send. */
 export type Access =
@@ -11,8 +12,6 @@ export type Access =
 
 /** As many tries as the network carries are made at it, so nothing that could be guessed is taken. */
 const LENGTH_MIN = 16;
-/** It has to fit into a header, encoded. */
-const LENGTH_MAX = 4096;
 
 /** Throws an AppError that says where the secret was looked for and how to mend it. */
 export async function readAccess(reference: AccessReference, env: Environment): Promise<Access> {
@@ -37,25 +36,17 @@ const readPassword = (reference: Parameters<typeof readSecret>[0], env: Environm
   readSecret(reference, env, { file: "password file", what: "the password", faultOf: passwordFault });
 
 function tokenFault(token: string): string | undefined {
-  if (/^["'`]|["'`]$/.test(token)) return "looks quoted: remove the quotes around the token";
-  if (/^bearer\s/i.test(token)) return 'begins with the word "Bearer": remove it, the token stands alone';
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    return "holds a space, a line break or a character outside ASCII: expected the token alone, as it is sent";
-  }
-  return lengthFault(token);
+  return headerFault(token, "token") ?? tooShortFault(token);
 }
 
 function passwordFault(password: string): string | undefined {
   if (/[\p{Cc}\p{Cs}]/u.test(password)) {
     return "holds a line break or another control character: expected the password alone, on one line";
   }
-  return lengthFault(password);
+  return tooLongFault(password) ?? tooShortFault(password);
 }
 
-function lengthFault(secret: string): string | undefined {
-  const { length } = [...secret];
-  if (length < LENGTH_MIN) {
-    return `is too short to be safe: expected at least ${LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
-  }
-  return length > LENGTH_MAX ? `holds ${length} characters: expected at most ${LENGTH_MAX}` : undefined;
+function tooShortFault(secret: string): string | undefined {
+  if ([...secret].length >= LENGTH_MIN) return undefined;
+  return `is too short to be safe: expected at least ${LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }

@@ -4,8 +4,7 @@ import type { Secret } from "../secret.ts";
 import { isLoopback } from "./base-url.ts";
 import type { NotifyConfig, SecretReference } from "./config.ts";
 import { type Environment, readProblem, readSecret } from "./read-secret.ts";
-
-const ADDRESS_LENGTH_MAX = 4096;
+import { quotesFault, tooLongFault } from "./secret-fault.ts";
 
 /** Throws an AppError that says where the address was looked for and how to mend it. */
 export async function readAddress(reference: SecretReference, env: Environment): Promise<Secret> {
@@ -24,8 +23,9 @@ export async function addressProblems({ webhook, deadMan }: NotifyConfig, env: E
 
 /** What can't be called. */
 function addressFault(text: string): string | undefined {
-  if (/^["'`]|["'`]$/.test(text)) return "looks quoted: remove the quotes around the address";
-  if (!/^https?:\/\/[^\s\\]+$/i.test(text) || text.length > ADDRESS_LENGTH_MAX || !URL.canParse(text)) {
+  const fault = quotesFault(text, "address") ?? tooLongFault(text);
+  if (fault !== undefined) return fault;
+  if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
     return "holds something else: expected an https address alone, on one line";
   }
   const { protocol, hostname, username, password } = new URL(text);

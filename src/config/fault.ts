@@ -15,7 +15,7 @@ const NAMES_SHOWN_MAX = 5;
 
 /** A long run of letters and digits, mixed: so look keys, and no name that a person gives. */
 const KEY_LIKE = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}/;
-const SCHEME_AND_KEY = /^\s*(?:token|bearer|basic)\s/i;
+export const SCHEME_AND_KEY = /^\s*(token|bearer|basic)\s/i;
 
 export function isKeyLike(text: string): boolean {
   return KEY_LIKE.test(text) || SCHEME_AND_KEY.test(text);

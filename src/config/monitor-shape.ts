@@ -2,10 +2,12 @@
 
 import { z } from "zod";
 import { object, wholeNumber } from "./fields.ts";
-import { references } from "./secret-shape.ts";
+import { secret } from "./secret-shape.ts";
 
-const Token = secret("token", "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.");
-const Password = secret("password", "The password that is asked for. Never the password itself.");
+const Token = secret("token").describe(
+  "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.",
+);
+const Password = secret("password").describe("The password that is asked for. Never the password itself.");
 
 const Access = z.union(
   [
@@ -36,9 +38,3 @@ export const Monitor = object({
     "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
   ),
 });
-
-function secret(word: string, description: string) {
-  const { Env, File } = references(word);
-  const error = `{ "env": "NAME" } or { "file": "PATH" } (a ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
-  return z.union([Env, File], { error }).describe(description);
-}

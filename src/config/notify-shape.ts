@@ -1,16 +1,9 @@
 // Where notices go. The addresses are secrets: whoever knows one can write to the channel behind it.
 
-import { z } from "zod";
 import { object } from "./fields.ts";
-import { references } from "./secret-shape.ts";
+import { secret } from "./secret-shape.ts";
 
-const { Env, File } = references("address");
-
-const Address = z.union([Env, File], {
-  error:
-    '{ "env": "NAME" } or { "file": "PATH" } (an address itself, which is a secret, never stands in this file: ' +
-    'put it in an environment variable and use { "env": "NAME" })',
-});
+const Address = secret("address");
 
 export const Notify = object({
   webhook: Address.exactOptional().describe(

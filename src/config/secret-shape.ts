@@ -4,12 +4,23 @@ import { z } from "zod";
 import { isKeyLike } from "./fault.ts";
 import { FilePath, object } from "./fields.ts";
 
-/** The two ways to refer to a secret; `secret` is the word for it, "key" or "address". */
-export function references(secret: string) {
+/** A secret that stands elsewhere; `word` is what it is called, "token" or "address". */
+export function secret(word: string) {
+  const { Env, File } = references(word);
+  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverHere(word)}` });
+}
+
+/** What who wrote something else is told: it may be the secret itself. */
+export function neverHere(word: string): string {
+  return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
+}
+
+/** The two ways to refer to a secret, apart. */
+export function references(word: string) {
   const refuse = (context: z.RefinementCtx) =>
     context.addIssue({
       code: "custom",
-      message: `this looks like the ${secret} itself: put it in an environment variable and use { "env": "NAME" }`,
+      message: `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`,
     });
   const Env = object({
     env: z
@@ -22,12 +33,12 @@ export function references(secret: string) {
         // Capitals are how people write the names of variables, and hardly ever how a key looks.
         if (isKeyLike(name) && name !== name.toUpperCase()) refuse(context);
       })
-      .describe(`The environment variable that holds the ${secret}.`),
+      .describe(`The environment variable that holds the ${word}.`),
   });
   const File = object({
     file: FilePath.superRefine((path, context) => {
       if (isAddress(path) || (isKeyLike(path) && !/[./\\]/.test(path))) refuse(context);
-    }).describe(`A file that holds the ${secret} and nothing else. A relative path starts at the folder of this file.`),
+    }).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
   });
   return { Env, File };
 }

@@ -38,6 +38,7 @@ test.each([
   ],
   [BEARER, `"${SIXTEEN}"`, "remove the quotes"],
   [BEARER, `Bearer ${SIXTEEN}`, 'begins with the word "Bearer": remove it'],
+  [BEARER, `Basic ${SIXTEEN}`, 'begins with the word "Basic": remove it'],
   [BEARER, `${SIXTEEN} ${SIXTEEN}`, "expected the token alone"],
   [BEARER, `${SIXTEEN}ä`, "expected the token alone"],
   [BEARER, SIXTEEN.repeat(300), "holds 4800 characters: expected at most 4096"],

@@ -36,7 +36,7 @@ test.each([
   ["http://127.0.0.1.example.com/open-sesame", "expected https"],
   ["https://me:open-sesame@hooks.example.com", "a name or password before an @"],
   ["https://open-sesame@hooks.example.com", "a name or password before an @"],
-  [`${ADDRESS}/${"x".repeat(4096)}`, "expected an https address alone"],
+  [`${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
 ])("the content %j is refused and not repeated", async (content, says) => {
   const [problem = ""] = await addressProblems({ webhook: VARIABLE }, { NOTICES_URL: content });
 

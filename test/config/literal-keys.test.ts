@@ -63,7 +63,7 @@ test.each(["projects[0].key", "projects[2].key.first"])(
   "a literal key at %s is told what to write instead",
   (place) => {
     expect(messageFor(sampleWith(place, WORD))).toMatch(
-      /a key itself never stands in this file.*use \{ "env": "NAME" \}/,
+      /the key itself never stands in this file.*use \{ "env": "NAME" \}/,
     );
   },
 );

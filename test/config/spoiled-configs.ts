@@ -181,7 +181,7 @@ const ROTATIONS: readonly Case[] = [
   ],
   ["rotations[0].retire", "remove", 'expected one of "keep", "delete"; got "remove"'],
   ["notify", "https://hooks.example.com/x", "expected an object { … }; got a string, not shown here"],
-  ["notify.webhook", "https://hooks.example.com/x", "an address itself, which is a secret, never stands in this file"],
+  ["notify.webhook", "https://hooks.example.com/x", "(the address itself never stands in this file"],
   ["notify.webhook", { url: "https://hooks.example.com/x" }, 'expected { "env": "NAME" } or { "file": "PATH" }'],
   ["notify.webhook.env", "https://hooks.example.com/x", "the name of an environment variable"],
   ["notify.deadMan.file", "https://ping.example.com/x", "this looks like the address itself"],
@@ -198,7 +198,7 @@ const ROTATIONS: readonly Case[] = [
   ["monitor.access.basic.username", "a:b", 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"'],
   ["monitor.access.basic.username", undefined, "missing; expected a string"],
   ["monitor.access.basic.password", undefined, 'missing; expected { "env": "NAME" } or { "file": "PATH" }'],
-  ["monitor.access.basic.password", "", "(a password itself never stands in this file"],
+  ["monitor.access.basic.password", "", "(the password itself never stands in this file"],
 ];
 
 export const SPOILED = [...SERVICE, ...PROJECTS, ...EXPORTS, ...FILTERS, ...ROTATIONS].map(
