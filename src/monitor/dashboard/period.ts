@@ -1,6 +1,6 @@
 // Which days a visitor asked to see. Pure.
 
-import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX } from "../../report/period-limits.ts";
+import { type BrokenLimit, brokenLimit, DAY_MIN, DAYS_DEFAULT, DAYS_MAX } from "../../report/period-limits.ts";
 import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/day.ts";
 
 export type Period = Window & {
@@ -35,14 +35,23 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
   if (from === undefined || to === undefined) return { fault: "expected both from and to" };
   for (const [name, day] of Object.entries({ from, to })) {
     if (!isDay(day)) return { fault: `${name}: expected a day that exists, as YYYY-MM-DD` };
-    if (day < DAY_MIN) return { fault: `${name}: expected a day since ${DAY_MIN}` };
-    if (day > today) return { fault: `${name}: expected a day that has begun; today is ${today} in UTC` };
   }
   const window = { start: from, end: to };
-  const count = dayCount(window);
-  if (count < 1) return { fault: `expected from not to be after to; got ${from} and ${to}: change them round` };
-  if (count > DAYS_MAX) return { fault: `expected at most ${DAYS_MAX} days; got ${count}` };
-  return { ...window, live: false };
+  const broken = brokenLimit(window, today);
+  return broken === undefined ? { ...window, live: false } : { fault: faultText(broken, window, today) };
+}
+
+function faultText(broken: BrokenLimit, window: Window, today: Day): string {
+  switch (broken) {
+    case "ends after today":
+      return `to: expected a day that has begun; today is ${today} in UTC`;
+    case "begins after its end":
+      return `expected from not to be after to; got ${window.start} and ${window.end}: change them round`;
+    case "begins too early":
+      return `from: expected a day since ${DAY_MIN}`;
+    case "has too many days":
+      return `expected at most ${DAYS_MAX} days; got ${dayCount(window)}`;
+  }
 }
 
 /** Of the days as they are now, which stay when time goes on. */
