@@ -21,6 +21,7 @@ import { addDays, dayOf, daysOf } from "../usage/day.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
 import type { Selection } from "../usage/plan.ts";
 import { runNow } from "./run-now.ts";
+import { writeWholeFile } from "./whole-file.ts";
 
 const BACKFILL_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -119,12 +120,12 @@ function summary({ latest, complete, slices, gaps, restatements, differences }: 
 
 /** Under another name than the command's report, which may be there. Returns the path. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
-  const { readReport, writeReport } = await import("./report.ts");
+  const { readReport } = await import("./report.ts");
   const { page } = await readReport(app, db, {});
   // In a container the working directory may belong to somebody else.
   const folder = await access(".", constants.W_OK).then(process.cwd, os.tmpdir);
   const file = path.join(folder, "usage-report-demo.html");
-  await writeReport(app, file, page);
+  await writeWholeFile(file, [page], app.signal);
   return file;
 }
 

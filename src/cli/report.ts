@@ -1,7 +1,6 @@
 import { type App, withDatabase } from "../app.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { readReportData } from "../db/report-data.ts";
-import { AppError } from "../errors.ts";
 import { counted } from "../report/figures.ts";
 import type { ReportData } from "../report/report-data.ts";
 import { dayOf } from "../usage/day.ts";
@@ -27,7 +26,7 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
     app.write(page);
     return 0;
   }
-  await writeReport(app, out, page);
+  await writeWholeFile(out, [page], app.signal);
   app.write(`${out}: usage from ${data.period.start} to ${data.period.end}. ${missingText(data)}\n`);
   return 0;
 }
@@ -45,15 +44,6 @@ export async function readReport(
   // Half a second of libraries, which a mistake in an option need not wait for.
   const { renderReport } = await import("../report/render-report.ts");
   return { data, page: app.scrubber.scrub(renderReport(data)) };
-}
-
-export async function writeReport({ signal }: App, file: string, page: string): Promise<void> {
-  try {
-    await writeWholeFile(file, [page], signal);
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw new AppError("delivery", `the report could not be written to ${file}`, { cause });
-  }
 }
 
 /** Whether the numbers can be relied on, in a sentence. */

@@ -1,7 +1,7 @@
 // Writes a file that is there whole or not at all, so that nobody opens half of it.
 
 import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
 
@@ -23,23 +23,32 @@ export async function checkPlace(file: string, option: string): Promise<void> {
 
 type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 
-/** Written beside its place and put there at once. What stood there before stays where that fails, or is stopped. */
+/**
+ * Written beside its place and put there at once. What stood there before stays where that fails, or is stopped. Throws
+ * `delivery` where the file can't be written; a failure of where the pieces come from passes as it is.
+ */
 export async function writeWholeFile(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
+  const written = <T>(step: Promise<T>): Promise<T> =>
+    step.catch((cause) => {
+      signal.throwIfAborted();
+      throw new AppError("delivery", `the file ${file} could not be written`, { cause });
+    });
   // Where the name is a link, it is to stay one.
   const target = await realpath(file).catch(() => file);
   const next = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString("hex")}`);
   try {
-    const handle = await open(next, "wx");
+    const handle = await written(open(next, "wx"));
     try {
-      await writeFile(handle, pieces, { signal });
-      await handle.sync();
+      for await (const piece of pieces) await written(handle.writeFile(piece, { signal }));
+      await written(handle.sync());
     } finally {
-      await handle.close();
+      await written(handle.close());
     }
     signal.throwIfAborted();
-    await rename(next, target);
+    await written(rename(next, target));
   } catch (error) {
-    await rm(next, { force: true });
+    // What is left where it can't be removed matters less than why.
+    await rm(next, { force: true }).catch(() => {});
     throw error;
   }
 }

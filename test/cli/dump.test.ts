@@ -63,6 +63,14 @@ test("a file is put where a link points to, and the answer says how much is in i
   expect((await readdir(world.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
 });
 
+test("a file that can't be written is named, and nothing is left of it", async ({ world }) => {
+  // Longer than a name may be, so that there is no place beside it.
+  const file = `${"c".repeat(250)}.csv`;
+  const { status, stdout, stderr } = await world.run([...COVERAGE, "csv", "--out", file]);
+  expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`));
+  expect({ status, stdout, files: await readdir(world.folder) }).toEqual({ status: 1, stdout: "", files: [] });
+});
+
 test("told to stop, it ends at once, and the file is the one that was there", async ({ world }) => {
   await storeDays(3);
   await writeFile(path.join(world.folder, "coverage.csv"), "the one of yesterday");

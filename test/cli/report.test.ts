@@ -63,7 +63,7 @@ test("a report that can't be written leaves the one that is there as it is", asy
   await writeFile(path.join(world.folder, file), "the report of yesterday");
   const { status, stdout, stderr } = await world.run(["report", "--out", file]);
   expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-  expect(stderr).toContain(`the report could not be written to ${file}: ENAMETOOLONG`);
+  expect(stderr).toContain(`the file ${file} could not be written: ENAMETOOLONG`);
   expect(await readFile(path.join(world.folder, file), "utf8")).toBe("the report of yesterday");
 });
 
