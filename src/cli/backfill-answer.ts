@@ -1,6 +1,6 @@
 // What a backfill answers: what it would read, what it read, and how its range stands then.
 
-import { describe } from "../usage/export.ts";
+import { describe } from "../usage/export-request.ts";
 import { sliceCount, slicesOf } from "../usage/plan.ts";
 import type { BackfillMode, JobPlan, RangeState } from "../usage/plan-backfill.ts";
 import type { Enqueued } from "../worker/enqueue.ts";

@@ -1,7 +1,7 @@
 // What a run of an export job answers: a line for a person with the reasons of what failed, or JSON.
 
-import { countsOf } from "../jobs/run-export.ts";
-import { describe, type ExportResult, type RunCounts } from "../usage/export.ts";
+import { type ExportResult, pickCounts, type RunCounts } from "../usage/export.ts";
+import { describe } from "../usage/export-request.ts";
 import type { ExportJob } from "../usage/plan.ts";
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
@@ -13,7 +13,7 @@ export function resultJson({ job, result }: JobResult): RunCounts & {
   readonly failures: readonly Failure[];
 } {
   const failures = result.failures.map(({ request, reason }) => ({ ...describe(request), reason }));
-  return { job: job.name, ...countsOf(result), failures };
+  return { job: job.name, ...pickCounts(result), failures };
 }
 
 const REASONS_SHOWN_MAX = 5;

@@ -8,7 +8,7 @@ import { recordFailure } from "../db/failures.ts";
 import type { FetchNumbers } from "../db/fetch-numbers.ts";
 import type { Also } from "../db/merge.ts";
 import type { Merging } from "../db/merging.ts";
-import type { ExportDeps } from "../usage/export.ts";
+import type { RequestDeps } from "../usage/export-request.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
@@ -36,7 +36,7 @@ export type StoreSettings = {
 export function exportDeps(
   { app, db, service, keys, fetchNumbers, merging }: ExportWorld,
   { runId, idOf, emptyGuard, also, triedAgain = () => false }: StoreSettings,
-): Omit<ExportDeps, "log" | "refuse"> {
+): Omit<RequestDeps, "log" | "refuse"> {
   return {
     nextFetchNo: fetchNumbers,
     fetch: (request, signal, onTurn) =>

@@ -7,7 +7,14 @@ import { finishRun, startRun, touchRun } from "../db/runs.ts";
 import { idOf, markDue, markNextDue, registerSeries } from "../db/series.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { errorText } from "../errors.ts";
-import { type ExportResult, exportUsage, NOTHING_DONE, type RunCounts, type RunTrigger } from "../usage/export.ts";
+import {
+  type ExportResult,
+  exportUsage,
+  NOTHING_DONE,
+  pickCounts,
+  type RunCounts,
+  type RunTrigger,
+} from "../usage/export.ts";
 import { configuredSeries, type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
 import { type ExportWorld, exportDeps } from "./export-deps.ts";
@@ -53,7 +60,7 @@ export async function runExportJob(
   let done = NOTHING_DONE;
   let remembered: Promise<void> | undefined;
   const onProgress = (counts: RunCounts) => {
-    done = countsOf(counts);
+    done = pickCounts(counts);
     context.onProgress?.(counts);
   };
   try {
@@ -80,7 +87,7 @@ export async function runExportJob(
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
-    log.info({ runId, ...countsOf(result) }, "export finished");
+    log.info({ runId, ...pickCounts(result) }, "export finished");
     return result;
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";
@@ -91,8 +98,4 @@ export async function runExportJob(
     clearInterval(heartbeat);
     await remembered;
   }
-}
-
-export function countsOf({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): RunCounts {
-  return { requests, planned, complete, suspect, failed, rowsChanged };
 }

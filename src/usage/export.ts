@@ -1,12 +1,8 @@
-// Runs the usage requests of one job: fetch, normalise, store, and count what failed.
+// Runs the usage requests of one job, as many at once as it may, and counts what became of them.
 
-import type { Logger } from "pino";
-import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
-import { type Day, daysOf } from "./day.ts";
-import { isObject } from "./json-value.ts";
-import { type NormalisedSlice, normalise } from "./normalise.ts";
+import type { Day } from "./day.ts";
+import { exportRequest, type Refusal, type RequestDeps, type Stored } from "./export-request.ts";
 import { sliceCount, slicesOf, type UsageRequest } from "./plan.ts";
-import type { SliceDecision } from "./slice.ts";
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
@@ -24,35 +20,13 @@ export type RunCounts = {
 
 export const NOTHING_DONE: RunCounts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
 
-/** What was stored of one answer. */
-export type Stored = {
-  readonly slices: readonly { readonly day: Day; readonly decision: SliceDecision }[];
-  readonly rowsChanged: number;
-};
-
-/** Why a request has no answer that could be stored. */
-export type Refusal = { readonly reason: string; readonly code: ErrorCode | "internal" };
-
-/** An answer is large, and is taken apart only when it is stored. */
-export type FetchedAnswer = {
-  /** Its rows, about. */
-  readonly rowCount: number;
-  /** Throws `bad_answer`. */
-  readonly slices: () => readonly NormalisedSlice[];
-};
+/** Nothing else of what has them, such as a result with its failures. */
+export function pickCounts({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): RunCounts {
+  return { requests, planned, complete, suspect, failed, rowsChanged };
+}
 
 /** What a run needs from the world. */
-export type ExportDeps = {
-  readonly nextFetchNo: () => Promise<number>;
-  /** `onTurn` is waited for before each attempt, when it has its turn with the service. */
-  readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
-  /** The name the request's grouping is sent by. */
-  readonly askedAs: (request: UsageRequest) => string;
-  readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
-  readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
-  /** Why this request must not be made, as far as is known before it: an unknown feature. */
-  readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
-  readonly log: Logger;
+export type ExportDeps = RequestDeps & {
   readonly onProgress?: (counts: RunCounts) => void;
   /** The service has nothing more to answer, though answers may still wait for the database. Told which requests failed. */
   readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
@@ -92,7 +66,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       failures.push({ request, reason: outcome.reason });
       counts.failed += sliceCount(request);
     } else {
-      const { complete, suspect, rowsChanged } = countsOf(outcome);
+      const { complete, suspect, rowsChanged } = countStored(outcome);
       counts.complete += complete;
       counts.suspect += suspect;
       counts.rowsChanged += rowsChanged;
@@ -136,56 +110,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   return { ...counts, failures };
 }
 
-/** Makes one request and stores its answer, or records why there is none. Throws what would only repeat with the next. */
-export async function exportRequest(
-  request: UsageRequest,
-  runDay: Day,
-  deps: ExportDeps,
-  signal: AbortSignal,
-  onAnswer: (rowCount: number) => void = () => {},
-): Promise<Stored | Refusal> {
-  // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
-  // answer that waited long for its turn would count as older than one that was given before it.
-  let fetchNo = await deps.nextFetchNo();
-  const onTurn = async () => {
-    fetchNo = await deps.nextFetchNo();
-  };
-  try {
-    const refusal = await deps.refuse(request);
-    if (refusal !== undefined) throw new AppError("rejected", refusal);
-    const answer = await deps.fetch(request, signal, onTurn);
-    const rowCount = rowCountOf(answer);
-    onAnswer(rowCount);
-    return await deps.store(request, fetchNo, {
-      rowCount,
-      slices: () => normalise(request, answer, runDay, deps.askedAs(request)),
-    });
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!concernsRequest(error)) throw error;
-    const refusal = { reason: errorText(error), code: errorCode(error) };
-    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
-    deps.log.error({ ...refusal, ...describe(request) }, "usage request failed");
-    return refusal;
-  }
-}
-
-export function countsOf({ slices, rowsChanged }: Stored): Pick<RunCounts, "complete" | "suspect" | "rowsChanged"> {
+export function countStored({ slices, rowsChanged }: Stored): Pick<RunCounts, "complete" | "suspect" | "rowsChanged"> {
   const suspect = slices.filter(({ decision }) => decision === "suspect").length;
   return { complete: slices.length - suspect, suspect, rowsChanged };
-}
-
-function rowCountOf(answer: unknown): number {
-  return isObject(answer) && Array.isArray(answer.results) ? answer.results.length : 0;
-}
-
-/** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */
-function concernsRequest(error: unknown): boolean {
-  if (error instanceof AppError) return error.code !== "database" && error.code !== "stopped";
-  return isRefusedData(error);
-}
-
-export function describe({ series, window }: UsageRequest): Readonly<Record<string, string>> {
-  const { project, grouping, filter } = series;
-  return { project: project.name, grouping, filter: filter.name, ...window };
 }

@@ -8,7 +8,8 @@ import { exportDeps } from "../jobs/export-deps.ts";
 import type { FeatureCheck } from "../jobs/feature-check.ts";
 import { rememberKeys } from "../jobs/remember-keys.ts";
 import { daysOf } from "../usage/day.ts";
-import { countsOf, describe, exportRequest } from "../usage/export.ts";
+import { countStored } from "../usage/export.ts";
+import { describe, exportRequest } from "../usage/export-request.ts";
 import { sliceCount } from "../usage/plan.ts";
 import { parseQueued, type QueuedRequest, requestOf } from "./queued-request.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -35,7 +36,7 @@ export async function workAtRequest(
       runId,
       emptyGuard,
       idOf: () => seriesId,
-      also: (tx, result) => settling.settle(tx, { ...countsOf(result), failed: 0, error: undefined }),
+      also: (tx, result) => settling.settle(tx, { ...countStored(result), failed: 0, error: undefined }),
       triedAgain: (code) => TRIED_AGAIN.has(code),
     }),
     refuse: () => features.refusalOf(request, checkFeatures),

@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
-import { type ExportDeps, type ExportRun, exportUsage, type RunCounts, type Stored } from "../../src/usage/export.ts";
+import { type ExportDeps, type ExportRun, exportUsage, type RunCounts } from "../../src/usage/export.ts";
+import type { Stored } from "../../src/usage/export-request.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 

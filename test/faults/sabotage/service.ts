@@ -117,7 +117,7 @@ export const SERVICE: readonly Sabotage[] = [
   },
   {
     name: "a fetch has the number of before its wait",
-    file: "src/usage/export.ts",
+    file: "src/usage/export-request.ts",
     replace: `  const onTurn = async () => {
     fetchNo = await deps.nextFetchNo();
   };`,
