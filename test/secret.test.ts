@@ -17,11 +17,14 @@ test.each<[string, () => string]>([
   expect(printed()).not.toContain("sesame");
 });
 
-test.each([TEXT, JSON.stringify(TEXT), encodeURIComponent(TEXT), Buffer.from(TEXT).toString("base64"), `${html`${TEXT}`}`])(
-  "what is told of a secret is hidden in a text: %s",
-  (form) => {
-    const scrubber = new Scrubber();
-    scrubber.add(SECRET);
-    expect(scrubber.scrub(`refused ${form}, twice: ${form}`)).not.toContain(form.slice(1, -1));
-  },
-);
+test.each([
+  TEXT,
+  JSON.stringify(TEXT),
+  encodeURIComponent(TEXT),
+  Buffer.from(TEXT).toString("base64"),
+  `${html`${TEXT}`}`,
+])("what is told of a secret is hidden in a text: %s", (form) => {
+  const scrubber = new Scrubber();
+  scrubber.add(SECRET);
+  expect(scrubber.scrub(`refused ${form}, twice: ${form}`)).not.toContain(form.slice(1, -1));
+});

@@ -1,8 +1,10 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
+import { readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
-import { isWell, readStanding, rotationWarnings, type Standing } from "../jobs/standing.ts";
+import { isWell, rotationWarnings, type Standing, standingAt } from "../jobs/standing.ts";
+import { queueTotals } from "../monitor/queue-totals.ts";
 import { instant } from "./instant.ts";
 import { renderPause } from "./jobs.ts";
 
@@ -17,13 +19,12 @@ type Status = Standing & {
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const [{ jobs, slices, rotations }, gaps, queue, windows] = await Promise.all([
-      readStanding(db, config),
-      coverageGaps(db),
-      queueDepths(db),
-      adviseWindows(db, config.exports),
-    ]);
-    return { jobs, slices, gaps, rotations, queue, windows };
+    // Of one moment, so that the gaps are those that are counted.
+    const now = await readSnapshot(db, async (tx) => {
+      const { jobs, slices, rotations } = await standingAt(tx, config);
+      return { jobs, slices, gaps: await coverageGaps(tx), rotations, queue: await queueDepths(tx) };
+    });
+    return { ...now, windows: await adviseWindows(db, config.exports) };
   });
   app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
   return isWell(status) ? 0 : 1;
@@ -45,25 +46,15 @@ function render({ jobs, slices, gaps, rotations, queue, windows }: Status): stri
   );
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(gap)}`);
   if (gaps.length > GAPS_SHOWN_MAX) lines.push(`  and ${gaps.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
-  const works = renderQueue(queue);
-  if (works !== "") lines.push(`queue: ${works}`);
+  // Nothing where nothing waits, as without workers.
+  const works = queueTotals(queue).filter(({ jobs }) => jobs > 0);
+  if (works.length > 0) lines.push(`queue: ${works.map(({ text }) => text).join(", ")}`);
   for (const rotation of rotations) {
     const { apiKeyId, ageDays } = rotation;
     if (apiKeyId !== null) lines.push(`rotation ${rotation.rotation}: key ${apiKeyId}, ${ageDays} days old`);
     for (const warning of rotationWarnings(rotation)) lines.push(`rotation ${rotation.rotation}: ${warning}`);
   }
   return `${lines.join("\n")}\n`;
-}
-
-const STATES = { waiting: "waiting", retrying: "to be tried again", active: "in hand", dead: "given up" } as const;
-
-/** Nothing where nothing waits, as without workers. */
-function renderQueue(queue: readonly QueueDepth[]): string {
-  const counts = Object.entries(STATES).map(([state, words]) => {
-    const works = queue.filter((one) => one.state === state && one.queue !== "usage_request_dead");
-    return { words, jobs: works.reduce((sum, { jobs }) => sum + jobs, 0) };
-  });
-  return counts.flatMap(({ words, jobs }) => (jobs > 0 ? `${jobs} ${words}` : [])).join(", ");
 }
 
 function renderRun({ status, startedAt, trigger, error }: LastRun): string {

@@ -8,17 +8,15 @@ import { BRIEFLY_SECONDS, readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, recentRuns } from "../db/status.ts";
 import type { Tx } from "../db/transaction.ts";
 import type { Operations, RotationLine } from "../monitor/dashboard/operations.ts";
-import { isWell, rotationWarnings, standingAt } from "./standing.ts";
+import { rotationWarnings, standingAt } from "./standing.ts";
 
 const RUNS_SHOWN_MAX = 50;
 
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
   const readAll = async (tx: Tx) => {
-    const standing = await standingAt(tx, config);
-    const { jobs, slices, rotations } = standing;
+    const { jobs, slices, rotations } = await standingAt(tx, config);
     return {
       readAt: await databaseNow(tx),
-      isWell: isWell(standing),
       jobs,
       slices,
       runs: await recentRuns(tx, RUNS_SHOWN_MAX),

@@ -82,7 +82,8 @@ function through({ dueThrough }: Coverage): string {
 /** What is not late and yet not in the figures. */
 function unread({ coverage, totals }: ReportData): string {
   const { days, dueThrough } = coverage;
-  if (days.some((day) => dueThrough !== undefined && day > dueThrough)) return "The days after it are not due yet for every series.";
+  if (days.some((day) => dueThrough !== undefined && day > dueThrough))
+    return "The days after it are not due yet for every series.";
   return totals.unreadDays > 0 ? "The figures are without the days before their series began." : "";
 }
 

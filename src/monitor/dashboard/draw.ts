@@ -18,7 +18,7 @@ import type { Operations } from "./operations.ts";
 import { type Period, queryOf } from "./period.ts";
 import { periodForm } from "./period-form.ts";
 import { runsSection } from "./runs.ts";
-import { isAllWell, verdict } from "./verdict.ts";
+import { concernsOf, verdict } from "./verdict.ts";
 
 export type Shown = {
   readonly period: Period;
@@ -35,6 +35,7 @@ const RENEWED_SECONDS = 60;
 const TRIED_AGAIN_SECONDS = 10;
 
 export function dashboardPage({ period, operations, usage, health }: Shown): Page {
+  const concerns = concernsOf(operations, health);
   const made = operations.readAt.toISOString();
   const renewal = period.live
     ? html`Renewed every minute; <a href="./${queryOf(period)}">keep it as it is</a>.`
@@ -42,9 +43,9 @@ export function dashboardPage({ period, operations, usage, health }: Shown): Pag
   return htmlPage(
     200,
     {
-      title: isAllWell(operations, health) ? "All is well" : "Not all is well",
+      title: concerns.length === 0 ? "All is well" : "Not all is well",
       subtitle: `usage-export as of ${made.slice(0, 19).replace("T", " ")} UTC`,
-      lead: html`${verdict(operations, health)}<p class="renewal">${renewal}</p>`,
+      lead: html`${verdict(concerns, operations)}<p class="renewal">${renewal}</p>`,
       sections: [
         jobsSection(operations),
         runsSection(operations.runs),

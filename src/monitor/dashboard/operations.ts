@@ -4,8 +4,6 @@ import type { Day } from "../../usage/day.ts";
 
 export type Operations = {
   readonly readAt: Date;
-  /** By the rule that `status` goes by. */
-  readonly isWell: boolean;
   readonly jobs: readonly JobLine[];
   /** The newest first. */
   readonly runs: readonly RunLine[];

@@ -32,16 +32,11 @@ function concern(count: number, text: string, section: string): readonly Concern
   return count > 0 ? [{ text, section }] : [];
 }
 
-export function isAllWell({ isWell }: Operations, { reasons }: Health): boolean {
-  return isWell && reasons.length === 0;
-}
-
-export function verdict(operations: Operations, health: Health): Html {
-  if (isAllWell(operations, health)) {
-    return html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(operations.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+export function verdict(concerns: readonly Concern[], { slices }: Operations): Html {
+  if (concerns.length === 0) {
+    return html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
 `;
   }
-  const concerns = concernsOf(operations, health);
   const items = concerns.map(({ text, section }) =>
     section === undefined ? html`<li>${text}</li>` : html`<li><a href="#${section}">${text}</a></li>`,
   );

@@ -42,7 +42,7 @@ test("all that goes on is on one page, and the usage of the days below it", () =
 test("a gap is a row with its days, why they failed, and their series", () => {
   const series = { project: "production", grouping: "model", filter: "diarized" };
   const gaps = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
-  const { body } = dashboardPage(shown({ operations: operations({ isWell: false, gaps }) }));
+  const { body } = dashboardPage(shown({ operations: operations({ gaps }) }));
   expect(textOf(body)).toContain(
     "Days Status Series 2026-03-01 to 2026-03-02 failed answered 400 production · model · diarized",
   );
@@ -60,7 +60,7 @@ test("every anchor that the page links to is there once", () => {
   const slices = { complete: 1, missing: 1, failed: 1, suspect: 1 };
   const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: ["no"], keys: [] }];
   const jobs = [jobLine({ overdueSince: NOW })];
-  const { body } = dashboardPage(shown({ operations: operations({ isWell: false, slices, rotations, jobs }) }));
+  const { body } = dashboardPage(shown({ operations: operations({ slices, rotations, jobs }) }));
   const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
   const links = [...body.matchAll(/ href="#([^"]*)"/g)].map(([, id]) => id);
   expect(new Set(ids).size).toBe(ids.length);
@@ -86,7 +86,6 @@ test("the policy that the header sends is that of the page, and lets nothing be 
 
 test("names and errors from outside are shown as they are, and can't become markup", () => {
   const hostile = operations({
-    isWell: false,
     jobs: [jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } })],
     runs: [runLine({ job: HOSTILE, status: "failed", error: HOSTILE })],
     gaps: [

@@ -7,7 +7,6 @@ export const NOW = new Date("2026-03-10T06:00:30Z");
 export function operations(part: Partial<Operations> = {}): Operations {
   return {
     readAt: NOW,
-    isWell: true,
     jobs: [jobLine()],
     runs: [runLine()],
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
