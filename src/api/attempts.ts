@@ -30,7 +30,10 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
   async function once(attempt: Attempt, signal: AbortSignal): Promise<Outcome> {
     const leave = await deps.pace.enter(signal);
     try {
-      return await attempt();
+      const outcome = await attempt();
+      // Before the place goes on, or whoever gets it would not know.
+      if (!outcome.ok && outcome.failure.askedMs !== undefined) deps.pace.hold(outcome.failure.askedMs);
+      return outcome;
     } finally {
       leave();
     }
@@ -43,7 +46,6 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       if (outcome.ok) return outcome.answer;
       const { kind, error, askedMs } = outcome.failure;
       kinds.push(kind);
-      if (askedMs !== undefined) deps.pace.hold(askedMs);
       if (askedMs !== undefined && askedMs > deps.waitMsMax) {
         throw tooLong(`${error.message}; it`, askedMs, deps.waitMsMax, error.details);
       }

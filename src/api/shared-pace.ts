@@ -16,7 +16,9 @@ export type Turns = {
 const KEEP_MS = 3_000;
 
 export function openSharedPace(turns: Turns, waitMsMax: number, now: () => number, sleep: Sleep): Pace {
-  const line = openTurnLine(turns.take, waitMsMax, now, sleep);
+  // After what the service asked for, or turns would be given that are void.
+  const take: TakeTurns = (calls) => holding.then(() => turns.take(calls));
+  const line = openTurnLine(take, waitMsMax, now, sleep);
   const telling = new Set<Promise<void>>();
   let holding: Promise<unknown> = Promise.resolve();
   const keeping = setInterval(() => {
@@ -26,8 +28,7 @@ export function openSharedPace(turns: Turns, waitMsMax: number, now: () => numbe
 
   /** What the database does not hear of it finds out by itself, as nobody says that the call lives. */
   function end(name: string): void {
-    // After what the service asked for, or whoever gets the place would not know of it.
-    const told: Promise<void> = holding.then(() => line.end(name)).finally(() => telling.delete(told));
+    const told: Promise<void> = line.end(name).finally(() => telling.delete(told));
     telling.add(told);
   }
 

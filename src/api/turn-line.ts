@@ -32,6 +32,9 @@ const AHEAD_PER_PLACE = 4;
 /** Made once: an abort without a reason makes an error with a stack. */
 const NEWS = "there is news";
 
+/** Who was given a turn before the service asked for a wait has to ask for another. */
+const AGAIN: TurnAnswer = { outcome: "busy", wait: 0 };
+
 /** The place's name is that of the call it was first given to. */
 export type Place = { readonly name: string; readonly waitMs: number };
 
@@ -92,10 +95,11 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
         waiting: asked.map(([callId]) => callId),
         ahead: asked.length === 0 ? 0 : Math.max(AHEAD_PER_PLACE * places.size - ahead.count(), 0),
       });
-      given(aheadMs);
-      const waits = asked.map(([callId, waiting], i) =>
-        settle(callId, waiting, answers[i] ?? { outcome: "busy", wait: 1 }),
-      );
+      const isValid = given(aheadMs);
+      const waits = asked.map(([callId, waiting], i) => {
+        const answer = answers[i] ?? { outcome: "busy", wait: 1 };
+        return settle(callId, waiting, isValid || answer.outcome !== "turn" ? answer : AGAIN);
+      });
       return waits.filter((ms) => ms !== undefined).sort((a, b) => a - b)[0];
     } catch (error) {
       // What ended and was not told is found out: nobody says any more that it lives.

@@ -9,8 +9,8 @@ export type TurnAt = number;
 export type TurnsAhead = {
   readonly count: () => number;
   readonly take: () => TurnAt | undefined;
-  /** Asks for more, and keeps what comes unless all were forgotten meanwhile. */
-  readonly asking: () => (inMs: readonly number[]) => void;
+  /** Asks for more, and keeps what comes. False where all were forgotten meanwhile: turns of that question are void. */
+  readonly asking: () => (inMs: readonly number[]) => boolean;
   /** The service asked for a wait: those given before it are void. */
   readonly forget: () => void;
 };
@@ -34,8 +34,10 @@ export function openTurnsAhead(now: () => number): TurnsAhead {
     asking() {
       const forgottenBefore = forgotten;
       return (inMs) => {
+        if (forgotten !== forgottenBefore) return false;
         const nowMs = now();
-        if (forgotten === forgottenBefore) turns = [...valid(), ...inMs.map((ms) => nowMs + ms)];
+        turns = [...valid(), ...inMs.map((ms) => nowMs + ms)];
+        return true;
       };
     },
     forget() {

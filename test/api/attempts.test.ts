@@ -1,9 +1,13 @@
 // The behaviour of the attempt loop for several calls together.
 
 import type { ServerResponse } from "node:http";
+import { pino } from "pino";
 import { expect, test } from "vitest";
+import type { Outcome } from "../../src/api/answer.ts";
+import { openAttempts } from "../../src/api/attempts.ts";
 import type { ServiceCall } from "../../src/api/http.ts";
 import { sleep } from "../../src/api/wait.ts";
+import { AppError } from "../../src/errors.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
@@ -26,6 +30,28 @@ test.each([
   await using service = openTestService(server.origin, {}, { random: () => 0 });
   await service.call(READ, KEY, limit());
   expect(times).toEqual([0, waitMs]);
+});
+
+test("what the service asks for is known before the place goes to another call", async () => {
+  const events: string[] = [];
+  const attempts = openAttempts({
+    pace: {
+      enter: async () => () => void events.push("leave"),
+      hold: () => void events.push("hold"),
+      close: async () => {},
+    },
+    waitMsMax: 1_000,
+    random: () => 0,
+    sleep: async () => {},
+    log: pino({ enabled: false }),
+  });
+  const error = new AppError("rate_limited", "slow down");
+  const outcomes: Outcome[] = [
+    { ok: false, failure: { kind: "transient", error, askedMs: 500 } },
+    { ok: true, answer: { status: 200, value: {} } },
+  ];
+  await attempts(async () => outcomes.shift() ?? { ok: false, failure: { kind: "final", error } }, true, limit());
+  expect(events).toEqual(["hold", "leave", "leave"]);
 });
 
 test("one call that is told to wait makes all the others wait", async () => {

@@ -1,5 +1,6 @@
 // A pace that is kept elsewhere, with the place it is kept at played by the test.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openSharedPace, type Turns } from "../../src/api/shared-pace.ts";
 import type { TurnAnswer } from "../../src/api/turn-line.ts";
@@ -24,6 +25,8 @@ function play(answers: readonly (TurnAnswer | Error)[]) {
     },
     async keep() {},
     async hold(ms) {
+      // Slower than the other statements.
+      await sleep(20);
       said.held.push(ms);
     },
   };
@@ -90,6 +93,15 @@ test("calls that come at the same time ask together, in their order", async () =
   await Promise.all([pace.enter(NEVER), pace.enter(NEVER), pace.enter(NEVER)]);
   expect(said.slept).toEqual([50]);
   expect(said.asked.slice(3)).toEqual(said.asked.slice(1, 3));
+});
+
+test("no turn is asked for before all know what the service asked for", async () => {
+  const { pace, said } = play([]);
+  pace.hold(7000);
+  const entered = pace.enter(NEVER);
+  expect(said.held).toEqual([]);
+  await entered;
+  expect(said.held).toEqual([7000]);
 });
 
 test("what the service asks for is told to all", async () => {

@@ -37,8 +37,12 @@ function onePlace(aheadMs: readonly number[]) {
       return promise;
     },
   );
+  /** Once. */
   const whileAsking = (what: () => void) => {
-    during = what;
+    during = () => {
+      during = () => {};
+      what();
+    };
   };
   const pass = () => pauses.splice(0).forEach((over) => void over());
   return { line, asked, clock, pass, whileAsking };
@@ -100,6 +104,13 @@ test("turns given ahead by an answer that was under way when the service asked f
   await settled();
   void line.end(name);
   expect(await other).toEqual({ name: "other", waitMs: 0 });
+});
+
+test("a turn that was given while the service asked for a wait is void, and is asked for again", async () => {
+  const { line, asked, whileAsking } = onePlace([]);
+  whileAsking(() => line.forgetAhead());
+  await line.wait("one", NEVER);
+  expect(asked.map(({ waiting }) => waiting)).toEqual([["one"], ["one"]]);
 });
 
 test("a place without a call waits a moment for the next one", async () => {
