@@ -152,7 +152,7 @@ test("an export whose database says nothing any more ends when it is told to, if
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
   expect(performance.now() - toldMs).toBeLessThan(30_000);
   await expectToHeal(world, emulator);
-});
+}, 120_000);
 
 /** An export in the middle of its run, whose database has just gone away. */
 async function loseDatabase(world: World) {
