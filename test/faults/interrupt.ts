@@ -33,7 +33,7 @@ export type Interruption<S extends Stage> = {
   readonly part: string;
   readonly file: string;
   readonly command: readonly string[];
-  /** What a person runs first where the database refused something and the command itself would leave that as it is. */
+  /** What a person runs where the database refused something and the command itself, run again, leaves that as it is. */
   readonly afterRefusal?: readonly string[];
   readonly open: () => Promise<S>;
   /** All that does not hold: before the healing run, and when that is over, whose name is told then. */
@@ -80,9 +80,13 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   const exempt = exemptOf(plan.kind);
   const before = await check(stage, undefined, exempt);
   const kept = await promise(stage);
-  if (plan.sqlstate !== undefined && afterRefusal) await stage.end(await stage.start(SECOND, afterRefusal));
+  let healing = command;
+  if (plan.sqlstate !== undefined && afterRefusal) {
+    const { status } = await stage.end(await stage.start(SECOND, command));
+    if (status !== 0) healing = afterRefusal;
+  }
   const startedMs = performance.now();
-  await stage.end(await stage.start(HEALER, command));
+  await stage.end(await stage.start(HEALER, healing));
   if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
   return {
     hit: hit(),
