@@ -16,11 +16,11 @@ export type Turns = {
 const KEEP_MS = 3_000;
 
 export function openSharedPace(turns: Turns, waitMsMax: number, now: () => number, sleep: Sleep): Pace {
+  let holding: Promise<unknown> = Promise.resolve();
   // After what the service asked for, or turns would be given that are void.
   const take: TakeTurns = (calls) => holding.then(() => turns.take(calls));
   const line = openTurnLine(take, waitMsMax, now, sleep);
   const telling = new Set<Promise<void>>();
-  let holding: Promise<unknown> = Promise.resolve();
   const keeping = setInterval(() => {
     if (line.places.size > 0) turns.keep([...line.places]).catch(() => {});
   }, KEEP_MS);

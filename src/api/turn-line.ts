@@ -25,8 +25,8 @@ export type TakeTurns = (calls: {
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
 /** How long a place without a call is kept for the next one of this process. */
-const KEEP_MS = 10;
-/** Turns ahead for each place: at most what is used while they are valid. */
+const IDLE_MS = 10;
+/** Turns ahead for each place: as many as calls of 25 ms use while a turn is valid. */
 const AHEAD_PER_PLACE = 4;
 
 /** Made once: an abort without a reason makes an error with a stack. */
@@ -151,10 +151,10 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
   }
 
   /** For the next call of this process, which comes soon if at all. */
-  async function keep(name: string): Promise<void> {
+  async function rest(name: string): Promise<void> {
     const { promise: goesOn, resolve } = Promise.withResolvers<void>();
     idle.set(name, resolve);
-    await Promise.race([goesOn, sleep(KEEP_MS, closing.signal).catch(() => {})]);
+    await Promise.race([goesOn, sleep(IDLE_MS, closing.signal).catch(() => {})]);
     if (idle.get(name) !== resolve) return;
     idle.delete(name);
     places.delete(name);
@@ -195,7 +195,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
         // More are asked for in time, before the last one is used.
         return tell(callId, line.size > 0 && ahead.count() < places.size);
       }
-      if (!heir && ahead.count() > 0 && !closing.signal.aborted) return keep(name);
+      if (!heir && ahead.count() > 0 && !closing.signal.aborted) return rest(name);
       places.delete(name);
       return tell(name, true);
     },

@@ -7,7 +7,6 @@ import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { readReportData } from "../../src/db/report-data.ts";
 import type { Coverage } from "../../src/report/report-data.ts";
 import type { Day } from "../../src/usage/day.ts";
-import type { Grouping } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
 import { DIARIZED, forgetAll, storeSeries, storeUsage, type Usage } from "./reported-usage.ts";
 import { daysBack, newProject } from "./stored-usage.ts";
@@ -110,15 +109,19 @@ function asModel(...days: readonly number[]): Usage {
   return Object.fromEntries(days.map((day) => [back(day), [["nova-3", { requests: "1" }]]]));
 }
 
-test("only sixty series are shown, and all are counted", async () => {
+/** Series of one project under filters of their own, all due and none read. */
+function many(count: number) {
   const project = newProject();
-  const stored = Array.from({ length: 62 }, (_, i) => ({
+  return Array.from({ length: count }, (_, i) => ({
     project,
-    grouping: "none" as Grouping,
+    grouping: "none" as const,
     filter: { name: `filter ${i}`, features: { diarize: String(i) }, dimensions: {} },
     due,
   }));
-  await storeSeries(db, stored);
+}
+
+test("only sixty series are shown, and all are counted", async () => {
+  await storeSeries(db, many(62));
   const { series, seriesLeftOut, counts, gaps, gapsLeftOut } = await coverage();
   expect({ shown: series.length, seriesLeftOut, counts }).toEqual({
     shown: 60,
@@ -129,15 +132,11 @@ test("only sixty series are shown, and all are counted", async () => {
 });
 
 test("days that only a series lacks that is not shown are not complete", async () => {
-  const project = newProject();
-  const stored = Array.from({ length: 61 }, (_, i) => ({
-    project,
-    grouping: "none" as Grouping,
-    filter: { name: `filter ${i}`, features: { diarize: String(i) }, dimensions: {} },
-    due,
-    usage: i === 60 ? read(3, 2) : read(1),
-  }));
-  await storeSeries(db, stored);
+  const usage = (i: number) => (i === 60 ? read(3, 2) : read(1));
+  await storeSeries(
+    db,
+    many(61).map((one, i) => ({ ...one, usage: usage(i) })),
+  );
   expect(await coverage()).toMatchObject({ seriesLeftOut: 1, lackingDays: [back(3), back(2), back(1)] });
 });
 
