@@ -11,10 +11,10 @@ const BRACE = 0x7b;
 /** Every number of at most 15 digits comes back from a double as it was. */
 const SAFE_LENGTH = 15;
 /**
- * What may be a longer number, or one with an exponent. Some of it stands in text, which costs time and nothing else. Looked
- * at from its first digit only, or each digit of each number would be the beginning of a try.
+ * What may be a longer number, or one with an exponent, after what stands before a value. Some of it stands in text, which
+ * costs time and nothing else.
  */
-const DOUBTFUL = /(?<![\d.])\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+)/g;
+const DOUBTFUL = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+))/g;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError on what is not
@@ -28,7 +28,9 @@ export function parseExact(text: string): unknown {
   const value = parse(text);
   check(value, 0);
   // A reviver makes parsing seven times as long, and nearly every answer does without.
-  const isInexact = text.matchAll(DOUBTFUL).some(([source]) => exact(Number(source), source) instanceof ExactNumber);
+  const isInexact = text
+    .matchAll(DOUBTFUL)
+    .some(([, source = ""]) => exact(Number(source), source) instanceof ExactNumber);
   return isInexact ? JSON.parse(text, revive) : value;
 }
 

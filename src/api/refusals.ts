@@ -31,7 +31,8 @@ type FirstCall = { readonly use: Use; readonly over: Promise<unknown> };
 
 export function openRefusals(): Refusals {
   let refused: { readonly use: Use; readonly error: AppError }[] = [];
-  let firsts: FirstCall[] = [];
+  /** By project. */
+  const firsts = new Map<string, FirstCall[]>();
 
   function refusalOf(use: Use): AppError | undefined {
     const isSame = (other: Use) => other.key.equals(use.key) && other.operation === use.operation;
@@ -73,18 +74,19 @@ export function openRefusals(): Refusals {
   return {
     check,
     async guard(use, signal, call) {
-      const inProject = firsts.filter(({ use: { key, project } }) => project === use.project && key.equals(use.key));
-      const ofOperation = inProject.find((first) => first.use.operation === use.operation);
-      const running = runAfter([inProject[0], ofOperation], use, signal, call);
+      const ofProject = firsts.get(use.project) ?? [];
+      const ofKey = ofProject.filter((first) => first.use.key.equals(use.key));
+      const ofOperation = ofKey.find((first) => first.use.operation === use.operation);
+      const running = runAfter([ofKey[0], ofOperation], use, signal, call);
       // Only that it is over is kept: an answer can be large, and this is kept as long as the service is open.
       const over = running.then(noop, noop);
-      if (ofOperation === undefined) firsts.push({ use, over });
+      if (ofOperation === undefined) firsts.set(use.project, [...ofProject, { use, over }]);
       return await running;
     },
     forget(key) {
       const isOther = ({ use }: { use: Use }) => key !== undefined && !use.key.equals(key);
       refused = refused.filter(isOther);
-      firsts = firsts.filter(isOther);
+      for (const [project, ofProject] of firsts) firsts.set(project, ofProject.filter(isOther));
     },
   };
 }

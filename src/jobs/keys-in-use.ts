@@ -43,11 +43,12 @@ export async function openKeyRing(
   requireNone(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
   const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
+  const references = new Map(config.projects.map(({ id, key }) => [id, key]));
   const alertedMs = new Map<string, number>();
   return { use };
 
   async function use<T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> {
-    const reference = config.projects.find(({ id }) => id === project.id)?.key;
+    const reference = references.get(project.id);
     const [first, ...others] = reference ? await candidates(project, reference) : [];
     if (!reference || !first) throw new AppError("config", `project "${project.name}" has no key`);
     try {

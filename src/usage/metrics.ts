@@ -51,7 +51,8 @@ function readMetric(value: unknown, place: string, metric: string): string | nul
 }
 
 function finite(value: number | ExactNumber, place: string, metric: string): string {
-  const text = Number.isFinite(Number(numberSource(value))) ? decimalText(value) : undefined;
+  const double = typeof value === "number" ? value : Number(value.source);
+  const text = Number.isFinite(double) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
   throw refused(place, metric, `expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
