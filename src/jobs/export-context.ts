@@ -3,8 +3,7 @@
 import { type App, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
-import { openFetchNumbers } from "../db/fetch-numbers.ts";
-import { openMerging } from "../db/merging.ts";
+import { openTogether } from "./export-deps.ts";
 import { openKeyRing } from "./keys-in-use.ts";
 import type { ExportContext } from "./run-export.ts";
 
@@ -17,8 +16,7 @@ export async function withExportContext<T>(
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {
-    const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
-    return await work({ app, config, db, service, keys, ...together });
+    return await work({ app, config, db, service, keys, ...openTogether(db) });
   } finally {
     await service.close();
   }

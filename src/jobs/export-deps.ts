@@ -5,22 +5,31 @@ import type { Service } from "../api/http.ts";
 import type { App } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { recordFailure } from "../db/failures.ts";
-import type { FetchNumbers } from "../db/fetch-numbers.ts";
+import { type FetchNumbers, openFetchNumbers } from "../db/fetch-numbers.ts";
 import type { Also } from "../db/merge.ts";
-import type { Merging } from "../db/merging.ts";
+import { type Merging, openMerging } from "../db/merging.ts";
+import { type Backlog, openBacklog } from "../usage/backlog.ts";
 import type { RequestDeps } from "../usage/export-request.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
-export type ExportWorld = {
+/** Shared by all that run in this process, so that what comes at the same time is asked, held and stored together. */
+type Together = {
+  readonly fetchNumbers: FetchNumbers;
+  readonly merging: Merging;
+  readonly backlog: Backlog;
+};
+
+export type ExportWorld = Together & {
   readonly app: App;
   readonly db: Database;
   readonly service: Service;
   readonly keys: KeyRing;
-  /** Shared by all that run in this process, so that what comes at the same time is asked and stored together. */
-  readonly fetchNumbers: FetchNumbers;
-  readonly merging: Merging;
 };
+
+export function openTogether(db: Database): Together {
+  return { fetchNumbers: openFetchNumbers(db), merging: openMerging(db), backlog: openBacklog() };
+}
 
 /** What is stored for which run, and how. */
 export type StoreSettings = {
@@ -34,11 +43,12 @@ export type StoreSettings = {
 };
 
 export function exportDeps(
-  { app, db, service, keys, fetchNumbers, merging }: ExportWorld,
+  { app, db, service, keys, fetchNumbers, merging, backlog }: ExportWorld,
   { runId, idOf, emptyGuard, also, triedAgain = () => false }: StoreSettings,
 ): Omit<RequestDeps, "log" | "refuse"> {
   return {
     nextFetchNo: fetchNumbers,
+    backlog,
     fetch: (request, signal, onTurn) =>
       keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal, onTurn)),
     askedAs: ({ series }) => groupingName(series.grouping, service.dialect),

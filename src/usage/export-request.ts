@@ -2,6 +2,7 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
+import type { Backlog } from "./backlog.ts";
 import { type Day, daysOf } from "./day.ts";
 import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
@@ -36,6 +37,8 @@ export type RequestDeps = {
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
+  /** Shared by all requests of the process. */
+  readonly backlog: Backlog;
   readonly log: Logger;
 };
 
@@ -45,8 +48,9 @@ export async function exportRequest(
   runDay: Day,
   deps: RequestDeps,
   signal: AbortSignal,
-  onAnswer: (rowCount: number) => void = () => {},
+  onAnswer: () => void = () => {},
 ): Promise<Stored | Refusal> {
+  await deps.backlog.room();
   // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
   // answer that waited long for its turn would count as older than one that was given before it.
   let fetchNo = await deps.nextFetchNo();
@@ -58,11 +62,9 @@ export async function exportRequest(
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, signal, onTurn);
     const rowCount = rowCountOf(answer);
-    onAnswer(rowCount);
-    return await deps.store(request, fetchNo, {
-      rowCount,
-      slices: () => normalise(request, answer, runDay, deps.askedAs(request)),
-    });
+    onAnswer();
+    const slices = () => normalise(request, answer, runDay, deps.askedAs(request));
+    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { rowCount, slices }));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

@@ -43,9 +43,6 @@ export type ExportRun = {
 export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
 export type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
 
-/** More is not asked for while so many rows wait for the database: they fill a transaction, and take little memory. */
-const ROWS_WAITING_MAX = 10_000;
-
 /**
  * Every request is tried, whatever became of the others, so that one broken project does not cost the rest their
  * snapshots. What failed is recorded on its slices and counted: a run with failures is a failed run that stored the
@@ -57,7 +54,6 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   counts.planned = slicesOf(run.requests);
   const queue = run.requests.values();
   const inHand = new Set<Promise<void>>();
-  let rowsWaiting = 0;
   let lost: { readonly error: unknown } | undefined;
 
   const count = (request: UsageRequest, outcome: Stored | Refusal) => {
@@ -76,18 +72,10 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
 
   /** From the call until it is counted. */
   const settle = async (request: UsageRequest, onAnswer: () => void) => {
-    let rows = 0;
     try {
-      const outcome = await exportRequest(request, run.runDay, deps, signal, (rowCount) => {
-        rows = rowCount;
-        rowsWaiting += rows;
-        onAnswer();
-      });
-      count(request, outcome);
+      count(request, await exportRequest(request, run.runDay, deps, signal, onAnswer));
     } catch (error) {
       lost ??= { error };
-    } finally {
-      rowsWaiting -= rows;
     }
   };
 
@@ -98,7 +86,6 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       const settled: Promise<void> = settle(request, onAnswer).finally(() => inHand.delete(settled));
       inHand.add(settled);
       await Promise.race([answered, settled]);
-      while (rowsWaiting > ROWS_WAITING_MAX) await Promise.race(inHand);
     }
   };
   await Promise.all(Array.from({ length: run.concurrency }, work));

@@ -4,13 +4,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseAway, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
-import { openFetchNumbers } from "../db/fetch-numbers.ts";
 import { registerJobs } from "../db/jobs.ts";
-import { openMerging } from "../db/merging.ts";
 import { requireCurrentSchema } from "../db/migrate.ts";
 import { openQueue } from "../db/queue.ts";
 import { registerSeries, renewNextDue } from "../db/series.ts";
 import { isTransient } from "../db/transaction.ts";
+import { openTogether } from "../jobs/export-deps.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { nextDueOf } from "../jobs/next-due.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
@@ -63,6 +62,5 @@ export async function openWorld(app: App, config: Config, db: Database, metrics:
     turns: turnsOf(config, db),
     waitMsMax: WAIT_MS_MAX,
   });
-  const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
-  return { app, config, db, service, keys, ...together, masterKeys, queue, ids, metrics };
+  return { app, config, db, service, keys, ...openTogether(db), masterKeys, queue, ids, metrics };
 }

@@ -73,7 +73,8 @@ function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSigna
     work: (taken, signal) => workAtRequest(world, features, taken, signal),
   });
   const settings: readonly LaneSettings[] = [
-    requests(config.service.maxConcurrent),
+    // Twice as many as may call at once: while the answers of some are stored the others call.
+    requests(2 * config.service.maxConcurrent),
     { queue: "usage_request_dead", places: 1, idleMs: 5_000, work: (taken) => bury(world, taken) },
     { queue: "rotation", places: 1, idleMs: 2_000, work: (taken) => workAtRotation(world, taken) },
   ];

@@ -20,12 +20,12 @@ const DRAIN = { worker: { drainSeconds: DRAIN_SECONDS } };
 
 test("told to stop, a worker finishes what it has in hand and leaves the rest to others", async ({ world }) => {
   const emulator = await serveWorkers(world, {
-    service: { maxConcurrent: 2 },
+    service: { maxConcurrent: 1 },
     exports: [{ groupings: GROUPINGS }],
     rest: DRAIN,
   });
   const worker = world.start(["start"]);
-  const goOn = await reached(emulator, 2);
+  const goOn = await reached(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
   emulator.fault = undefined;

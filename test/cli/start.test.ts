@@ -66,6 +66,19 @@ test("without a window a missed night stays a gap, and the next one is read", as
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
 });
 
+test("while an answer waits for the database the next one is asked for", async ({ world }) => {
+  const emulator = await serveWorkers(world, {
+    service: { maxConcurrent: 1 },
+    exports: [{ groupings: ["none", "endpoint"] }],
+  });
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.snapshot_row in share mode`.execute(tx);
+    world.start(["start"]);
+    await expect.poll(() => breakdowns(emulator).length, { timeout: 15_000 }).toBe(2);
+  });
+  expect(await runsOver(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
+});
+
 test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ world }) => {
   const emulator = await serveWorkers(world, { exports: [{ window: { days: 1 } }] });
   await workOnce(world, db);

@@ -2,9 +2,8 @@ import { randomUUID } from "node:crypto";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
-import { nextFetchNo, openFetchNumbers } from "../../src/db/fetch-numbers.ts";
-import { openMerging } from "../../src/db/merging.ts";
-import { exportDeps } from "../../src/jobs/export-deps.ts";
+import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { exportDeps, openTogether } from "../../src/jobs/export-deps.ts";
 import type { KeyRing } from "../../src/jobs/keys-in-use.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { KEY, openTestService } from "../api/open-test-service.ts";
@@ -30,9 +29,8 @@ test("a reason is stored without the secrets that are known", async () => {
     write: () => {},
     terminal: false,
   };
-  const together = { fetchNumbers: openFetchNumbers(db), merging: openMerging(db) };
   const keys: KeyRing = { use: (_, call) => call(KEY) };
-  const world = { app, db, service, keys, ...together };
+  const world = { app, db, service, keys, ...openTogether(db) };
   const { project, series, seriesId } = await newSeries(db);
   const { fail } = exportDeps(world, { runId: randomUUID(), idOf: () => seriesId, emptyGuard: "confirm" });
 

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import { openBacklog } from "../../src/usage/backlog.ts";
 import { type ExportDeps, type ExportRun, exportUsage, type RunCounts } from "../../src/usage/export.ts";
 import type { Stored } from "../../src/usage/export-request.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
@@ -43,6 +44,7 @@ function world(part: Partial<ExportDeps> = {}) {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
     refuse: async () => undefined,
+    backlog: openBacklog(),
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
   };
