@@ -1,4 +1,4 @@
-// The same 400 requests of 50 rows at a cap of 16, by this program and by what people use instead: from the start of the
+// The same requests of 50 rows at a cap of 16, by this program and by what people use instead: from the start of the
 // process to its end, each into a database of its own that has no usage yet.
 
 import { execFile } from "node:child_process";
@@ -16,41 +16,55 @@ import { startService } from "./service.ts";
 
 const RIVALS = path.join(import.meta.dirname, "rivals");
 const ROWS = 50;
-const WORKLOAD = { projects: 100, days: 1, cap: 16 };
+const CAP = 16;
 const ROUNDS = 3;
+
+/** What all of them are to do. */
+type Task = { readonly projects: number; readonly latencyMs: number };
+/** The same at ten times the size, where a process has time to warm up; the shell would take minutes. */
+const TASKS: readonly Task[] = [
+  { projects: 100, latencyMs: 0 },
+  { projects: 100, latencyMs: 20 },
+  { projects: 1_000, latencyMs: 0 },
+];
+const SHELL_PROJECTS_MAX = 100;
 
 type Contestant = {
   readonly name: string;
   /** Ends when all is stored. */
-  readonly exportAll: (service: string, databaseUrl: string) => Promise<void>;
+  readonly exportAll: (task: Task, service: string, databaseUrl: string) => Promise<void>;
   readonly storedRows: string;
-  readonly rounds: number;
+  readonly roundsOf: (task: Task) => number;
 };
 
 export async function measureRivals(newDatabase: NewDatabase): Promise<string[]> {
   await installRivals();
-  return [...(await measureAt(0, newDatabase)), ...(await measureAt(20, newDatabase))];
+  const lines: string[] = [];
+  for (const task of TASKS) lines.push(...(await measureTask(task, newDatabase)));
+  return lines;
 }
 
-async function measureAt(latencyMs: number, newDatabase: NewDatabase): Promise<string[]> {
+async function measureTask(task: Task, newDatabase: NewDatabase): Promise<string[]> {
+  const { latencyMs } = task;
   await using service = await startService({ rows: ROWS, latencyMs });
-  const times = new Map<Contestant, Took[]>(CONTESTANTS.map((one) => [one, []]));
+  const contestants = CONTESTANTS.filter(({ roundsOf }) => roundsOf(task) > 0);
+  const times = new Map<Contestant, Took[]>(contestants.map((one) => [one, []]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const [contestant, took] of times) {
-      if (round >= contestant.rounds) continue;
+      if (round >= contestant.roundsOf(task)) continue;
       const databaseUrl = await newDatabase();
-      if (contestant === OURS) await migrate(databaseUrl);
+      if (contestant === OURS) await runProgram(["migrate"], task, "http://127.0.0.1:1", databaseUrl);
       const startedMs = performance.now();
-      await contestant.exportAll(service.url, databaseUrl);
+      await contestant.exportAll(task, service.url, databaseUrl);
       const wholeMs = performance.now() - startedMs;
       const { count, firstMsAgo } = await service.asked();
       took.push({ wholeMs, workMs: firstMsAgo });
-      await requireWhole(contestant, databaseUrl, count);
+      await requireWhole(contestant, task, databaseUrl, count);
     }
   }
   const ours = mediansOf(times.get(OURS) ?? []);
   return [
-    `${REQUESTS.length} requests × ${ROWS} rows at a cap of ${WORKLOAD.cap}, ${latencyMs} ms of latency; from the first request to the end of the process, and the whole process:`,
+    `${requestsOf(task).length} requests × ${ROWS} rows at a cap of ${CAP}, ${latencyMs} ms of latency; from the first request to the end of the process, and the whole process:`,
     ...[...times].map(([{ name }, took]) => {
       const { workMs, wholeMs } = mediansOf(took);
       const figures = [seconds(workMs), ratio(workMs, ours.workMs), seconds(wholeMs), ratio(wholeMs, ours.wholeMs)];
@@ -74,15 +88,18 @@ function seconds(ms: number): string {
 }
 
 const yesterday = addDays(dayOf(new Date()), -1);
-const REQUESTS = Array.from({ length: WORKLOAD.projects }, (_, i) => `project-${i}`).flatMap((project) =>
-  GROUPINGS.map((grouping) => ({ project, grouping, start: yesterday, end: yesterday })),
-);
+
+function requestsOf({ projects }: Task) {
+  return Array.from({ length: projects }, (_, i) => `project-${i}`).flatMap((project) =>
+    GROUPINGS.map((grouping) => ({ project, grouping, start: yesterday, end: yesterday })),
+  );
+}
 
 const OURS: Contestant = {
   name: "usage-export",
-  exportAll: (service, databaseUrl) => runProgram(["export"], service, databaseUrl),
+  exportAll: (task, service, databaseUrl) => runProgram(["export"], task, service, databaseUrl),
   storedRows: "usage_export.snapshot_row",
-  rounds: ROUNDS,
+  roundsOf: () => ROUNDS,
 };
 
 const CONTESTANTS: readonly Contestant[] = [
@@ -96,55 +113,65 @@ const CONTESTANTS: readonly Contestant[] = [
 function bySdk(name: string, file: string): Contestant {
   return {
     name,
-    exportAll: (service, databaseUrl) =>
+    exportAll: (task, service, databaseUrl) =>
       run(process.execPath, [path.join(RIVALS, file)], {
-        env: { ...rivalEnv(service, databaseUrl), REQUESTS: JSON.stringify(REQUESTS) },
+        env: rivalEnv(service, databaseUrl),
+        input: JSON.stringify(requestsOf(task)),
       }),
     storedRows: "usage_row",
-    rounds: ROUNDS,
+    roundsOf: () => ROUNDS,
   };
 }
 
-/** Once: each takes minutes. */
+/** Once: each takes long. */
 function byShell(name: string, mode: string): Contestant {
   return {
     name,
-    exportAll: (service, databaseUrl) =>
+    exportAll: (task, service, databaseUrl) =>
       run("bash", [path.join(RIVALS, "shell.sh")], {
         env: { ...rivalEnv(service, databaseUrl), MODE: mode },
-        input: REQUESTS.map(({ project, grouping, start, end }) => `${project} ${grouping} ${start} ${end}\n`).join(""),
+        input: requestsOf(task)
+          .map(({ project, grouping, start, end }) => `${project} ${grouping} ${start} ${end}\n`)
+          .join(""),
       }),
     storedRows: "usage_row",
-    rounds: 1,
+    roundsOf: ({ projects }) => (projects > SHELL_PROJECTS_MAX ? 0 : 1),
   };
 }
 
 function rivalEnv(service: string, databaseUrl: string): Readonly<Record<string, string>> {
-  return { SERVICE: service, DATABASE_URL: databaseUrl, CAP: String(WORKLOAD.cap) };
+  return { SERVICE: service, DATABASE_URL: databaseUrl, CAP: String(CAP) };
 }
 
-async function migrate(databaseUrl: string): Promise<void> {
-  await runProgram(["migrate"], "http://127.0.0.1:1", databaseUrl);
-}
-
-async function runProgram(args: readonly string[], service: string, databaseUrl: string): Promise<void> {
-  await using config = await openConfigFolder(configOf(service, WORKLOAD));
+async function runProgram(
+  args: readonly string[],
+  { projects }: Task,
+  service: string,
+  databaseUrl: string,
+): Promise<void> {
+  await using config = await openConfigFolder(configOf(service, { projects, days: 1, cap: CAP }));
   await run(process.execPath, [PROGRAM, ...args], {
     cwd: config.folder,
     env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY },
   });
 }
 
-async function requireWhole({ name, storedRows }: Contestant, databaseUrl: string, asked: number): Promise<void> {
+async function requireWhole(
+  { name, storedRows }: Contestant,
+  task: Task,
+  databaseUrl: string,
+  asked: number,
+): Promise<void> {
+  const requests = requestsOf(task).length;
   const db = openPostgres(databaseUrl);
   try {
     const { rows } = await sql<{ rows: number; requests: string }>`
       select count(*)::integer as rows, sum(requests)::text as requests from ${sql.table(storedRows)}
     `.execute(db);
-    const expected = { rows: REQUESTS.length * ROWS, requests: String(REQUESTS.length * ROWS * 373_381) };
+    const expected = { rows: requests * ROWS, requests: String(requests * ROWS * 373_381) };
     const seen = `${asked} requests, ${JSON.stringify(rows[0])}`;
-    if (asked !== REQUESTS.length || JSON.stringify(rows[0]) !== JSON.stringify(expected)) {
-      throw new Error(`${name}: expected ${REQUESTS.length} requests, ${JSON.stringify(expected)}; got ${seen}`);
+    if (asked !== requests || JSON.stringify(rows[0]) !== JSON.stringify(expected)) {
+      throw new Error(`${name}: expected ${requests} requests, ${JSON.stringify(expected)}; got ${seen}`);
     }
   } finally {
     await db.destroy();

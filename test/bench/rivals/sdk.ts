@@ -1,5 +1,6 @@
 // Asks the service through its public SDK, so many requests at once, and hands each answer's rows on.
 
+import { json } from "node:stream/consumers";
 import { DeepgramClient } from "@deepgram/sdk";
 
 export type Request = {
@@ -32,14 +33,15 @@ export const CREATE_TABLE = `
   )
 `;
 
-/** What the benchmark passes on: SERVICE, DATABASE_URL, REQUESTS (JSON) and CAP. */
-export function settings(): { database: string; service: string; requests: readonly Request[]; cap: number } {
-  const { SERVICE = "", DATABASE_URL = "", REQUESTS = "[]", CAP = "1" } = process.env;
-  return { database: DATABASE_URL, service: SERVICE, requests: JSON.parse(REQUESTS), cap: Number(CAP) };
+/** What the benchmark passes on: SERVICE, DATABASE_URL and CAP; the requests come on standard input, as JSON. */
+export function settings(): { database: string; service: string; cap: number } {
+  const { SERVICE = "", DATABASE_URL = "", CAP = "1" } = process.env;
+  return { database: DATABASE_URL, service: SERVICE, cap: Number(CAP) };
 }
 
 export async function exportAll(store: (rows: readonly Row[]) => Promise<unknown>): Promise<void> {
-  const { service, requests, cap } = settings();
+  const { service, cap } = settings();
+  const requests = (await json(process.stdin)) as readonly Request[];
   const client = new DeepgramClient({
     apiKey: "key-of-the-benchmark",
     environment: { base: service, production: service, agent: service, agentRest: service },
