@@ -37,7 +37,7 @@ export type RequestDeps = {
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
-  /** Shared by all requests of the process. */
+  /** Shared by all requests of the process. Whoever makes one waits for room before. */
   readonly backlog: Backlog;
   readonly log: Logger;
 };
@@ -50,7 +50,6 @@ export async function exportRequest(
   signal: AbortSignal,
   onAnswer: () => void = () => {},
 ): Promise<Stored | Refusal> {
-  await deps.backlog.room();
   // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
   // answer that waited long for its turn would count as older than one that was given before it.
   let fetchNo = await deps.nextFetchNo();

@@ -81,6 +81,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
 
   const work = async () => {
     for (const request of queue) {
+      await deps.backlog.room();
       if (lost || signal.aborted) return;
       const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
       const settled: Promise<void> = settle(request, onAnswer).finally(() => inHand.delete(settled));

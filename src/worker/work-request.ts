@@ -42,6 +42,7 @@ export async function workAtRequest(
     refuse: () => features.refusalOf(request, checkFeatures),
     log: world.app.log.child({ job, runId }),
   };
+  await deps.backlog.room();
   const outcome = await exportRequest(request, runDay, deps, signal);
   if ("reason" in outcome) {
     if (TRIED_AGAIN.has(outcome.code)) return world.queue.fail(taken, world.app.scrubber.scrub(outcome.reason));

@@ -301,6 +301,24 @@ test("no more is asked for while many rows wait for the database", async () => {
   expect(most).toBe(2);
 });
 
+test("who waited for rows to be stored asks for no more when the database is lost", async () => {
+  const large = sampleAnswer(Array.from({ length: 10_001 }, () => sampleRow("2026-03-16")));
+  let calls = 0;
+  const { deps } = world({
+    fetch: async () => {
+      calls++;
+      return large;
+    },
+    store: async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      throw new AppError("database", "gone");
+    },
+  });
+  const requests = Array.from({ length: 10 }, () => TOTAL);
+  await expect(exportUsage({ requests, runDay: RUN_DAY, concurrency: 2 }, deps, NEVER)).rejects.toThrow("gone");
+  expect(calls).toBe(2);
+});
+
 test("a database that is lost after an answer came ends the run", async () => {
   let calls = 0;
   const { deps } = world({
