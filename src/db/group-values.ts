@@ -9,11 +9,11 @@ import type { Tx } from "./transaction.ts";
 /** A group as a row of its grouping. */
 export type GroupOf = { readonly grouping: Grouping; readonly group: Group };
 
-/** By `groupIdKey`, the number that rows hold. */
-export type GroupIds = ReadonlyMap<string, number>;
+/** The numbers that rows hold, by grouping and key of the group: a text of both would be made for each of a million rows. */
+export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
-export function groupIdKey(grouping: Grouping, group: Group): string {
-  return `${grouping} ${group.key}`;
+export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
+  return ids.get(grouping)?.get(group.key);
 }
 
 type Wanted = GroupOf & { readonly hash: string };
@@ -21,13 +21,10 @@ type Wanted = GroupOf & { readonly hash: string };
 /** Finds or makes the numbers of these groups. */
 export async function internGroups(tx: Tx, groups: readonly GroupOf[]): Promise<GroupIds> {
   const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
-  const ids = new Map<string, number>();
+  const ids = new Map<Grouping, Map<string, number>>();
+  let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   // A value that another process inserts at this moment is seen by the next look only.
-  while (ids.size < byHash.size) {
-    const missing = [...byHash]
-      .filter(([, { grouping, group }]) => !ids.has(groupIdKey(grouping, group)))
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, one]) => one);
+  while (missing.length > 0) {
     const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
       with wanted as (
         select * from unnest(
@@ -51,8 +48,9 @@ export async function internGroups(tx: Tx, groups: readonly GroupOf[]): Promise<
     `.execute(tx);
     for (const { group_id, grouping, key_hash } of rows) {
       const one = byHash.get(`${grouping} ${key_hash}`);
-      if (one) ids.set(groupIdKey(grouping, one.group), group_id);
+      if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
     }
+    missing = missing.filter(({ grouping, group }) => groupId(ids, grouping, group) === undefined);
   }
   return ids;
 }

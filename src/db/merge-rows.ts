@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { METRICS } from "../usage/metrics.ts";
 import type { SnapshotRow } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
-import { type GroupIds, groupIdKey } from "./group-values.ts";
+import { type GroupIds, groupId } from "./group-values.ts";
 import { type SliceRef, sliceKey } from "./slices.ts";
 import type { Tx } from "./transaction.ts";
 
@@ -28,56 +28,58 @@ export async function mergeRows(
   seenAt: Date,
 ): Promise<ChangedRows> {
   if (slices.length === 0) return new Map();
-  const rows = slices.flatMap((slice) => slice.rows.map((row) => ({ slice, row })));
-  const numbers = METRICS.map((_, i) => sql`${plainArray(rows.map(({ row }) => row.metrics.values[i]))}::numeric[]`);
+  const rows = slices.flatMap((slice) => slice.rows);
+  const sliceNos = slices.flatMap((slice, i) => slice.rows.map(() => i + 1));
+  const ids = slices.flatMap(({ grouping, rows }) => rows.map(({ group }) => groupId(groupIds, grouping, group)));
+  const numbers = METRICS.map(
+    (metric, i) =>
+      sql`unnest(${plainArray(rows.map(({ metrics }) => metrics.values[i]))}::numeric[]) as ${sql.ref(metric)}`,
+  );
+  const extras = rows.some(({ metrics }) => metrics.extra !== null) ? rows.map(({ metrics }) => metrics.extra) : [];
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
     with incoming as (
-      select * from unnest(
-        ${plainArray(rows.map(({ slice }) => slice.seriesId))}::integer[],
-        ${plainArray(rows.map(({ slice }) => slice.day))}::date[],
-        ${plainArray(rows.map(({ slice, row }) => groupIds.get(groupIdKey(slice.grouping, row.group))))}::integer[],
-        ${sql.join(numbers)},
-        ${rows.map(({ row }) => row.metrics.extra)}::text[]::jsonb[]
-      ) as incoming (series_id, usage_date, group_id, ${METRIC_COLUMNS})
+      -- Side by side, the shorter ones filled up with nulls. As a table of the from clause each would be gathered first.
+      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
+        ${sql.join(numbers)}, unnest(${extras}::text[])::jsonb as extra_metrics
     ), replaced as (
       -- Looked up here and not for each row: of their number the planner has no idea, and would read the slices of all years.
-      select sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
+      select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
       from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
-      ) as replaced (series_id, usage_date)
+      ) with ordinality as replaced (series_id, usage_date, slice_no)
       join usage_export.slice sl using (series_id, usage_date)
     ), stored as (
-      select r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
+      select replaced.slice_no, r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (
-      select coalesce(i.series_id, s.series_id) as series_id, coalesce(i.usage_date, s.usage_date) as usage_date,
-        coalesce(i.group_id, s.group_id) as group_id,
+      select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
         case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
         coalesce(s.revision, 0) + 1 as revision, ${columnsOf("i")}
       from incoming i
-      full join stored s on s.series_id = i.series_id and s.usage_date = i.usage_date and s.group_id = i.group_id
+      full join stored s on s.slice_no = i.slice_no and s.group_id = i.group_id
       where s.group_id is null
         or (i.group_id is null and not s.gone)
         or (i.group_id is not null and (s.gone or (${columnsOf("s")}) is distinct from (${columnsOf("i")})))
+    ), placed as (
+      select * from difference join replaced using (slice_no)
     ), inserted as (
       insert into usage_export.snapshot_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, first_seen_at, last_changed_at)
       select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, ${seenAt}::timestamptz, ${seenAt}::timestamptz
-      from difference where revision = 1
+      from placed where revision = 1
     ), updated as (
       update usage_export.snapshot_row r
       set (${METRIC_COLUMNS}) = (select ${columnsOf("d")}), gone = d.kind = 'gone', revision = d.revision,
         last_changed_at = ${seenAt}::timestamptz
-      from difference d
+      from placed d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
     ), recorded as (
       insert into usage_export.snapshot_change
         (series_id, usage_date, group_id, revision, kind, restates, seen_at, ${METRIC_COLUMNS})
-      select d.series_id, d.usage_date, d.group_id, d.revision, d.kind, replaced.restates, ${seenAt}::timestamptz,
+      select d.series_id, d.usage_date, d.group_id, d.revision, d.kind, d.restates, ${seenAt}::timestamptz,
         ${columnsOf("d")}
-      from difference d
-      join replaced on replaced.series_id = d.series_id and replaced.usage_date = d.usage_date
+      from placed d
     )
-    select series_id, usage_date, count(*) as changed from difference group by series_id, usage_date
+    select series_id, usage_date, count(*) as changed from placed group by series_id, usage_date
   `.execute(tx);
   return new Map(
     counted.map(({ series_id, usage_date, changed }) => [

@@ -7,7 +7,7 @@ import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
 import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
 import type { Database } from "./database.ts";
-import { type GroupOf, groupIdKey, internGroups } from "./group-values.ts";
+import { type GroupOf, groupId, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
 import { lockSlices, type SliceRef, sliceKey, storedSlices } from "./slices.ts";
@@ -36,7 +36,8 @@ export type Also = (tx: Tx, result: MergeResult) => Promise<void>;
 
 export type AnswerToMerge = { readonly answer: Answer; readonly also?: Also | undefined };
 
-type IncomingSlice = SliceRef & NormalisedSlice & { readonly answer: Answer; readonly contentHash: string };
+type IncomingSlice = SliceRef &
+  NormalisedSlice & { readonly grouping: Grouping; readonly answer: Answer; readonly contentHash: string };
 
 /**
  * Safe to repeat: an answer that is stored already is found unchanged. All of them are stored or none; no two may have a
@@ -63,9 +64,10 @@ export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[
     const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
     const seenAt = rows[0]?.now ?? new Date();
     // Another writer came in between and undid what the first look saw: rare, and then the numbers are looked up here.
-    const groups = groupsOf(replaced);
-    const unknown = groups.some(({ grouping, group }) => !groupIds.has(groupIdKey(grouping, group)));
-    const ids = unknown ? await internGroups(tx, groups) : groupIds;
+    const known = replaced.every(({ grouping, rows }) =>
+      rows.every(({ group }) => groupId(groupIds, grouping, group) !== undefined),
+    );
+    const ids = known ? groupIds : await internGroups(tx, groupsOf(replaced));
     const changed = await mergeRows(tx, replaced, ids, seenAt);
     await writeSlices(tx, decided, seenAt);
     for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
@@ -94,7 +96,7 @@ function decide(slice: IncomingSlice, stored: StoredSlice = NOTHING_STORED) {
 }
 
 /** The numbers and groups of a slice, in one order, as one hash: two answers with the same hash are the same snapshot. */
-function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice & { readonly grouping: Grouping } {
+function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice {
   const { seriesId, grouping } = answer;
   const rows = [...slice.rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   const content = rows.map(({ group, metrics }) => JSON.stringify([group.key, metrics.values, metrics.extra])).join("");
@@ -103,11 +105,13 @@ function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice & 
 }
 
 function groupsOf(slices: readonly IncomingSlice[]): GroupOf[] {
-  const groups = new Map<string, GroupOf>();
-  for (const { answer, rows } of slices) {
-    for (const { group } of rows) groups.set(groupIdKey(answer.grouping, group), { grouping: answer.grouping, group });
+  const groups = new Map<Grouping, Map<string, GroupOf>>();
+  for (const { grouping, rows } of slices) {
+    const ofGrouping = groups.get(grouping) ?? new Map<string, GroupOf>();
+    for (const { group } of rows) if (!ofGrouping.has(group.key)) ofGrouping.set(group.key, { grouping, group });
+    groups.set(grouping, ofGrouping);
   }
-  return [...groups.values()];
+  return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }
 
 /**
