@@ -1,4 +1,4 @@
-// Writes the rows of slices: one statement that finds what differs, writes only that, and records it.
+// Writes the rows of slices: one statement that finds what differs, writes only that, and keeps what it takes the place of.
 
 import { sql } from "kysely";
 import { METRICS } from "../usage/metrics.ts";
@@ -63,21 +63,25 @@ export async function mergeRows(
       select * from difference join replaced using (slice_no)
     ), inserted as (
       insert into usage_export.snapshot_row
-        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, first_seen_at, last_changed_at)
-      select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, ${seenAt}::timestamptz, ${seenAt}::timestamptz
+        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, restates, first_seen_at, last_changed_at)
+      select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
       from placed where revision = 1
+    ), superseded as (
+      -- Sees the rows as they were, whatever the others here do.
+      insert into usage_export.superseded_row
+        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
+          last_changed_at, superseded_at)
+      select r.series_id, r.usage_date, r.group_id, ${columnsOf("r")}, r.gone, r.revision, r.restates, r.returned,
+        r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
+      from placed d
+      join usage_export.snapshot_row r using (series_id, usage_date, group_id)
+      where d.revision > 1
     ), updated as (
       update usage_export.snapshot_row r
-      set (${METRIC_COLUMNS}) = (select ${columnsOf("d")}), gone = d.kind = 'gone', revision = d.revision,
-        last_changed_at = ${seenAt}::timestamptz
+      set (${METRIC_COLUMNS}) = (select ${columnsOf("d")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
+        revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
       from placed d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
-    ), recorded as (
-      insert into usage_export.snapshot_change
-        (series_id, usage_date, group_id, revision, kind, restates, seen_at, ${METRIC_COLUMNS})
-      select d.series_id, d.usage_date, d.group_id, d.revision, d.kind, d.restates, ${seenAt}::timestamptz,
-        ${columnsOf("d")}
-      from placed d
     )
     select series_id, usage_date, count(*) as changed from placed group by series_id, usage_date
   `.execute(tx);

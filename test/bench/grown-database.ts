@@ -58,10 +58,10 @@ function fillRows(days: number): string {
   return `
     set work_mem = '256MB';
     insert into usage_export.snapshot_row
-      (series_id, usage_date, group_id, ${metrics}, revision, first_seen_at, last_changed_at)
+      (series_id, usage_date, group_id, ${metrics}, revision, restates, first_seen_at, last_changed_at)
     select s.series_id, current_date - back, g.group_id,
       g.group_id + 0.7242069444, g.group_id + 0.7395791667, 0, 0, 0, 9158866 + g.group_id, 373381 + g.group_id,
-      case when g.group_id % ${RESTATED_EACH} = 0 then 2 else 1 end,
+      case when g.group_id % ${RESTATED_EACH} = 0 then 2 else 1 end, g.group_id % ${RESTATED_EACH} = 0,
       current_date - back + interval '26 hours',
       current_date - back + case when g.group_id % ${RESTATED_EACH} = 0 then interval '74 hours' else interval '26 hours' end
     from generate_series(1, ${days}) as back
@@ -69,12 +69,12 @@ function fillRows(days: number): string {
     join usage_export.group_value g using ("grouping")
     order by back desc, s.series_id, g.group_id;
 
-    insert into usage_export.snapshot_change
-      (series_id, usage_date, group_id, revision, kind, restates, seen_at, ${metrics})
-    select series_id, usage_date, group_id, no, case no when 1 then 'appeared' else 'changed' end, no > 1,
-      case no when 1 then first_seen_at else last_changed_at end,
-      hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests - (revision - no)
-    from usage_export.snapshot_row cross join lateral generate_series(1, revision) as no
-    order by case no when 1 then first_seen_at else last_changed_at end, series_id, group_id;
+    insert into usage_export.superseded_row
+      (series_id, usage_date, group_id, ${metrics}, gone, revision, restates, returned, first_seen_at, last_changed_at,
+        superseded_at)
+    select series_id, usage_date, group_id, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters,
+      requests - 1, false, 1, false, false, first_seen_at, first_seen_at, last_changed_at
+    from usage_export.snapshot_row where revision > 1
+    order by last_changed_at, series_id, group_id;
   `;
 }

@@ -50,7 +50,7 @@ export const NEW_ROWS = ANSWERS * DAYS_AN_ANSWER * GROUPS;
 /** Days that are new to ten of the series. Known groups are what every night but the first finds. */
 export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
   if (rows === 0) {
-    await sql`truncate usage_export.snapshot_row, usage_export.snapshot_change, usage_export.slice`.execute(db);
+    await sql`truncate usage_export.snapshot_row, usage_export.superseded_row, usage_export.slice`.execute(db);
   }
   const start = addDays(dayOf(await databaseNow(db)), round * DAYS_AN_ANSWER);
   const days = daysOf({ start, end: addDays(start, DAYS_AN_ANSWER - 1) });

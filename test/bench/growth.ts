@@ -62,7 +62,7 @@ async function mediansOf(grown: readonly GrownDatabase[], work: Work): Promise<n
 async function bytesOf({ db, rows }: GrownDatabase): Promise<number> {
   const { rows: sizes } = await sql<{ bytes: number }>`
     select sum(pg_total_relation_size(relation::regclass))::float8 as bytes
-    from unnest(array['usage_export.snapshot_row', 'usage_export.snapshot_change', 'usage_export.slice']) as relation
+    from unnest(array['usage_export.snapshot_row', 'usage_export.superseded_row', 'usage_export.slice']) as relation
   `.execute(db);
   return (sizes[0]?.bytes ?? Number.NaN) / rows;
 }

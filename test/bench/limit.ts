@@ -64,7 +64,7 @@ async function writtenSince(db: Database, { wal, transaction }: Position): Promi
     sql<Written>`
       select (pg_current_wal_insert_lsn() - ${wal}::pg_lsn)::float8 as "walBytes",
         (select count(*) from usage_export.snapshot_row where ${since})::integer
-          + (select count(*) from usage_export.snapshot_change where ${since})::integer as rows
+          + (select count(*) from usage_export.superseded_row where ${since})::integer as rows
     `,
   );
 }

@@ -52,7 +52,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
       newRowsIntoFull: [],
     };
     for (let round = 0; round < ROUNDS; round++) {
-      await sql`truncate usage_export.snapshot_row, usage_export.snapshot_change, usage_export.slice`.execute(empty);
+      await sql`truncate usage_export.snapshot_row, usage_export.superseded_row, usage_export.slice`.execute(empty);
       const project = randomUUID();
       seconds.newRows.push(await storeAll(empty, project, sameNumbers));
       seconds.copy.push(await secondsOfCopy(empty, emptyUrl));

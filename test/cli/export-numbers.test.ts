@@ -153,6 +153,6 @@ test("a number that was not sent is NULL, and one that nobody knows yet is kept"
 });
 
 async function historyLength(): Promise<unknown> {
-  const { rows } = await sql`select count(*) from usage_export.snapshot_change`.execute(db);
+  const { rows } = await sql`select count(*) from usage_export.row_revision`.execute(db);
   return rows;
 }

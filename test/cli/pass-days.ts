@@ -8,7 +8,7 @@ const FAR_DAYS = 100_000;
 
 /** Without a run in between, so the next alarm has rung unheard. */
 export async function passDays(db: Database, days: number): Promise<void> {
-  for (const table of ["slice", "snapshot_row", "snapshot_change"]) {
+  for (const table of ["slice", "snapshot_row", "superseded_row"]) {
     for (const moved of [days + FAR_DAYS, -FAR_DAYS]) {
       await sql`update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(moved)}`.execute(
         db,
@@ -20,7 +20,15 @@ export async function passDays(db: Database, days: number): Promise<void> {
     update usage_export.slice
     set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago}
   `.execute(db);
-  await sql`update usage_export.snapshot_change set seen_at = seen_at - ${ago}`.execute(db);
+  await sql`
+    update usage_export.snapshot_row
+    set first_seen_at = first_seen_at - ${ago}, last_changed_at = last_changed_at - ${ago}
+  `.execute(db);
+  await sql`
+    update usage_export.superseded_row
+    set first_seen_at = first_seen_at - ${ago}, last_changed_at = last_changed_at - ${ago},
+      superseded_at = superseded_at - ${ago}
+  `.execute(db);
   await sql`
     update usage_export.run
     set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}, scheduled_for = scheduled_for - ${ago}

@@ -41,13 +41,21 @@ test.for([1, 3, 6, 8])("killed at its request number %i, an export loses nothing
 test("killed while it stores an answer, an export leaves no half of it", async ({ world }) => {
   const emulator = await serveMany(world);
   const admin = await connect();
-  await admin.query("begin; lock table usage_export.snapshot_change in share mode");
+  await admin.query(`
+    create function public.wait_here() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock(1); return null; end
+    $$;
+    create trigger wait_here before update on usage_export.slice execute function public.wait_here();
+    select pg_advisory_lock(1)
+  `);
   const program = world.start(["export"]);
-  // Rows are written, their history is not.
+  // Rows are written, what became of their slices is not.
   await expect.poll(() => waitingForLock(), { timeout: 20_000 }).toBeGreaterThan(0);
   program.kill("SIGKILL");
   await program.ended;
-  await admin.query("rollback");
+  await admin.query(
+    "select pg_advisory_unlock(1); drop trigger wait_here on usage_export.slice; drop function public.wait_here()",
+  );
 
   await expectNoHalves(world, emulator);
   await expectToHeal(world, emulator);

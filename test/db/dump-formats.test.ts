@@ -68,7 +68,11 @@ async function fill(): Promise<void> {
   await markDue(db, [filteredId], { first: "2026-03-17", oldest: due, through: "2026-03-18" });
   // As if it had been read in its own time, so that there is a curve.
   await sql`update usage_export.slice set closed_at = usage_date + 1 where fetch_no > 0`.execute(db);
-  await sql`update usage_export.snapshot_change set seen_at = usage_date + revision`.execute(db);
+  await sql`update usage_export.snapshot_row set last_changed_at = usage_date + revision`.execute(db);
+  await sql`
+    update usage_export.superseded_row
+    set last_changed_at = usage_date + revision, superseded_at = usage_date + revision + 1
+  `.execute(db);
 }
 
 async function rowsOf(view: View): Promise<readonly Row[]> {

@@ -180,7 +180,7 @@ test("as of a moment while the day lasted it is open, whatever it has become", a
   await store(db, seriesId, [slice(back(1), { listen: "1" })]);
   const { rows } = await sql`
     with moved as (
-      update usage_export.snapshot_change set seen_at = ${`${back(1)}T12:00:00Z`}::timestamptz
+      update usage_export.snapshot_row set last_changed_at = ${`${back(1)}T12:00:00Z`}::timestamptz
       where series_id = ${seriesId} returning 1
     ) select count(*)::integer as moved from moved
   `.execute(db);

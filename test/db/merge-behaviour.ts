@@ -103,7 +103,7 @@ export function testMerge(db: Database): void {
       ["speak", 3],
     ]);
     const { rows: history } = await sql<{ kind: string; revision: number }>`
-      select c.kind, c.revision from usage_export.snapshot_change c join usage_export.group_value g using (group_id)
+      select c.kind, c.revision from usage_export.row_revision c join usage_export.group_value g using (group_id)
       where series_id = ${seriesId} and g.display = 'speak' order by c.revision
     `.execute(db);
     expect(history).toEqual([

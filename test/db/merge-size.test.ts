@@ -32,7 +32,7 @@ function month(requests: (day: number, group: number) => number) {
 async function counts(seriesId: number): Promise<unknown> {
   const { rows } = await sql`
     select (select count(*)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as rows,
-      (select count(*)::integer from usage_export.snapshot_change where series_id = ${seriesId}) as changes,
+      (select count(*)::integer from usage_export.row_revision where series_id = ${seriesId}) as changes,
       (select sum(requests)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as requests
   `.execute(db);
   return rows[0];

@@ -13,7 +13,7 @@ export const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" 
 /** A report is of all there is, so each test begins with nothing. */
 export async function forgetAll(db: Database): Promise<void> {
   await sql`
-    truncate usage_export.series, usage_export.slice, usage_export.snapshot_row, usage_export.snapshot_change,
+    truncate usage_export.series, usage_export.slice, usage_export.snapshot_row, usage_export.superseded_row,
       usage_export.api_key, usage_export.listed_key cascade
   `.execute(db);
 }

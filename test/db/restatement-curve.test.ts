@@ -28,7 +28,11 @@ async function live(seriesId: number, readings: readonly Reading[], grouping: Gr
 
 /** What was stored of the series becomes that much older. */
 async function pass(seriesId: number, days: number): Promise<void> {
-  const moments = { slice: ["closed_at"], snapshot_row: ["first_seen_at"], snapshot_change: ["seen_at"] };
+  const moments = {
+    slice: ["closed_at"],
+    snapshot_row: ["first_seen_at", "last_changed_at"],
+    superseded_row: ["first_seen_at", "last_changed_at", "superseded_at"],
+  };
   for (const [table, columns] of Object.entries(moments)) {
     const older = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`);
     await sql`

@@ -22,7 +22,7 @@ const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method
 
 export async function readEvidence(db: Database, filters: Filters): Promise<StoredEvidence> {
   const { rows: seen } = await sql<{ at: string }>`
-    select distinct seen_at::text as at, seen_at from usage_export.snapshot_change order by seen_at
+    select distinct seen_at::text as at, seen_at from usage_export.row_revision order by seen_at
   `.execute(db);
   const moments: Visible[] = [];
   for (const { at } of seen) {

@@ -4,11 +4,10 @@
 import fs from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
-import { FileMigrationProvider, Migrator } from "kysely/migration";
 import { afterAll } from "vitest";
 import { openPostgres } from "../../src/db/database.ts";
 import { requireCurrentSchema } from "../../src/db/migrate.ts";
-import { emptyDatabase } from "../db/empty-database.ts";
+import { emptyDatabase, migrateTo } from "../db/empty-database.ts";
 import { schemaText } from "../db/schema-text.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
 import { passwordsIn } from "../support/leaks.ts";
@@ -24,7 +23,6 @@ import { startPostgresFront } from "./postgres-front.ts";
 import { sweepKinds } from "./sweep-kinds.ts";
 
 const SCHEMA = path.join(import.meta.dirname, "../db/schema.txt");
-const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const OLDER = "0003_create_key_ledger";
 /** Who hears nothing of the database waits for as long as a migration may take, which is not for a test. */
 const PROGRAM_MS_MAX = 45_000;
@@ -37,10 +35,7 @@ afterAll(() => older[Symbol.asyncDispose]());
 async function olderDatabase(): Promise<AsyncDisposable & DatabaseUrls> {
   const database = await emptyDatabase();
   const db = openPostgres(database.directUrl);
-  const provider = new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
-  const migrator = new Migrator({ db, provider, migrationTableSchema: "usage_export" });
-  const { error } = await migrator.migrateTo(OLDER);
-  if (error) throw error;
+  await migrateTo(db, OLDER);
   await sql`
     insert into usage_export.series (project_id, project, "grouping", filter_key, filter)
     values ('project-1', ${STORED}, 'none', '{}', 'all')
