@@ -7,12 +7,12 @@ import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
 import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
 import type { Database } from "./database.ts";
-import { type GroupOf, groupId, internGroups } from "./group-values.ts";
+import { type GroupIds, type GroupOf, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
-import { lockSlices, type SliceRef, sliceKey, storedSlices } from "./slices.ts";
+import { lockSlices, type SliceRef, type StoredSlices, sliceKey, storedSlices } from "./slices.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
-import { writeSlices } from "./write-slices.ts";
+import { Overtaken, writeSlices } from "./write-slices.ts";
 
 export type Answer = {
   readonly seriesId: number;
@@ -48,49 +48,81 @@ export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[
   const incoming = merges
     .flatMap(({ answer }) => answer.slices.map((slice) => incomingSlice(answer, slice)))
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
-  // In a transaction of its own: a number stays valid whatever becomes of the merge, and no merge waits for another's
-  // new groups. A look without a lock finds what will be written; unchanged days then need no group numbers.
-  const groupIds = await inTransaction(db, async (tx) => {
-    const before = await storedSlices(tx, incoming);
-    const changed = incoming.filter((slice) => before.get(sliceKey(slice))?.contentHash !== slice.contentHash);
-    return internGroups(tx, groupsOf(changed));
-  });
+  // Who was overtaken looks again; each time somebody else has stored what was newly fetched.
+  for (;;) {
+    try {
+      return await mergeIncoming(db, merges, incoming);
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+    }
+  }
+}
 
-  return inTransaction(db, async (tx) => {
-    const stored = await lockSlices(tx, incoming);
-    const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored.get(sliceKey(slice))) }));
-    const replaced = decided.filter(({ decision }) => decision === "replace");
-    // The slices are locked now: this is the moment their readers see the change, and it never goes back.
-    const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
-    const seenAt = rows[0]?.now ?? new Date();
-    // Another writer came in between and undid what the first look saw: rare, and then the numbers are looked up here.
-    const known = replaced.every(({ grouping, rows }) =>
-      rows.every(({ group }) => groupId(groupIds, grouping, group) !== undefined),
-    );
-    const ids = known ? groupIds : await internGroups(tx, groupsOf(replaced));
-    const changed = await mergeRows(tx, replaced, ids, seenAt);
-    await writeSlices(tx, decided, seenAt);
-    for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
-    const results = merges.map(({ answer }) => {
-      const slices = decided.filter((slice) => slice.answer === answer);
-      return {
-        slices: slices.map(({ day, decision }) => ({ day, decision })),
-        rowsChanged: slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0),
-      };
-    });
-    for (const [i, result] of results.entries()) await merges[i]?.also?.(tx, result);
-    return results;
+async function mergeIncoming(
+  db: Database,
+  merges: readonly AnswerToMerge[],
+  incoming: readonly IncomingSlice[],
+): Promise<readonly MergeResult[]> {
+  const looked = await inTransaction(db, async (tx) => {
+    const before = await storedSlices(tx, incoming);
+    const moving = incoming.filter((slice) => isMoving(decide(slice, before).decision));
+    const look = { before, moving, groupIds: await internGroups(tx, groupsOf(moving)) };
+    return { look, results: moving.length === 0 ? await store(tx, merges, incoming, look) : undefined };
   });
+  // Another transaction: a group's number stays valid whatever becomes of the answers, and no merge waits for another's new groups.
+  return looked.results ?? inTransaction(db, (tx) => store(tx, merges, incoming, looked.look));
+}
+
+/** What was seen before anything was locked. */
+type Look = {
+  readonly before: StoredSlices;
+  /** Slices whose rows will not stay as they are, as far as is known. */
+  readonly moving: readonly IncomingSlice[];
+  readonly groupIds: GroupIds;
+};
+
+/** Throws Overtaken where a slice that seemed to stay as it is has been written since. */
+async function store(
+  tx: Tx,
+  merges: readonly AnswerToMerge[],
+  incoming: readonly IncomingSlice[],
+  { before, moving, groupIds }: Look,
+): Promise<readonly MergeResult[]> {
+  // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
+  const stored = new Map([...before, ...(await lockSlices(tx, moving))]);
+  const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored) }));
+  const replaced = decided.filter(({ decision }) => decision === "replace");
+  // What changes is locked now: this is the moment its readers see it, and it never goes back.
+  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
+  const seenAt = rows[0]?.now ?? new Date();
+  const changed = await mergeRows(tx, replaced, groupIds, seenAt);
+  await writeSlices(tx, decided, seenAt);
+  for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
+  const results = merges.map(({ answer }) => {
+    const slices = decided.filter((slice) => slice.answer === answer);
+    return {
+      slices: slices.map(({ day, decision }) => ({ day, decision })),
+      rowsChanged: slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0),
+    };
+  });
+  for (const [i, result] of results.entries()) await merges[i]?.also?.(tx, result);
+  return results;
 }
 
 const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, suspectRun: undefined };
 
-function decide(slice: IncomingSlice, stored: StoredSlice = NOTHING_STORED) {
+function isMoving(decision: SliceDecision): boolean {
+  return decision === "replace" || decision === "suspect";
+}
+
+function decide(slice: IncomingSlice, all: StoredSlices) {
   const { fetchNo, runId, emptyGuard } = slice.answer;
   const { contentHash, rows } = slice;
+  const stored = all.get(sliceKey(slice)) ?? NOTHING_STORED;
   return {
     fetchNo,
     runId,
+    storedFetchNo: stored.fetchNo,
     decision: decideSlice(stored, { fetchNo, runId, contentHash, rows: rows.length }, emptyGuard),
   };
 }

@@ -25,6 +25,7 @@ export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise
  * it.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
+  if (slices.length === 0) return new Map();
   await sql`
     insert into usage_export.slice (series_id, usage_date, status)
     select series_id, usage_date, 'failed' from ${wanted(slices)} order by series_id, usage_date

@@ -10,6 +10,8 @@ import type { Tx } from "./transaction.ts";
 export type DecidedSlice = SliceRef &
   NormalisedSlice & {
     readonly fetchNo: number;
+    /** The fetch whose rows it was decided on. */
+    readonly storedFetchNo: number;
     readonly runId: string;
     readonly contentHash: string;
     readonly decision: SliceDecision;
@@ -17,6 +19,12 @@ export type DecidedSlice = SliceRef &
 
 const SUSPECT = "the answer has no rows for this day, which had some; they are kept until another run gets the same";
 
+/** Somebody else has stored a slice since it was looked at; nothing that was decided on it is right any more. */
+export class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+/** Throws Overtaken. What is locked can't be. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   if (good.length > 0) await writeComplete(tx, good, seenAt);
@@ -29,19 +37,21 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
  * last, and every night each slice that did not change is updated.
  */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
-  await sql`
+  const { rows: written } = await sql`
     update usage_export.slice sl
     set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
       error = null, suspect_run = null, failures = 0
     from unnest(
       ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
-      ${good.map(({ fetchNo }) => fetchNo)}::bigint[],
+      ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
       ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rows }) => rows.length)}::integer[]
-    ) as good (series_id, usage_date, fetch_no, closed_at, content_hash, rows)
-    where sl.series_id = good.series_id and sl.usage_date = good.usage_date
+    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows)
+    where sl.series_id = good.series_id and sl.usage_date = good.usage_date and sl.fetch_no = good.stored_fetch_no
+    returning sl.series_id
   `.execute(tx);
+  if (written.length < good.length) throw new Overtaken();
 }
 
 async function writeSuspect(tx: Tx, suspect: readonly DecidedSlice[], seenAt: Date): Promise<void> {

@@ -92,21 +92,31 @@ test("a failure and an answer that both wait for a day do not then wait for each
   await everyone.done;
 });
 
-test("an answer that was unchanged when it came and is not when its turn comes is stored", async () => {
-  const { project, seriesId } = await newSeries(db);
-  await store(db, seriesId, [slice("2026-03-17", { listen: "1" })]);
-  const stored = await db.transaction().execute(async (tx) => {
-    await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
-    const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
-    await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
-    // What another writer would do: other numbers, and the hash that goes with them.
-    await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
-    await sql`update usage_export.slice set content_hash = 'another' where series_id = ${seriesId}`.execute(tx);
-    return { waits };
-  });
-  expect(await stored.waits).toEqual({ slices: [{ day: "2026-03-17", decision: "replace" }], rowsChanged: 1 });
-  expect(await shown(db, project)).toEqual({ "2026-03-17": { listen: "1" } });
-});
+test.each([
+  { fetched: "before", decision: "replace", rowsChanged: 1, requests: "1" },
+  { fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
+])(
+  "an answer that was unchanged when it came, and waits for one fetched $fetched it with other numbers: $decision",
+  async ({ fetched, decision, rowsChanged, requests }) => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice("2026-03-17", { listen: "1" })]);
+    const { waits } = await db.transaction().execute(async (tx) => {
+      await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
+      const before = await nextFetchNo(db);
+      const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
+      await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
+      // What another writer does: other numbers, the hash that goes with them, and its own fetch.
+      const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
+      await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
+      await sql`
+        update usage_export.slice set content_hash = 'another', fetch_no = ${fetchNo} where series_id = ${seriesId}
+      `.execute(tx);
+      return { waits };
+    });
+    expect(await waits).toEqual({ slices: [{ day: "2026-03-17", decision }], rowsChanged });
+    expect(await shown(db, project)).toEqual({ "2026-03-17": { listen: requests } });
+  },
+);
 
 test("a reader never sees a part of an answer", async () => {
   const { project, seriesId } = await newSeries(db);

@@ -13,11 +13,19 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "an answer is stored row by row",
     file: "src/db/merge.ts",
-    replace: "return inTransaction(db, async (tx) => {\n    const stored",
-    by: `const atOnce = (work: (tx: Tx) => Promise<readonly MergeResult[]>) => work(db as unknown as Tx);
-  return atOnce(async (tx) => {
-    const stored`,
+    replace: "inTransaction(db, (tx) => store(tx, merges, incoming, looked.look));",
+    by: "store(db as unknown as Tx, merges, incoming, looked.look);",
     caughtBy: ["test/db/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
+  },
+  {
+    name: "what was decided before another one stored its numbers is written over them",
+    file: "src/db/write-slices.ts",
+    replace: " and sl.fetch_no = good.stored_fetch_no",
+    by: "",
+    caughtBy: [
+      "test/db/merge-concurrency.test.ts",
+      "an answer that was unchanged when it came, and waits for one fetched after it with other numbers: stale",
+    ],
   },
   {
     name: "a setting is left on the session",
