@@ -93,7 +93,7 @@ export async function mergeRows(
   );
 }
 
-/** An array of numbers or days as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
+/** An array of numbers as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
 function plainArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
