@@ -112,8 +112,18 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/coverage-views.test.ts", "a worker that was down for days is missing all of them"],
   },
   {
+    name: "what a number was is not kept when it changes",
+    file: "src/db/merge-rows.ts",
+    replace: "where d.revision > 1\n    ), updated",
+    by: "where d.revision > 2\n    ), updated",
+    caughtBy: [
+      "test/db/history-views.test.ts",
+      "as of a moment, what was shown then is shown: before, between and after",
+    ],
+  },
+  {
     name: "a restatement forgets what the number was",
-    file: "migrations/0002_create_bi_views.ts",
+    file: "migrations/0010_keep_superseded_rows.ts",
     replace: "and old.revision = c.revision - 1",
     by: "and old.revision = c.revision - 2",
     caughtBy: ["test/db/history-views.test.ts", "a changed number is one restatement, with what it was"],
