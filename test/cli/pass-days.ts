@@ -15,7 +15,8 @@ export async function passDays(db: Database, days: number): Promise<void> {
       );
     }
   }
-  const ago = sql`make_interval(days => ${days})`;
+  // Hours, as a day of the session's time zone may be longer or shorter.
+  const ago = sql`make_interval(hours => ${24 * days})`;
   await sql`
     update usage_export.slice
     set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago}

@@ -34,7 +34,7 @@ async function pass(seriesId: number, days: number): Promise<void> {
     superseded_row: ["first_seen_at", "last_changed_at", "superseded_at"],
   };
   for (const [table, columns] of Object.entries(moments)) {
-    const older = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`);
+    const older = columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`);
     await sql`
       update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(days)}, ${sql.raw(older.join())}
       where series_id = ${seriesId}
