@@ -1,12 +1,11 @@
 // Stores answers: slices are replaced whole, all slices of one answer in one transaction, and only what differs is written.
 
 import { createHash } from "node:crypto";
-import { sql } from "kysely";
 import type { Day } from "../usage/day.ts";
 import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
 import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
-import type { Database } from "./database.ts";
+import { type Database, databaseNow } from "./database.ts";
 import { type GroupIds, type GroupOf, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
@@ -93,8 +92,7 @@ async function store(
   const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored) }));
   const replaced = decided.filter(({ decision }) => decision === "replace");
   // What changes is locked now: this is the moment its readers see it, and it never goes back.
-  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
-  const seenAt = rows[0]?.now ?? new Date();
+  const seenAt = await databaseNow(tx);
   const changed = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
   for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
