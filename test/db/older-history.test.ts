@@ -1,15 +1,11 @@
 // What a database of an older version knew of the past is known after it was migrated.
 
-import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { mergeAnswers } from "../../src/db/merge.ts";
 import { migrateToLatest } from "../../src/db/migrate.ts";
-import { groupOf } from "../../src/usage/group.ts";
 import { emptyDatabase, migrateTo } from "./empty-database.ts";
-import { metricsOf } from "./stored-usage.ts";
+import { slice, store } from "./stored-usage.ts";
 
 /** The last that kept every revision of a row in its history. */
 const OLDER = "0009_leave_room_in_slices";
@@ -48,18 +44,7 @@ test("a row that had been changed before is changed again with the next revision
   await migrateTo(db, OLDER);
   await fill(db);
   await migrateToLatest(db);
-  const group = groupOf("endpoint", "returns", "row");
-  const rows = [{ group, metrics: metricsOf({ requests: "8" }) }];
-  const answer = {
-    seriesId: 1,
-    grouping: "endpoint",
-    fetchNo: await nextFetchNo(db),
-    runId: randomUUID(),
-    slices: [{ day: DAY, undated: false, rows }],
-    emptyGuard: "confirm",
-    ownDays: false,
-  } as const;
-  await mergeAnswers(db, [{ answer }]);
+  await store(db, 1, [slice(DAY, { returns: "8" })]);
   const { rows: history } = await sql`
     select revision, kind, old_value, new_value from bi.restatements where group_value = 'returns' order by revision
   `.execute(db);
