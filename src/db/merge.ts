@@ -88,6 +88,7 @@ async function store(
   { before, moving, groupIds }: Look,
 ): Promise<readonly MergeResult[]> {
   // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
+  // In no order, so two that write the same ones may wait for each other; the server ends one, which is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, moving))]);
   const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored) }));
   const replaced = decided.filter(({ decision }) => decision === "replace");

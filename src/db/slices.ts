@@ -21,8 +21,8 @@ export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise
 
 /**
  * The same, and nobody else writes these slices before the transaction ends. Locking needs a row, so one is made where there
- * is none. All writers make the rows first and lock them then, both in one order: none ever waits for another that waits for
- * it.
+ * is none. All who lock make the rows first and lock them then, both in one order: of them none ever waits for another that
+ * waits for it.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
   if (slices.length === 0) return new Map();
