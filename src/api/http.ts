@@ -11,6 +11,7 @@ import { type CallWords, type Reply, statusFailure } from "./failure.ts";
 import { openPace } from "./pace.ts";
 import { openRefusals } from "./refusals.ts";
 import { headersOf, pathOf } from "./request.ts";
+import { serviceTimeMs } from "./retry-after.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "./service.ts";
 import { openSharedPace } from "./shared-pace.ts";
 import { sleep as sleepFor } from "./wait.ts";
@@ -48,6 +49,11 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     ? openSharedPace(deps.turns, waitMsMax, now, sleep)
     : openPace({ ...settings, waitMsMax }, now, sleep);
   const refusals = openRefusals();
+  let serviceAheadMs: number | undefined;
+  const noteTime = (headers: Reply["headers"]) => {
+    const timeMs = serviceTimeMs(headers);
+    if (timeMs !== undefined) serviceAheadMs = timeMs - now();
+  };
   const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });
 
   return {
@@ -67,7 +73,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
       const hide = hider(key, deps.scrub);
 
-      const send = () => attemptOnce(call.retry ? shared : unshared, options, limit, words, hide);
+      const send = () => attemptOnce(call.retry ? shared : unshared, options, { limit, words, hide, noteTime });
       const told = deps.onAttempt ? reported(send, call, signal, now, deps.onAttempt) : send;
       const attempt: Attempt = async () => {
         refusals.check(use);
@@ -77,6 +83,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));
     },
     forgetRefusals: refusals.forget,
+    serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
     async close() {
       // Waiting for what is still open could take as long as a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy(), pace.close()]);
@@ -86,12 +93,18 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 
 type Limit = { readonly seconds: number; readonly signal: AbortSignal | undefined };
 
+type AttemptDeps = {
+  readonly limit: Limit;
+  readonly words: CallWords;
+  readonly hide: Hide;
+  /** Gets the headers of whatever the service answers. */
+  readonly noteTime: (headers: Reply["headers"]) => void;
+};
+
 async function attemptOnce(
   agent: Agent,
   options: Dispatcher.RequestOptions,
-  limit: Limit,
-  words: CallWords,
-  hide: Hide,
+  { limit, words, hide, noteTime }: AttemptDeps,
 ): Promise<Outcome> {
   let reply: Reply;
   try {
@@ -100,6 +113,7 @@ async function attemptOnce(
     limit.signal?.throwIfAborted();
     return { ok: false, failure: connectionFailure(words, error) };
   }
+  noteTime(reply.headers);
   limit.signal?.throwIfAborted();
   if (reply.status >= 300) return { ok: false, failure: statusFailure(words, reply, hide, Date.now()) };
   return readAnswer(words, reply, options.method === "DELETE", hide);

@@ -14,7 +14,7 @@ const INSTANT_SECONDS_MIN = 1_000_000_000;
  * `nowMs` is for an answer without one.
  */
 export function retryAfterMs(status: number, headers: Headers, nowMs: number): number | undefined {
-  const serviceNowMs = headerValues(headers, "date").map(dateMs)[0] ?? nowMs;
+  const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
   const fromNow = (instantMs: number | undefined) =>
     instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
 
@@ -25,6 +25,11 @@ export function retryAfterMs(status: number, headers: Headers, nowMs: number): n
     return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
   });
   return longest(asked) ?? longest(reset);
+}
+
+/** When the service made the answer, by its own clock, to the second: its Date header, where it sent one that can be read. */
+export function serviceTimeMs(headers: Headers): number | undefined {
+  return headerValues(headers, "date").map(dateMs)[0];
 }
 
 function headerValues(headers: Headers, name: string): readonly string[] {

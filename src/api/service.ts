@@ -66,6 +66,12 @@ export type Service = {
    * lacked, and for a new key, which the service may not know everywhere at once.
    */
   readonly forgetRefusals: (key?: Secret) => void;
+  /**
+   * What the service's clock shows now: the Date header of its newest answer, success or not, plus the time since by a clock
+   * that never goes back. To a second or two; undefined until an answer carried one. While this machine sleeps it may stand
+   * still, so it is never ahead of the service.
+   */
+  readonly serviceTime: () => Date | undefined;
   /** Calls that are under way fail. */
   readonly close: () => Promise<void>;
 };

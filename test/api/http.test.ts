@@ -227,3 +227,21 @@ test("a call that is aborted when it has its turn is not sent", async () => {
   await expect(service.call({ ...READ, onTurn }, KEY, stop.signal)).rejects.toThrow("stopped");
   expect(server.requests).toHaveLength(0);
 });
+
+test("the service's time is the Date of its newest answer, whatever it was, and goes on with the clock", async () => {
+  const dates = ["Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", "yesterday"];
+  await using server = await scriptedServer(({ number }, response) =>
+    answerJson(response, number === 1 ? 200 : 400, {}, { date: dates[number - 1] }),
+  );
+  let nowMs = 5_000;
+  await using service = openTestService(server.origin, {}, { now: () => nowMs });
+  expect(service.serviceTime()).toBeUndefined();
+  await service.call(READ, KEY, limit());
+  nowMs += 2_000;
+  expect(service.serviceTime()?.toISOString()).toBe("2026-03-01T12:00:02.000Z");
+  for (const time of ["2026-03-01T11:00:00.000Z", "2026-03-01T11:00:02.000Z"]) {
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "rejected" });
+    expect(service.serviceTime()?.toISOString()).toBe(time);
+    nowMs += 2_000;
+  }
+});
