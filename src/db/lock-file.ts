@@ -1,30 +1,30 @@
-// One process at a time in a folder: a lock file that says who holds it, and that a crashed holder does not keep.
+// One process at a time in a folder. The lock is one of the operating system, on an open file: it ends with its process, however
+// that ends, and holds in every container that shares the folder, where the numbers of processes mean nothing.
 
-import { randomUUID } from "node:crypto";
-import { link, mkdir, readFile, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
 import path from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { z } from "zod";
 import { AppError } from "../errors.ts";
 
-type Holder = { readonly pid: number; readonly processStart: string | undefined; readonly command: string };
+/** Says who holds the lock; only shown, never believed. */
+const Holder = z.object({ pid: z.number(), command: z.string(), host: z.string(), pidNamespace: z.string() });
+type Holder = z.output<typeof Holder>;
 
-/** A takeover lasts for milliseconds; one that is older was left by a crash. */
-const TAKEOVER_MS_MAX = 10_000;
+const SQLITE_BUSY = 5;
+const SQLITE_NOTADB = 26;
 
 /**
- * Returns the function that releases the lock. Throws `database` while another process holds it, and says which; and where
- * the folder can't be made or written to.
+ * Returns the function that releases the lock. Throws `database` while another process holds it, and says which; where the
+ * folder can't be made or written to; and where it is not certain that nobody else holds it.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
-  const file = path.join(folder, "lock");
-  const mine = path.join(folder, `lock.${randomUUID()}`);
-  const self: Holder = {
-    pid: process.pid,
-    processStart: await processStart(process.pid),
-    command: process.argv.slice(2, 3).join(" "),
-  };
+  const holderFile = path.join(folder, "lock.holder");
+  let lock: DatabaseSync;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(mine, JSON.stringify(self), { mode: 0o600 });
+    lock = await openLock(path.join(folder, "lock"));
   } catch (cause) {
     throw new AppError(
       "database",
@@ -33,86 +33,67 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     );
   }
   try {
-    // Linking a finished file either makes the lock or fails: nobody ever reads half a lock.
-    if (!(await linked(mine, file))) await takeOver(folder, mine, file);
-  } finally {
-    await rm(mine, { force: true });
+    // In memory: else there would be a journal beside it.
+    lock.exec("pragma journal_mode = memory; begin exclusive");
+    await writeFile(holderFile, JSON.stringify(await describeSelf()), { mode: 0o600 });
+  } catch (error) {
+    lock.close();
+    throw await refusal(folder, holderFile, error);
   }
-  return () => rm(file, { force: true });
+  return async () => {
+    await rm(holderFile, { force: true });
+    lock.close();
+  };
 }
 
-/** Two processes that both find a dead holder must not both remove it: the second would remove the lock of the first. */
-async function takeOver(folder: string, mine: string, file: string): Promise<void> {
-  const takeover = path.join(folder, "lock.takeover");
-  await mkdir(takeover).catch(async () => {
-    const age =
-      Date.now() -
-      (await stat(takeover)
-        .then((stats) => stats.mtimeMs)
-        .catch(() => Date.now()));
-    if (age > TAKEOVER_MS_MAX) await rmdir(takeover).catch(() => {});
-    throw held(folder, undefined);
-  });
-  try {
-    const holder = await readHolder(file);
-    if (holder && (await isAlive(holder))) throw held(folder, holder);
-    await rm(file, { force: true });
-    if (!(await linked(mine, file))) throw held(folder, await readHolder(file));
-  } finally {
-    await rmdir(takeover).catch(() => {});
-  }
+/**
+ * Node has no file locks of its own, but brings SQLite along, which locks its file by fcntl (LockFileEx on Windows). Nothing is
+ * ever written to it: the file stays empty, and stays where it is, as to remove it would take the lock's meaning from whoever
+ * waits at it. No other code of this process may open it: closing it again would release the lock.
+ */
+async function openLock(file: string): Promise<DatabaseSync> {
+  await writeFile(file, "", { flag: "a", mode: 0o600 });
+  const { DatabaseSync } = await import("node:sqlite");
+  return new DatabaseSync(file, { timeout: 0 });
 }
 
-function held(folder: string, holder: Holder | undefined): AppError {
-  const who = holder
-    ? `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}`
-    : "another process";
+async function refusal(folder: string, holderFile: string, cause: unknown): Promise<AppError> {
+  const code = cause instanceof Error && "errcode" in cause ? cause.errcode : undefined;
+  if (code === SQLITE_NOTADB) {
+    return new AppError(
+      "database",
+      `the embedded database in ${folder} may be in use: an earlier version of usage-export left the file "lock" in it. Make sure that none of its processes runs there, then delete that file`,
+    );
+  }
+  if (code !== SQLITE_BUSY) {
+    return new AppError(
+      "database",
+      `the embedded database can't be kept in ${folder}: files can't be locked there; set DATABASE_URL to a Postgres server, or start in a folder on a local disk`,
+      { cause },
+    );
+  }
   return new AppError(
     "database",
-    `the embedded database in ${folder} is in use by ${who}; it serves one process at a time: wait for it, stop it, or set DATABASE_URL to a Postgres server`,
+    `the embedded database in ${folder} is in use by ${await describeHolder(holderFile)}; it serves one process at a time: wait for it, stop it, or set DATABASE_URL to a Postgres server`,
   );
 }
 
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
-    throw error;
-  }
+async function describeSelf(): Promise<Holder> {
+  const command = process.argv.slice(2, 3).join(" ");
+  return { pid: process.pid, command, host: os.hostname(), pidNamespace: await pidNamespace() };
 }
 
-async function readHolder(file: string): Promise<Holder | undefined> {
-  try {
-    const { pid, processStart: start, command } = JSON.parse(await readFile(file, "utf8"));
-    return { pid: Number(pid), processStart: start, command: String(command) };
-  } catch {
-    return undefined;
-  }
+async function describeHolder(file: string): Promise<string> {
+  const holder = await readFile(file, "utf8")
+    .then((text) => Holder.parse(JSON.parse(text)))
+    .catch(() => undefined);
+  if (!holder) return "another process";
+  const isNear = holder.host === os.hostname() && holder.pidNamespace === (await pidNamespace());
+  const where = isNear ? "" : ` of another container or machine, ${holder.host}`;
+  return `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}${where}`;
 }
 
-/** A number is used again after a reboot or in a container, so the moment the process started counts as well. */
-async function isAlive({ pid, processStart: start }: Holder): Promise<boolean> {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
-  return start === (await processStart(pid));
-}
-
-/** Clock ticks from boot to the start of a process, and the boot's own number; undefined where the system has no /proc. */
-async function processStart(pid: number): Promise<string | undefined> {
-  try {
-    const [fields, boot] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, "utf8"),
-      readFile("/proc/sys/kernel/random/boot_id", "utf8"),
-    ]);
-    // The second field is the command in parentheses and may hold spaces; the start is the 22nd.
-    const start = fields.slice(fields.lastIndexOf(")") + 2).split(" ")[19];
-    return `${start} ${boot.trim()}`;
-  } catch {
-    return undefined;
-  }
+/** Within one of these a process has one number. Empty where the system has none. */
+async function pidNamespace(): Promise<string> {
+  return readlink("/proc/self/ns/pid").catch(() => "");
 }

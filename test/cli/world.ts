@@ -10,7 +10,7 @@ import { test as base, expect, type TestAPI } from "vitest";
 import type { Database } from "../../src/db/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import { findLeaks } from "../support/leaks.ts";
-import { type Program, type ProgramResult, startProgram } from "../support/program.ts";
+import { type Program, type ProgramOptions, type ProgramResult, startProgram } from "../support/program.ts";
 
 export const PROJECT_ID = "project-1";
 
@@ -27,7 +27,7 @@ export type World = {
   /** Writes the configuration, from text as it stands. */
   readonly configure: (config: unknown) => Promise<void>;
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
-  readonly start: (args: readonly string[], env?: Environment) => Program;
+  readonly start: (args: readonly string[], env?: Environment, how?: Pick<ProgramOptions, "pidNamespace">) => Program;
   /** A secret that is looked for as well when the test is over; it may be in one file of the folder. */
   readonly newSecret: (fileName?: string) => string;
 };
@@ -63,12 +63,12 @@ async function openWorld(databaseUrl: string | undefined) {
   };
   const key = newSecret();
   const programs: Program[] = [];
-  const start: World["start"] = (args, changes = {}) => {
+  const start: World["start"] = (args, changes = {}, how = {}) => {
     const all = { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key, ...changes };
     const env = Object.fromEntries(
       Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     );
-    const program = startProgram(args, { env, cwd: folder });
+    const program = startProgram(args, { ...how, env, cwd: folder });
     programs.push(program);
     return program;
   };

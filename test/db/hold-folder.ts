@@ -5,9 +5,9 @@ import { lockFolder } from "../../src/db/lock-file.ts";
 const HOLD_MS = 60_000;
 
 try {
-  await lockFolder(process.argv[3] ?? "");
+  const unlock = await lockFolder(process.argv[3] ?? "");
   process.stdout.write("held\n");
-  setTimeout(() => {}, HOLD_MS);
+  setTimeout(unlock, HOLD_MS);
 } catch (error) {
   process.stdout.write(`refused: ${error instanceof Error ? error.message : String(error)}\n`);
 }

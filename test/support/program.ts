@@ -1,6 +1,6 @@
 // Runs the whole program as a user would: a process of its own, in a clean environment, that does not outlive the tests.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import path from "node:path";
 
@@ -14,6 +14,8 @@ export type ProgramOptions = {
   /** After so long the program is killed. */
   readonly timeoutMs?: number;
   readonly stdin?: string;
+  /** In a PID namespace of its own, as in another container: the program is number 1 there. Only SIGKILL reaches it. */
+  readonly pidNamespace?: boolean;
 };
 
 export type ProgramResult = {
@@ -23,6 +25,22 @@ export type ProgramResult = {
   readonly stderr: string;
   readonly durationMs: number;
 };
+
+const NEW_PID_NAMESPACE = [
+  "unshare",
+  ...(process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"]),
+  ...["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"],
+];
+
+/** Whether this user may make PID namespaces here. Where tests run for all (CI) root must be able to, else this throws. */
+export function hasPidNamespaces(): boolean {
+  const [command = "", ...args] = [...NEW_PID_NAMESPACE, "true"];
+  const { status, stderr, error } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0 && process.env.CI && process.getuid?.() === 0) {
+    throw new Error(`expected "${NEW_PID_NAMESPACE.join(" ")}" to work for root: ${error?.message ?? stderr}`);
+  }
+  return status === 0;
+}
 
 export type Program = AsyncDisposable & {
   readonly pid: number | undefined;
@@ -46,7 +64,8 @@ export function startProgram(args: readonly string[], options: ProgramOptions): 
 export function startScript(script: string, args: readonly string[], options: ProgramOptions): Program {
   const { env, cwd, timeoutMs = TIMEOUT_MS, stdin = "" } = options;
   const startedMs = performance.now();
-  const child = spawn(process.execPath, [script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
+  const [command = "", ...before] = [...(options.pidNamespace ? NEW_PID_NAMESPACE : []), process.execPath];
+  const child = spawn(command, [...before, script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
   const stay = endWithThisProcess(() => kill("SIGKILL"));
   const output = collectOutput(child);

@@ -4,6 +4,13 @@ import type { Sabotage } from "./sabotage.ts";
 
 export const STORAGE: readonly Sabotage[] = [
   {
+    name: "two processes work on one embedded database",
+    file: "src/db/lock-file.ts",
+    replace: "begin exclusive",
+    by: "begin",
+    caughtBy: ["test/db/lock-file.test.ts", "of several with the same numbers one gets the folder"],
+  },
+  {
     name: "each statement is committed by itself",
     file: "src/db/transaction.ts",
     replace: "db.transaction().execute(transaction)",

@@ -1,0 +1,48 @@
+// Programs in PID namespaces of their own that share a folder with the embedded database, as containers do: each takes itself
+// for process 1, and none may work beside another.
+
+import path from "node:path";
+import { describe, expect, vi } from "vitest";
+import { openEmbedded } from "../../src/db/database.ts";
+import { lastDays, servedNumbers, storedNumbers } from "../cli/numbers.ts";
+import { reached } from "../cli/reached.ts";
+import { smallConfig } from "../cli/small-config.ts";
+import { worldTest } from "../cli/world.ts";
+import { hasPidNamespaces } from "../support/program.ts";
+import { secondsSince } from "./count-tests.ts";
+import { reportCases } from "./figures.ts";
+import { TAKES_ALL } from "./scope.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
+
+const RIVALS = TAKES_ALL ? 10 : 3;
+const EMBEDDED = { DATABASE_URL: undefined };
+const READING = { groupings: ["none", "tags"], window: lastDays(2) };
+
+const test = worldTest();
+
+describe.skipIf(!hasPidNamespaces())("containers", () => {
+  test("an export that has the embedded database keeps it, whatever others see of its process", async ({ world }) => {
+    const startedMs = performance.now();
+    const emulator = await world.serve();
+    await world.configure(
+      smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] }),
+    );
+    await world.run(["migrate"], EMBEDDED);
+    const first = world.start(["export"], EMBEDDED, { pidNamespace: true });
+    const goOn = await reached(emulator, 2);
+    const wrong: string[] = [];
+    for (let n = 1; n <= RIVALS; n++) {
+      // Every other one sees the first one's namespace from outside.
+      const rival = world.start(["export"], EMBEDDED, { pidNamespace: n % 2 === 0 });
+      const { status, stderr } = await rival.ended;
+      if (status !== 1 || !stderr.includes("is in use by process 1 ")) wrong.push(`rival ${n}: ${status}, ${stderr}`);
+    }
+    goOn();
+    expect(await first.ended).toMatchObject({ status: 0 });
+    reportCases({ part: "containers", cases: RIVALS, violations: wrong.length, seconds: secondsSince(startedMs) });
+    expect(wrong).toEqual([]);
+    await using db = await openEmbedded(path.join(world.folder, "data"));
+    expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+  });
+});
