@@ -3,6 +3,7 @@
 
 import { fetchFields } from "../api/fields.ts";
 import { didYouMean } from "../config/near-miss.ts";
+import { rememberAnswers } from "../remembered.ts";
 import { unknownFeatures } from "../usage/features.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import type { Project } from "../usage/series.ts";
@@ -17,9 +18,9 @@ export type FeatureCheck = {
   readonly refusalOf: (request: UsageRequest, strictness: Strictness) => Promise<string | undefined>;
 };
 
-/** Asks a project once, when it is first needed: what can't be found out fails the requests that depend on it, and no others. */
+/** Asks a project once, when it is first needed: what can't be found out fails the requests that wait for it, and no others. */
 export function openFeatureCheck({ app, service, keys }: ExportWorld): FeatureCheck {
-  const known = new Map<string, Promise<readonly string[] | undefined>>();
+  const known = rememberAnswers<readonly string[] | undefined>();
 
   return {
     async askFirst(requests, strictness) {
@@ -41,9 +42,7 @@ export function openFeatureCheck({ app, service, keys }: ExportWorld): FeatureCh
   };
 
   function featuresOf(project: Project): Promise<readonly string[] | undefined> {
-    const asked = known.get(project.id) ?? ask(project);
-    known.set(project.id, asked);
-    return asked;
+    return known(project.id, () => ask(project));
   }
 
   async function ask(project: Project): Promise<readonly string[] | undefined> {

@@ -19,10 +19,15 @@ export function keptPages(
   async function begin(key: string, period: Period): Promise<Page> {
     const kept: Kept = { page: make(period), madeMs: undefined };
     pages.set(key, kept);
+    let isGood = false;
     try {
-      return await kept.page;
+      const page = await kept.page;
+      isGood = page.status < 500;
+      return page;
     } finally {
-      kept.madeMs = nowMs();
+      // Only answers are kept: whoever asks after a failure has the page made again.
+      if (isGood) kept.madeMs = nowMs();
+      else pages.delete(key);
     }
   }
 

@@ -53,4 +53,14 @@ export const WORKER: readonly Sabotage[] = [
     by: "::uuid or n.claim is not null and (",
     caughtBy: ["test/db/notices.test.ts", "who looked while another said it does not say it again"],
   },
+  {
+    name: "a failure is remembered like an answer",
+    file: "src/remembered.ts",
+    replace: "if (known.get(key) === asked) known.delete(key);",
+    by: "",
+    caughtBy: [
+      "test/jobs/feature-check.test.ts",
+      "Get Fields that fails is asked again by the next request of the same run, and an answer is not",
+    ],
+  },
 ];

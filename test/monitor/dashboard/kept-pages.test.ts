@@ -56,11 +56,19 @@ test("of too many different pages at once the last must wait", async () => {
 });
 
 test("a page that could not be made fails for all who wait, and is made anew for who asks later", async () => {
-  const { begun, clock, ask } = pages();
+  const { begun, ask } = pages();
   const asked = [ask(period(1)), ask(period(1))];
   begun[0]?.reject(new Error("no"));
   expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  clock.ms = 5_000;
+  void ask(period(1));
+  expect(begun).toHaveLength(2);
+});
+
+test("a page that says that nothing could be read is not kept for who asks later", async () => {
+  const { begun, ask } = pages();
+  const asked = [ask(period(1)), ask(period(1))];
+  begun[0]?.resolve(textPage(503, ["away"]));
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([503, 503]);
   void ask(period(1));
   expect(begun).toHaveLength(2);
 });
