@@ -84,12 +84,17 @@ async function rotateOne(app: App, job: RotationJob, run: () => Promise<Rotation
   } catch (error) {
     if (app.signal.aborted || !(error instanceof AppError) || error.code === "config") throw error;
     const errors = [errorText(error)];
-    return { rotation: job.name, status: "failed", did: [], idle: undefined, needsAttention: false, errors };
+    return { rotation: job.name, status: "failed", did: [], kept: [], idle: undefined, needsAttention: false, errors };
   }
 }
 
-function render({ rotation, did, idle, errors }: Answer): string {
-  const lines = [rotation, ...did.map((text) => `  ${text}`), ...errors.map((text) => `  failed: ${text}`)];
+function render({ rotation, did, kept, idle, errors }: Answer): string {
+  const lines = [
+    rotation,
+    ...did.map((text) => `  ${text}`),
+    ...kept.map((text) => `  kept ${text}`),
+    ...errors.map((text) => `  failed: ${text}`),
+  ];
   if (idle !== undefined) lines.push(`  ${idle}`);
   return `${lines.join("\n")}\n`;
 }

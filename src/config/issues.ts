@@ -50,6 +50,9 @@ function faultsOfIssue(issue: Issue, path: Path): Fault[] {
 
 /** The one form of an alternative that was meant, where that is clear; else all of them. */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, path: Path): Fault[] {
+  // A word where one of several was expected, whatever else may stand in its place.
+  const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
+  if (words) return faultsOf(words, path);
   const forms = issue.errors.map((form) => faultsOf(form, path)).sort((a, b) => a.length - b.length);
   const [nearest, second] = forms;
   if (nearest && second && nearest.length < second.length) return nearest;

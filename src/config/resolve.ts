@@ -51,7 +51,8 @@ function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>,
   const project = byName.get(job.project);
   // References are checked before: there is always one.
   if (project === undefined) return [];
-  return [{ ...job, project, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
+  const retire = typeof job.retire === "string" ? job.retire : "delete-by-age";
+  return [{ ...job, project, retire, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
 }
 
 function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {

@@ -65,7 +65,14 @@ export const Rotation = object({
     .describe("When the service lets the key die by itself. More than maxAgeDays and graceDays together."),
   deliver: z.array(Sink).default([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: z
-    .enum(["keep", "delete"])
+    .union([
+      z.enum(["keep", "delete"]),
+      object({
+        delete: z.literal("by-age").describe("Also where the service's usage does not tell whether the key is used."),
+      }),
+    ])
     .default("keep")
-    .describe("Whether a replaced key is deleted at the service once it is due, or only shown as due."),
+    .describe(
+      'What becomes of a replaced key after its grace: "keep" shows it as due for removal, "delete" deletes it at the service once the usage by accessor, of the whole grace, is there and does not show it.',
+    ),
 });

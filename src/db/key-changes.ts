@@ -80,6 +80,10 @@ async function applyChange(
       return changeRotation(tx, job.name, { rollback_to: change.intentId });
     case "due-for-removal":
       return changeKey(tx, change.intentId, { due_for_removal_at: NOW, note });
+    case "in-use":
+      return changeKey(tx, change.intentId, { due_for_removal_at: null, note });
+    case "kept":
+      return changeKey(tx, change.intentId, { note });
     case "retired":
       // What nobody needs any more is not kept, sealed or not.
       return changeKey(tx, change.intentId, {

@@ -5,7 +5,9 @@ import { needsAttention } from "../keys/plan.ts";
 import { type Figure, figure } from "./figure.ts";
 import type { Tx } from "./transaction.ts";
 
-export type RotationRow = Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>> & {
+export type RotationRow = Readonly<
+  Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval" | "longDueForRemoval", number>
+> & {
   readonly rotation: string;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
@@ -23,6 +25,8 @@ export async function rotationRows(tx: Tx): Promise<readonly RotationRow[]> {
       count(*) filter (where k.state = 'draining')::integer as draining,
       count(*) filter (where k.state = 'orphan')::integer as orphan,
       count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now())::integer as "dueForRemoval",
+      count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now() - interval '1 hour')::integer
+        as "longDueForRemoval",
       exists (
         select from usage_export.key_event e
         where e.rotation = r.name and e.event = 'fallback'

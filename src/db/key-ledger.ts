@@ -77,6 +77,7 @@ function ledgerKey(row: Awaited<ReturnType<typeof keyRows>>[number]): LedgerKey 
     step: row.step ?? undefined,
     comment: row.comment,
     requestedAt: row.requested_at,
+    createdAt: row.created_at ?? undefined,
     expiresAt: row.expires_at ?? undefined,
     activeSince: row.active_since ?? undefined,
     putBackAt: row.put_back_at ?? undefined,
@@ -85,5 +86,6 @@ function ledgerKey(row: Awaited<ReturnType<typeof keyRows>>[number]): LedgerKey 
     scopesAsked: row.scopes_asked,
     scopesGranted: row.scopes_granted ?? [],
     deliveredTo: row.delivered_to,
+    note: row.note ?? undefined,
   };
 }

@@ -11,7 +11,8 @@ export type Outgoing = {
   readonly body: string | Uint8Array;
 };
 
-export function outgoing(answer: Answer, fault: Fault | undefined, requestId: string): Outgoing {
+/** Dated by the service's own clock. */
+export function outgoing(answer: Answer, fault: Fault | undefined, requestId: string, now: Date): Outgoing {
   const body = bodyOf(answer, fault);
   return {
     status: answer.status,
@@ -19,6 +20,7 @@ export function outgoing(answer: Answer, fault: Fault | undefined, requestId: st
       "content-type": answer.kind === "text" ? "text/plain; charset=utf-8" : "application/json",
       "content-length": String(Buffer.byteLength(body)),
       "dg-request-id": requestId,
+      date: now.toUTCString(),
     },
     body,
   };

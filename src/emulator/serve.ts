@@ -62,7 +62,7 @@ async function respond(
   }
   const answer = answerTo(asked, service);
   if (fault?.kind === "lose") return void response.destroy();
-  return send(response, outgoing(answer, fault, asked.requestId), fault, onHead);
+  return send(response, outgoing(answer, fault, asked.requestId, asked.now), fault, onHead);
 }
 
 /** Scheme and key, or the bare key. */

@@ -8,8 +8,8 @@ import type { LedgerKey } from "../keys/ledger.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { SeenInUse } from "../keys/rotation-deps.ts";
 import { addDays, type Day } from "../usage/day.ts";
-import { normalise } from "../usage/normalise.ts";
-import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
+import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { stretchesOf, type UsageRequest } from "../usage/plan.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
 export type Look = {
@@ -21,35 +21,63 @@ export type Look = {
   readonly signal: AbortSignal;
 };
 
-/** "seen" counts usage of the days of grace, today with them, of which the first may be from before it was replaced. */
+/** How old the newest usage may be that the service shows of any key: an answer that lags says nothing of the last days. */
+const LAG_DAYS_MAX = 3;
+
+/** Looks at every day of grace, today with them; the first may be from before the key was replaced. */
 export async function seenInUse({ service, keys, job, key, today, signal }: Look): Promise<SeenInUse> {
-  const days = Math.min(Math.max(job.graceDays, 1), REQUEST_DAYS_MAX - 1);
-  const request: UsageRequest = {
-    series: { project: job.project, grouping: "accessor", filter: { name: "all", features: {}, dimensions: {} } },
-    window: { start: addDays(today, -days), end: today },
-  };
+  const { project } = job;
+  const start = addDays(today, -Math.max(job.graceDays, 1));
+  const series = { project, grouping: "accessor", filter: { name: "all", features: {}, dimensions: {} } } as const;
   try {
-    const [answer, listed] = await Promise.all([
-      keys.use(job.project, (caller) => fetchBreakdown(service, request, caller, signal)),
-      keys.use(job.project, (caller) => listKeys(service, job.project.id, caller, signal)),
-    ]);
-    const rows = normalise(request, answer, today).flatMap(({ day, rows: ofDay }) =>
-      ofDay.map((row) => ({ day, row })),
-    );
-    const used = rows.filter(({ row }) => row.metrics.values.some((value) => value !== null && value !== "0"));
-    const last = used.filter(({ row }) => row.group.display === key.apiKeyId).at(-1);
-    if (last) return { seen: "yes", text: `the breakdown by accessor shows usage on ${last.day}` };
-    // Only where an accessor is the id of some key does its absence mean anything.
-    const known = new Set(listed?.map(({ apiKeyId }) => apiKeyId));
-    return used.some(({ row }) => row.group.display !== null && known.has(row.group.display))
-      ? { seen: "no", text: `the breakdown by accessor shows no usage since ${request.window?.start}` }
-      : { seen: "unknown", text: "by its age alone: the breakdown by accessor does not tell which key is which" };
+    const listed = await keys.use(project, (caller) => listKeys(service, project.id, caller, signal));
+    const used: Usage[] = [];
+    for (const window of stretchesOf({ start, end: today })) {
+      const request: UsageRequest = { series, window };
+      const answer = await keys.use(project, (caller) => fetchBreakdown(service, request, caller, signal));
+      used.push(...usageIn(normalise(request, answer, today)));
+    }
+    return verdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof AppError)) throw error;
-    return {
-      seen: "unknown",
-      text: `by its age alone: the breakdown by accessor could not be read: ${errorText(error)}`,
-    };
+    return { seen: "unknown", text: `the breakdown by accessor could not be read: ${errorText(error)}` };
   }
+}
+
+type Usage = { readonly day: Day; readonly accessor: string };
+
+function usageIn(slices: readonly NormalisedSlice[]): Usage[] {
+  return slices.flatMap(({ day, rows }) =>
+    rows.flatMap(({ group, metrics }) => {
+      const isUsed = metrics.values.some((value) => value !== null && value !== "0");
+      return isUsed && group.display !== null ? [{ day, accessor: group.display }] : [];
+    }),
+  );
+}
+
+/** Pure. `listed` are the ids of the keys that the service shows. */
+export function verdict(
+  { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
+  used: readonly Usage[],
+  listed: ReadonlySet<string>,
+  start: Day,
+  today: Day,
+): SeenInUse {
+  const newest = (usage: readonly Usage[]) =>
+    usage
+      .map(({ day }) => day)
+      .sort()
+      .at(-1);
+  const own = newest(used.filter(({ accessor }) => accessor === apiKeyId));
+  if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
+  // Only where an accessor is the id of some key does the absence of this one mean anything.
+  const told = newest(used.filter(({ accessor }) => listed.has(accessor)));
+  if (told === undefined) {
+    return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
+  }
+  if (told < addDays(today, -LAG_DAYS_MAX)) {
+    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${told}, of any key` };
+  }
+  return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
 }

@@ -12,9 +12,9 @@ import { sealedKey } from "../db/keystore.ts";
 import { type Lease, renewLease } from "../db/lease.ts";
 import { AppError, errorText } from "../errors.ts";
 import { deliverKey, testSink } from "../keys/deliver.ts";
-import type { LedgerChange } from "../keys/ledger.ts";
+import type { LedgerChange, LedgerKey } from "../keys/ledger.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { RotationDeps } from "../keys/rotation-deps.ts";
+import type { RotationDeps, SeenInUse } from "../keys/rotation-deps.ts";
 import { makesSelfHosted } from "../keys/scopes.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
@@ -40,6 +40,8 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
   const { app, db, service, keys } = context;
   const { project } = job;
   const log = app.log.child({ rotation: job.name });
+  /** By intent: a key that is released and deleted in one run is looked for once. */
+  const seen = new Map<string, SeenInUse>();
   return {
     log,
     readLedger: () => readLedger(db, job),
@@ -64,11 +66,26 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
       await tryKey(service, job, { key, apiKeyId, granted, today }, signal);
     },
     list: (signal) => keys.use(project, (key) => listKeys(service, project.id, key, signal)),
-    callerId: (signal) => keys.use(project, async (key) => (await fetchToken(service, key, signal))?.apiKeyId),
+    callerIds: async (signal) => {
+      const token = await keys.use(project, (key) => fetchToken(service, key, signal));
+      return token ? [token.apiKeyId] : [];
+    },
     remove: (apiKeyId, signal) => keys.use(project, (key) => deleteKey(service, project.id, apiKeyId, key, signal)),
-    seenInUse: async (key, signal) =>
-      seenInUse({ service, keys, job, key, today: dayOf(await databaseNow(db)), signal }),
+    seenInUse: async (key, signal) => {
+      const known = seen.get(key.intentId) ?? (await look(key, signal));
+      seen.set(key.intentId, known);
+      return known;
+    },
+    clocks: async (signal) => {
+      // Without an answer by now, the service's time is not known.
+      if (!service.serviceTime()) await keys.use(project, (key) => fetchToken(service, key, signal));
+      return { database: await databaseNow(db), machine: new Date(), service: service.serviceTime() };
+    },
   };
+
+  async function look(key: LedgerKey, signal: AbortSignal): Promise<SeenInUse> {
+    return seenInUse({ service, keys, job, key, today: dayOf(await databaseNow(db)), signal });
+  }
 }
 
 async function create(

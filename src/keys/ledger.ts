@@ -21,6 +21,8 @@ export type LedgerKey = {
   readonly step: PendingStep | undefined;
   readonly comment: string;
   readonly requestedAt: Date;
+  /** By the service's clock; undefined where it did not say. */
+  readonly createdAt: Date | undefined;
   /** When it ends by itself. */
   readonly expiresAt: Date | undefined;
   readonly activeSince: Date | undefined;
@@ -33,6 +35,8 @@ export type LedgerKey = {
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key. */
   readonly deliveredTo: readonly string[];
+  /** Why it is in this state, where that was said. */
+  readonly note: string | undefined;
 };
 
 export type Ledger = {
@@ -70,6 +74,10 @@ export type LedgerChange =
   /** A person wants it back. */
   | { readonly kind: "rollback"; readonly intentId: string }
   | { readonly kind: "due-for-removal"; readonly intentId: string }
+  /** It was due for removal, and somebody uses it. */
+  | { readonly kind: "in-use"; readonly intentId: string }
+  /** It is not deleted yet, for a reason that was not known before. */
+  | { readonly kind: "kept"; readonly intentId: string }
   | { readonly kind: "retired"; readonly intentId: string }
   /** An orphan that was found at the service. */
   | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }

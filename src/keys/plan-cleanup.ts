@@ -41,15 +41,66 @@ function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] 
 /** A key that a sink still holds is in use there, whatever its age. */
 function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
-  return { kind: job.retire === "delete" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
+  return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
 }
 
 function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
   if (key.apiKeyId !== undefined) {
-    return [{ kind: job.retire === "delete" ? "delete" : "recheck", key, reason: "nobody has its secret" }];
+    return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
   }
   // Without the id in its comment nobody can tell it from a key that somebody uses.
   if (!key.comment.includes(key.intentId)) return [];
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
   return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
+}
+
+/** The clocks that an age is counted by, at one moment. */
+export type Clocks = {
+  /** It set the times in the ledger. */
+  readonly database: Date;
+  /** This machine's. */
+  readonly machine: Date;
+  /** Undefined where the service does not say. */
+  readonly service: Date | undefined;
+};
+
+/** Far more than clocks of healthy systems differ, and nothing in an age of days. */
+const CLOCK_SKEW_MS_MAX = 5 * 60 * 1000;
+
+/** Why no age counted by the database's clock is to be trusted now; undefined where it is. */
+export function clockDoubt({ database, machine, service }: Clocks): string | undefined {
+  const whose = service ? "the service's" : "this machine's";
+  const skewMs = database.getTime() - (service ?? machine).getTime();
+  if (Math.abs(skewMs) <= CLOCK_SKEW_MS_MAX) return undefined;
+  const direction = skewMs > 0 ? "ahead of" : "behind";
+  return `the database's clock is ${durationText(Math.abs(skewMs))} ${direction} ${whose}: no key is retired until they agree`;
+}
+
+/** Why the grace of a replaced key is not over by every clock; undefined where it is. */
+export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
+  const rested = restedMs(key, ledger, clocks);
+  if (rested >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
+  const days = Math.max(0, Math.floor(rested / DAY_MS));
+  return `not every clock says that its grace is over: by one it was replaced ${days} days ago, of ${job.graceDays} of grace`;
+}
+
+/**
+ * How long a key has certainly rested: by the clock that says the least, and no longer than the key that took its place has
+ * existed at the service, whose clock is none of ours.
+ */
+function restedMs(key: LedgerKey, { keys }: Ledger, { database, machine, service }: Clocks): number {
+  const since = key.drainingSince;
+  if (!since) return 0;
+  const nowMs = Math.min(database.getTime(), machine.getTime(), service?.getTime() ?? Number.POSITIVE_INFINITY);
+  const [successor] = keys
+    .filter(({ activeSince }) => activeSince !== undefined && activeSince >= since)
+    .sort((a, b) => Number(a.activeSince) - Number(b.activeSince));
+  const bySuccessorMs = successor?.createdAt ? nowMs - successor.createdAt.getTime() : Number.POSITIVE_INFINITY;
+  return Math.min(nowMs - since.getTime(), bySuccessorMs);
+}
+
+function durationText(ms: number): string {
+  const hours = ms / (60 * 60 * 1000);
+  if (hours < 2) return `${Math.round(ms / 60_000)} minutes`;
+  return hours < 48 ? `${Math.round(hours)} hours` : `${Math.round(hours / 24)} days`;
 }

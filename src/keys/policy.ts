@@ -31,9 +31,14 @@ export type RotationJob = {
   /** More than maxAgeDays and graceDays together. Left out, a key does not expire by itself. */
   readonly expiresInDays?: number;
   readonly deliver: readonly Sink[];
-  /** What becomes of a key that is due for removal. */
-  readonly retire: "keep" | "delete";
+  readonly retire: Retire;
 };
+
+/**
+ * What becomes of a key that is due for removal. "delete": it is deleted at the service once the service's own usage shows that
+ * nobody uses it. "delete-by-age": also where the service does not tell.
+ */
+export type Retire = "keep" | "delete" | "delete-by-age";
 
 /** A name for a sink that stays the same while what it does stays the same. */
 export function sinkId(sink: Sink): string {

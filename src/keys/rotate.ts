@@ -14,6 +14,8 @@ export type RotationResult = {
   readonly status: "ok" | "failed";
   /** What was done, in order. */
   readonly did: readonly string[];
+  /** Which keys of the past were left as they are, and why. */
+  readonly kept: readonly string[];
   /** Why nothing was left to do. */
   readonly idle: string | undefined;
   /** Only a person makes it create again. */
@@ -35,12 +37,13 @@ export async function rotateKey(
     return planRotation(job, ledger, now, wish);
   };
   const forward = await goForward(job, plan, deps, signal);
-  const backward = await tidyUp(plan, deps, signal);
+  const backward = await tidyUp(job, plan, deps, signal);
   const errors = [...forward.errors, ...backward.errors];
   const { ledger } = await deps.readLedger();
   return {
     status: errors.length === 0 ? "ok" : "failed",
     did: [...forward.did, ...backward.did],
+    kept: backward.kept,
     idle: forward.idle,
     needsAttention: needsAttention(ledger.failedAttempts),
     errors,
@@ -74,18 +77,26 @@ async function goForward(
 }
 
 /** Whatever became of the way forward: an old key that can't be removed is no reason to keep another. */
-async function tidyUp(plan: () => Promise<Plan>, deps: RotationDeps, signal: AbortSignal): Promise<Done> {
+async function tidyUp(
+  job: RotationJob,
+  plan: () => Promise<Plan>,
+  deps: RotationDeps,
+  signal: AbortSignal,
+): Promise<Done & { readonly kept: readonly string[] }> {
   const did: string[] = [];
+  const kept: string[] = [];
   const errors: string[] = [];
   const seen = new Set<string>();
   for (;;) {
     // Each once: a step that changed nothing stays in the plan.
     const step = (await plan()).cleanup.find(({ kind, key }) => !seen.has(`${kind} ${key.intentId}`));
-    if (!step) return { did, errors };
+    if (!step) return { did, kept, errors };
     signal.throwIfAborted();
     seen.add(`${step.kind} ${step.key.intentId}`);
     try {
-      if (await tidy(step, deps, signal)) did.push(textOf(step));
+      const tidied = await tidy(job, step, deps, signal);
+      if (tidied.did) did.push(textOf(step));
+      if (tidied.kept !== undefined) kept.push(`${step.key.apiKeyId ?? step.key.intentId}: ${tidied.kept}`);
     } catch (error) {
       errors.push(`${textOf(step)}: ${failureText(error, signal)}`);
     }

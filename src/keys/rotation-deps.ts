@@ -3,11 +3,15 @@
 import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { Ledger, LedgerChange, LedgerKey, NewKey } from "./ledger.ts";
+import type { Clocks } from "./plan-cleanup.ts";
 import type { Sink } from "./policy.ts";
 
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
 
-/** Whether a key was seen in use since it was replaced; "unknown" where the service does not tell. */
+/**
+ * Whether a key was used in the days of its grace. "no" is said only where the service's usage of all these days is there, is
+ * recent, tells keys apart and does not show this one; "unknown" where the service does not tell.
+ */
 export type SeenInUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
 export type RotationDeps = {
@@ -29,9 +33,10 @@ export type RotationDeps = {
   readonly verify: (key: Secret, apiKeyId: string, granted: readonly string[], signal: AbortSignal) => Promise<void>;
   /** Undefined where the service does not list its keys. */
   readonly list: (signal: AbortSignal) => Promise<readonly ServiceKey[] | undefined>;
-  /** The key this rotation calls with. Undefined where the service does not tell. */
-  readonly callerId: (signal: AbortSignal) => Promise<string | undefined>;
+  /** The keys this rotation calls with, as far as the service tells. */
+  readonly callerIds: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly remove: (apiKeyId: string, signal: AbortSignal) => Promise<"deleted" | "absent">;
   readonly seenInUse: (key: LedgerKey, signal: AbortSignal) => Promise<SeenInUse>;
+  readonly clocks: (signal: AbortSignal) => Promise<Clocks>;
   readonly log: Logger;
 };

@@ -1,49 +1,108 @@
-// Does one step of cleaning up. Each is safe to repeat, and returns whether anything changed.
+// Does one step of cleaning up. Each is safe to repeat.
 
-import { activeKey, type LedgerKey } from "./ledger.ts";
-import type { CleanupStep } from "./plan-cleanup.ts";
+import { AppError } from "../errors.ts";
+import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
+import { type CleanupStep, clockDoubt, graceLeft } from "./plan-cleanup.ts";
+import type { RotationJob } from "./policy.ts";
 import type { RotationDeps, ServiceKey } from "./rotation-deps.ts";
 
-export async function tidy(step: CleanupStep, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {
+/** Whether anything changed, and why the key was left as it is where somebody should know. */
+export type Tidied = { readonly did: boolean; readonly kept?: string };
+
+const NOTHING: Tidied = { did: false };
+
+export async function tidy(
+  job: RotationJob,
+  step: CleanupStep,
+  deps: RotationDeps,
+  signal: AbortSignal,
+): Promise<Tidied> {
   switch (step.kind) {
     case "release":
-      return release(step.key, step.reason, deps, signal);
+      return release(job, step.key, step.reason, deps, signal);
     case "delete":
-      return remove(step.key, step.reason, deps, signal);
+      return remove(job, step.key, step.reason, deps, signal);
     case "recheck":
-      return recheck(step.key, deps, signal);
+      return { did: await recheck(step.key, deps, signal) };
     case "search":
-      return search(step.key, step.giveUp, deps, signal);
+      return { did: await search(step.key, step.giveUp, deps, signal) };
   }
 }
 
-async function release(key: LedgerKey, reason: string, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {
+async function release(
+  job: RotationJob,
+  key: LedgerKey,
+  reason: string,
+  deps: RotationDeps,
+  signal: AbortSignal,
+): Promise<Tidied> {
+  const left = graceLeft(job, key, await ledgerOf(deps), await trustedClocks(deps, signal));
+  if (left !== undefined) return keep(key, left, deps);
+  const { seen, text } = await deps.seenInUse(key, signal);
+  if (seen === "yes") return keep(key, `replaced key still in use: ${text}`, deps);
+  const how = seen === "unknown" ? `by its age alone: ${text}` : text;
+  await deps.writeLedger({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${how}`);
+  return { did: true };
+}
+
+/**
+ * A key is deleted only on what the service shows now, whatever was known when it became due: nothing at the service protects a
+ * key that somebody uses, the calling key or a last one.
+ */
+async function remove(
+  job: RotationJob,
+  key: LedgerKey,
+  reason: string,
+  deps: RotationDeps,
+  signal: AbortSignal,
+): Promise<Tidied> {
+  const { apiKeyId, intentId } = key;
+  if (apiKeyId === undefined) return NOTHING;
+  const clocks = await trustedClocks(deps, signal);
+  // One that was never in use has no grace.
+  const left = key.activeSince && graceLeft(job, key, await ledgerOf(deps), clocks);
+  if (left !== undefined) return keep(key, left, deps);
   const { seen, text } = await deps.seenInUse(key, signal);
   if (seen === "yes") {
-    deps.log.warn({ apiKeyId: key.apiKeyId, reason: text }, "replaced key still in use");
-    return false;
+    const used = `not deleted: ${text}`;
+    if (key.dueForRemovalAt) await deps.writeLedger({ kind: "in-use", intentId }, used);
+    return keep(key, used, deps);
   }
-  await deps.writeLedger({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${text}`);
-  return true;
-}
-
-/** The plan never names the key in use; what the service knows guards once more, as nothing there protects a last key. */
-async function remove(key: LedgerKey, reason: string, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {
-  if (key.apiKeyId === undefined) return false;
-  const [listed, callerId] = await Promise.all([deps.list(signal), deps.callerId(signal)]);
-  if (callerId === key.apiKeyId) {
-    deps.log.warn({ apiKeyId: key.apiKeyId }, "key not deleted: it is the one this rotation calls with");
-    return false;
+  if (seen === "unknown" && job.retire !== "delete-by-age") {
+    if (await recheck(key, deps, signal)) return { did: true };
+    const kept = `${reason}; not deleted: ${text}`;
+    // Said once, not with every run.
+    if (key.note !== kept) await deps.writeLedger({ kind: "kept", intentId }, kept);
+    return keep(key, kept, deps);
   }
-  if (listed && !listed.some(({ apiKeyId }) => apiKeyId !== key.apiKeyId)) {
-    deps.log.warn({ apiKeyId: key.apiKeyId }, "key not deleted: it is the last one");
-    return false;
+  const [listed, callerIds] = await Promise.all([deps.list(signal), deps.callerIds(signal)]);
+  if (callerIds.includes(apiKeyId)) return keep(key, "key not deleted: it is the one this rotation calls with", deps);
+  if (listed && !listed.some((other) => other.apiKeyId !== apiKeyId)) {
+    return keep(key, "key not deleted: it is the last one", deps);
   }
   await deps.confirmLease();
-  const outcome = await deps.remove(key.apiKeyId, signal);
+  const outcome = await deps.remove(apiKeyId, signal);
   const how = outcome === "deleted" ? "deleted at the service" : "the service had it no more";
-  await deps.writeLedger({ kind: "retired", intentId: key.intentId }, `${reason}; ${how}`);
-  return true;
+  const why = seen === "unknown" ? `by its age alone: ${text}` : text;
+  await deps.writeLedger({ kind: "retired", intentId }, `${reason}; ${why}; ${how}`);
+  return { did: true };
+}
+
+function keep({ apiKeyId }: LedgerKey, kept: string, { log }: RotationDeps): Tidied {
+  log.warn({ apiKeyId, reason: kept }, "replaced key kept");
+  return { did: false, kept };
+}
+
+/** Throws where the database's clock has jumped: every age in the ledger is counted by it. */
+async function trustedClocks(deps: RotationDeps, signal: AbortSignal) {
+  const clocks = await deps.clocks(signal);
+  const doubt = clockDoubt(clocks);
+  if (doubt !== undefined) throw new AppError("database", doubt);
+  return clocks;
+}
+
+async function ledgerOf(deps: RotationDeps): Promise<Ledger> {
+  return (await deps.readLedger()).ledger;
 }
 
 async function search(key: LedgerKey, giveUp: boolean, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {
@@ -56,6 +115,7 @@ async function search(key: LedgerKey, giveUp: boolean, deps: RotationDeps, signa
     return true;
   }
   if (!giveUp || !(await isWhole(listed, deps))) return false;
+  await trustedClocks(deps, signal);
   await deps.writeLedger({ kind: "retired", intentId }, "the service lists no key with its comment");
   return true;
 }
@@ -69,7 +129,6 @@ async function recheck(key: LedgerKey, deps: RotationDeps, signal: AbortSignal):
 
 /** A list without the key in use is not of all keys, and says nothing of those that it does not show. */
 async function isWhole(listed: readonly ServiceKey[] | undefined, deps: RotationDeps): Promise<boolean> {
-  const { ledger } = await deps.readLedger();
-  const active = activeKey(ledger)?.apiKeyId;
+  const active = activeKey(await ledgerOf(deps))?.apiKeyId;
   return active !== undefined && listed?.some(({ apiKeyId }) => apiKeyId === active) === true;
 }

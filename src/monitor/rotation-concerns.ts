@@ -14,9 +14,10 @@ const LATE_DAYS_MAX = 2;
 
 /** In the order of how much they matter. */
 export function rotationConcerns(rotation: RotationState): readonly RotationConcern[] {
-  const { failedAttempts, lastError, ageDays, maxAgeDays, orphans, dueForRemoval } = rotation;
+  const { failedAttempts, lastError, ageDays, maxAgeDays, orphans } = rotation;
   const tooOld = ageDays !== null && ageDays > maxAgeDays + LATE_DAYS_MAX;
-  const removable = rotation.retire === "keep" && dueForRemoval > 0;
+  const keeps = rotation.retire === "keep";
+  const removable = keeps ? rotation.dueForRemoval : rotation.longDueForRemoval;
   return [
     concern("attention", rotation.needsAttention, {
       wrong: `${counted(failedAttempts, "attempt")} failed in a row, and nothing is created until somebody runs "rotate --now". The last error: ${lastError}`,
@@ -34,8 +35,10 @@ export function rotationConcerns(rotation: RotationState): readonly RotationConc
       wrong: `${counted(orphans, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by.`,
       well: "there is no key any more whose secret is lost.",
     }),
-    concern("removal", removable, {
-      wrong: `${counted(dueForRemoval, "key")} can be removed at the service: "keys" shows which.`,
+    concern("removal", removable > 0, {
+      wrong: keeps
+        ? `${counted(removable, "key")} can be removed at the service: "keys" shows which.`
+        : `${counted(removable, "key")} due for removal, and not deleted: "keys" says why.`,
       well: "there is no key any more to be removed at the service.",
     }),
   ];

@@ -1,5 +1,6 @@
 // What is the case now, as far as people are told of it.
 
+import type { Retire } from "../keys/policy.ts";
 import type { Day } from "../usage/day.ts";
 
 export type Situation = {
@@ -40,7 +41,7 @@ export type GapSlice = { readonly series: string; readonly day: Day; readonly st
 export type RotationState = {
   readonly rotation: string;
   readonly maxAgeDays: number;
-  readonly retire: "keep" | "delete";
+  readonly retire: Retire;
   /** Too many attempts failed: nothing is created any more. */
   readonly needsAttention: boolean;
   readonly failedAttempts: number;
@@ -48,6 +49,8 @@ export type RotationState = {
   /** Keys. */
   readonly orphans: number;
   readonly dueForRemoval: number;
+  /** Those of them that have been due for an hour: what is to be deleted is so in the run that finds it due. */
+  readonly longDueForRemoval: number;
   /** The key in use was refused, and the one before it used. */
   readonly fallback: boolean;
   /** Of the key in use; null while there is none. */

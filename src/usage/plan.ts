@@ -152,7 +152,8 @@ function runsOfDays(days: readonly Day[]): Window[] {
   return windows;
 }
 
-function stretchesOf(window: Window): Window[] {
+/** In windows that one call may ask for, the newest first. */
+export function stretchesOf(window: Window): Window[] {
   const stretches: Window[] = [];
   for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
     const start = addDays(end, 1 - REQUEST_DAYS_MAX);

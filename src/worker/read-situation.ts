@@ -79,10 +79,11 @@ async function rotationStates(tx: Tx, { config }: Part): Promise<RotationState[]
   return config.rotations.flatMap(({ name, maxAgeDays, retire }) => {
     const row = rows.find(({ rotation }) => rotation === name);
     if (!row) return [];
-    const { failedAttempts, lastError, orphan, dueForRemoval, fallback, ageSeconds } = row;
+    const { failedAttempts, lastError, orphan, dueForRemoval, longDueForRemoval, fallback, ageSeconds } = row;
     return {
       ...{ rotation: name, maxAgeDays, retire, failedAttempts, lastError, dueForRemoval, fallback },
       needsAttention: needsAttention(failedAttempts),
+      longDueForRemoval,
       orphans: orphan,
       ageDays: ageSeconds === null ? null : Math.floor(ageSeconds / DAY_SECONDS),
     };

@@ -203,7 +203,15 @@ export function sinkSecret({ sink }: Pick<RotationWorld, "sink">): string | unde
 export async function age(db: Database, days: number): Promise<void> {
   const shift = (columns: readonly string[]): RawBuilder<unknown> =>
     sql.raw(columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`).join(", "));
-  const columns = ["requested_at", "active_since", "put_back_at", "draining_since", "due_for_removal_at", "expires_at"];
+  const columns = [
+    "requested_at",
+    "created_at",
+    "active_since",
+    "put_back_at",
+    "draining_since",
+    "due_for_removal_at",
+    "expires_at",
+  ];
   await sql`update usage_export.api_key set ${shift(columns)}`.execute(db);
 }
 

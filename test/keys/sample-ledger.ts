@@ -42,6 +42,7 @@ export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
     step: undefined,
     comment: `usage exporter [${intentId}]`,
     requestedAt: daysAgo(1),
+    createdAt: undefined,
     expiresAt: undefined,
     activeSince: daysAgo(1),
     putBackAt: undefined,
@@ -50,6 +51,7 @@ export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
     scopesAsked: ["member"],
     scopesGranted: ["member"],
     deliveredTo: IN_FILE,
+    note: undefined,
     ...fields,
   };
 }

@@ -84,6 +84,11 @@ const ROTATIONS: readonly [string, Partial<RotationState>, RegExp | undefined][]
   ["a lost key", { orphans: 1 }, /: 1 key may exist at the service whose secret is lost/],
   ["keys to remove", { dueForRemoval: 2 }, /: 2 keys can be removed at the service/],
   ["keys that are deleted by themselves", { dueForRemoval: 2, retire: "delete" }, undefined],
+  [
+    "keys that should have been deleted by themselves",
+    { dueForRemoval: 2, longDueForRemoval: 1, retire: "delete" },
+    /: 1 key due for removal, and not deleted: "keys" says why/,
+  ],
 ];
 
 test.each(ROTATIONS)("a rotation with %s", (_, state, text) => {

@@ -25,6 +25,7 @@ export const ROTATION: RotationState = {
   lastError: null,
   orphans: 0,
   dueForRemoval: 0,
+  longDueForRemoval: 0,
   fallback: false,
   ageDays: 5,
 };

@@ -49,9 +49,23 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a key that a sink still has is deleted",
     file: "src/keys/plan-cleanup.ts",
-    replace: `job.retire === "delete" && !isHeld`,
-    by: `job.retire === "delete"`,
+    replace: `job.retire !== "keep" && !isHeld`,
+    by: `job.retire !== "keep"`,
     caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due and to be deleted, and a sink"],
+  },
+  {
+    name: "a key that the service does not tell of is deleted for its age",
+    file: "src/keys/tidy.ts",
+    replace: `seen === "unknown" && job.retire !== "delete-by-age"`,
+    by: `seen === "unknown" && job.retire === "keep"`,
+    caughtBy: ["test/cli/rotate-retire.test.ts", "where the breakdown can't be read no key is deleted for its age"],
+  },
+  {
+    name: "keys are retired by a database's clock that has jumped",
+    file: "src/keys/tidy.ts",
+    replace: "if (doubt !== undefined) throw",
+    by: "if (doubt?.length === 0) throw",
+    caughtBy: ["test/cli/rotate-retire.test.ts", "while the database's clock is ahead of the service's by days"],
   },
   {
     name: "keys are made without end where none is taken",
