@@ -3,7 +3,8 @@ import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
-import { isWell, rotationWarnings, type Standing, standingAt } from "../jobs/standing.ts";
+import { type Standing, standingAt } from "../jobs/standing.ts";
+import { alertsOf, type WorkerHealth } from "../monitor/health-state.ts";
 import { queueTotals } from "../monitor/queue-totals.ts";
 import { instant } from "./instant.ts";
 import { renderPause } from "./jobs.ts";
@@ -21,25 +22,30 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
   const status = await withDatabase(app, async (db): Promise<Status> => {
     // Of one moment, so that the gaps are those that are counted.
     const now = await readSnapshot(db, async (tx) => {
-      const { jobs, slices, rotations } = await standingAt(tx, config);
-      return { jobs, slices, gaps: await coverageGaps(tx), rotations, queue: await queueDepths(tx) };
+      const state = await standingAt(tx, config);
+      return { ...state, gaps: await coverageGaps(tx), queue: await queueDepths(tx) };
     });
     return { ...now, windows: await adviseWindows(db, config.exports) };
   });
-  app.write(options.json ? `${JSON.stringify(status)}\n` : render(status));
-  return isWell(status) ? 0 : 1;
+  const alerts = alertsOf(status).map(({ text }) => text);
+  app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : render(status, alerts));
+  return alerts.length === 0 ? 0 : 1;
 }
 
 const GAPS_SHOWN_MAX = 20;
+const WORKERS_SHOWN_MAX = 10;
 
-function render({ jobs, slices, gaps, rotations, queue, windows }: Status): string {
-  const lines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
+function render(status: Status, alerts: readonly string[]): string {
+  const { jobs, workers, slices, gaps, rotations, queue, windows } = status;
+  const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
+  const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
     `  next run: ${nextRun ? instant(nextRun) : "none"}`,
     ...(paused ? [`  ${renderPause(paused)}`] : []),
     ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
   ]);
+  lines.push(...jobLines, ...workerLines(workers));
   for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
@@ -49,12 +55,30 @@ function render({ jobs, slices, gaps, rotations, queue, windows }: Status): stri
   // Nothing where nothing waits, as without workers.
   const works = queueTotals(queue).filter(({ jobs }) => jobs > 0);
   if (works.length > 0) lines.push(`queue: ${works.map(({ text }) => text).join(", ")}`);
-  for (const rotation of rotations) {
-    const { apiKeyId, ageDays } = rotation;
-    if (apiKeyId !== null) lines.push(`rotation ${rotation.rotation}: key ${apiKeyId}, ${ageDays} days old`);
-    for (const warning of rotationWarnings(rotation)) lines.push(`rotation ${rotation.rotation}: ${warning}`);
+  for (const { rotation, apiKeyId, ageDays } of rotations) {
+    if (apiKeyId !== null) lines.push(`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** Those that ended well are of interest only where none runs. */
+function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
+  const shown = workers.filter(({ state }) => state !== "stopped");
+  if (shown.length === 0) {
+    const [last] = workers;
+    return [last ? `workers: none runs; the last one was ${renderWorker(last)}` : "workers: none was ever seen"];
+  }
+  const more = shown.length - WORKERS_SHOWN_MAX;
+  return [
+    `workers: ${shown.filter(({ state }) => state === "live").length} live`,
+    ...shown.slice(0, WORKERS_SHOWN_MAX).map((worker) => `  ${renderWorker(worker)}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ];
+}
+
+function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: WorkerHealth): string {
+  const since = { live: "last seen", silent: "silent since", stopped: "stopped" }[state];
+  return `${host} pid ${pid}, version ${version}, started ${instant(startedAt)}, ${since} ${instant(lastSeenAt)}`;
 }
 
 function renderRun({ status, startedAt, trigger, error }: LastRun): string {

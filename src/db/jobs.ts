@@ -12,6 +12,10 @@ export type Pause = { readonly at: Date; readonly why: string; readonly by: stri
 export type StoredJob = JobId & {
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
+  /** When its newest pause ended. */
+  readonly resumedAt: Date | undefined;
+  /** When a worker, or a person who paused it, named it first. */
+  readonly createdAt: Date;
 };
 
 /** Jobs that are there stay as they are. */
@@ -61,13 +65,15 @@ export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause
 }
 
 export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
-  return changeJob(db, job, { paused_at: null, paused_why: null, paused_by: null });
+  const resumedAt = sql<Date>`case when paused_at is null then resumed_at else now() end`;
+  return changeJob(db, job, { paused_at: null, paused_why: null, paused_by: null, resumed_at: resumedAt });
 }
 
 type PauseColumns = {
   readonly paused_at: ReturnType<typeof sql<Date>> | null;
   readonly paused_why: string | null;
   readonly paused_by: string | null;
+  readonly resumed_at?: ReturnType<typeof sql<Date>>;
 };
 
 async function changeJob(db: Database, job: JobId, pause: PauseColumns): Promise<StoredJob> {
@@ -89,9 +95,17 @@ type JobRow = JobId & {
   readonly paused_at: Date | null;
   readonly paused_why: string | null;
   readonly paused_by: string | null;
+  readonly resumed_at: Date | null;
+  readonly created_at: Date;
 };
 
-function toJob({ kind, name, scheduled_through, paused_at, paused_why, paused_by }: JobRow): StoredJob {
+function toJob(row: JobRow): StoredJob {
+  const { kind, name, scheduled_through, paused_at, paused_why, paused_by, resumed_at, created_at } = row;
   const pause = paused_at && { at: paused_at, why: paused_why ?? "", by: paused_by ?? "" };
-  return { kind, name, scheduledThrough: scheduled_through ?? undefined, pause: pause ?? undefined };
+  return {
+    ...{ kind, name, createdAt: created_at },
+    scheduledThrough: scheduled_through ?? undefined,
+    pause: pause ?? undefined,
+    resumedAt: resumed_at ?? undefined,
+  };
 }

@@ -21,9 +21,9 @@ export type AskedJob = JobId & {
 
 /**
  * Of each job its newest run that ended well or failed. One that was skipped or stopped says nothing of the job, and a
- * backfill nothing either: a person chose its days.
+ * backfill that failed nothing either: a person chose its days.
  *
- * A run that only filled gaps counts where it mended all there was. A day that is refused for ever is asked for every day
+ * A backfill, or a run that only filled gaps, counts where it mended all there was. A day that is refused for ever is asked for every day
  * anew, in such a run once its rest is over, between nights that go well: the job would fail and work again every night.
  */
 export async function lastOutcomes(
@@ -38,8 +38,8 @@ export async function lastOutcomes(
     ) as c (kind, name, whole)
     cross join lateral (
       select * from usage_export.run r
-      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('ok', 'failed')
-        and (r.trigger <> 'catchup' or r.scheduled_for is not null or (c.whole and r.status = 'ok'))
+      where r.kind = c.kind and r.job = c.name and r.status in ('ok', 'failed')
+        and (r.trigger in ('schedule', 'manual') or r.scheduled_for is not null or (c.whole and r.status = 'ok'))
       order by r.started_at desc limit 1
     ) r
   `.execute(tx);

@@ -7,6 +7,7 @@ import { rotationFigures } from "./key-figures.ts";
 import { BRIEFLY_SECONDS, readSnapshot } from "./read-snapshot.ts";
 import type { Tx } from "./transaction.ts";
 import { jobFigures, type MonitoredJob, queueFigures } from "./work-figures.ts";
+import { workerFigures } from "./workers.ts";
 
 export type { Figure } from "./figure.ts";
 export type { MonitoredJob } from "./work-figures.ts";
@@ -17,6 +18,7 @@ export async function readMonitorFigures(db: Database, jobs: readonly MonitoredJ
     ...(await jobFigures(tx, jobs)),
     ...(await rotationFigures(tx)),
     ...(await queueFigures(tx)),
+    ...(await workerFigures(tx)),
   ];
   return readSnapshot(db, readAll, BRIEFLY_SECONDS);
 }

@@ -62,6 +62,16 @@ export async function coverageCounts(db: Database): Promise<CoverageCounts> {
   };
 }
 
+/** Series, by their key, of which the newest reading of some day failed. */
+export async function failedSeries(db: Database): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ projectId: string; grouping: string; filterKey: string }>`
+    select s.project_id as "projectId", s."grouping", s.filter_key as "filterKey" from usage_export.series s
+    where s.superseded_at is null
+      and exists (select from usage_export.slice sl where sl.series_id = s.series_id and sl.status = 'failed')
+  `.execute(db);
+  return new Set(rows.map(({ projectId, grouping, filterKey }) => JSON.stringify([projectId, grouping, filterKey])));
+}
+
 export type Gap = {
   readonly project: string;
   readonly grouping: string;

@@ -46,6 +46,7 @@ interface JobTable {
   paused_at: Date | null;
   paused_why: string | null;
   paused_by: string | null;
+  resumed_at: Date | null;
   created_at: Generated<Date>;
 }
 

@@ -39,11 +39,23 @@ export function overdueSince(job: Scheduled, known: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** The same from the first moment on, while the next tick is still to come. */
+/**
+ * The same from the first moment on, while the next tick is still to come. Of several moments that nobody took up it is the
+ * first: of a job that runs every minute the newest one is never late.
+ */
 export function waitingSince(job: Scheduled, known: StoredJob | undefined, now: Date): Date | undefined {
   if (!known || known.pause) return undefined;
-  const moment = latestOccurrence(job, now);
-  if (!moment || (known.scheduledThrough && moment <= known.scheduledThrough)) return undefined;
-  const dueAt = new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds));
-  return dueAt <= now ? dueAt : undefined;
+  const dueAt = firstNotTakenUp(job, known);
+  // What came due during a pause is late since the pause ended.
+  const since = new Date(Math.max(Number(dueAt), Number(known.resumedAt ?? 0)));
+  return dueAt && since <= now ? since : undefined;
+}
+
+/** A job that was never taken up begins with the newest moment there was when it became known. */
+function firstNotTakenUp(job: Scheduled, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
+  if (scheduledThrough) return nextRunAt(job, scheduledThrough);
+  const moment = latestOccurrence(job, createdAt);
+  if (!moment) return nextRunAt(job, createdAt);
+  const dueMs = moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds);
+  return new Date(Math.max(dueMs, createdAt.getTime()));
 }

@@ -1,27 +1,25 @@
 // Reads what the dashboard says of jobs, runs, gaps and keys: what `status` and `keys` say, and the newest runs.
 
 import type { Config } from "../config/config.ts";
-import { type Database, databaseNow } from "../db/database.ts";
-import { type KeyRow, keyRows, type RotationStatus } from "../db/key-status.ts";
+import type { Database } from "../db/database.ts";
+import { type KeyRow, keyRows } from "../db/key-status.ts";
 import { queueDepths } from "../db/queue-depth.ts";
 import { BRIEFLY_SECONDS, readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, recentRuns } from "../db/status.ts";
 import type { Tx } from "../db/transaction.ts";
 import type { Operations, RotationLine } from "../monitor/dashboard/operations.ts";
-import { rotationWarnings, standingAt } from "./standing.ts";
+import { type Standing, standingAt } from "./standing.ts";
 
 const RUNS_SHOWN_MAX = 50;
 
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
   const readAll = async (tx: Tx) => {
-    const { jobs, slices, rotations } = await standingAt(tx, config);
+    const state = await standingAt(tx, config);
     return {
-      readAt: await databaseNow(tx),
-      jobs,
-      slices,
+      ...state,
       runs: await recentRuns(tx, RUNS_SHOWN_MAX),
       gaps: await coverageGaps(tx),
-      rotations: rotationLines(config, rotations, await keyRows(tx)),
+      rotations: rotationLines(config, state.rotations, await keyRows(tx)),
       queue: await queueDepths(tx),
     };
   };
@@ -31,7 +29,7 @@ export async function readOperations(db: Database, config: Config): Promise<Oper
 /** The configured ones, and others as long as they have keys or something to say. */
 function rotationLines(
   config: Config,
-  statuses: readonly RotationStatus[],
+  statuses: Standing["rotations"],
   keys: readonly KeyRow[],
 ): readonly RotationLine[] {
   const names = new Set([...config.rotations.map(({ name }) => name), ...statuses.map(({ rotation }) => rotation)]);
@@ -40,7 +38,7 @@ function rotationLines(
     const line = {
       rotation,
       maxAgeDays: configured?.maxAgeDays ?? null,
-      warnings: statuses.filter((one) => one.rotation === rotation).flatMap(rotationWarnings),
+      warnings: statuses.filter((one) => one.rotation === rotation).flatMap(({ warnings }) => warnings),
       keys: keys.filter((key) => key.rotation === rotation),
     };
     return configured || line.keys.length + line.warnings.length > 0 ? [line] : [];

@@ -1,32 +1,35 @@
-// How everything stands: what `status` shows, and the one rule by which all is well.
+// Reads the health state: how jobs, workers, coverage and rotations are at one moment.
 
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
+import { type LastOutcome, lastOutcomes } from "../db/last-outcomes.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
-import { type CoverageCounts, coverageCounts, type LastRun, lastRuns } from "../db/status.ts";
+import { type CoverageCounts, coverageCounts, failedSeries, type LastRun, lastRuns } from "../db/status.ts";
 import type { Tx } from "../db/transaction.ts";
+import { storedWorkers } from "../db/workers.ts";
 import { needsAttention } from "../keys/plan.ts";
-import type { ExportJob } from "../usage/plan.ts";
+import type { FailedRun, JobHealth, WorkerHealth } from "../monitor/health-state.ts";
+import { type ExportJob, seriesOf } from "../usage/plan.ts";
+import { seriesKey } from "../usage/series.ts";
 import { nextRunAt, overdueSince } from "./next-due.ts";
 
-export type JobStatus = {
-  readonly kind: string;
-  readonly job: string;
+export type JobStatus = JobHealth & {
   readonly schedule: string;
   readonly timezone: string;
   readonly nextRun: Date | undefined;
   readonly lastRun: LastRun | undefined;
   readonly paused: Pause | undefined;
-  /** When it was due, where no worker has taken it up since. */
-  readonly overdueSince: Date | undefined;
 };
 
 export type Standing = {
+  /** By the database's clock. */
+  readonly readAt: Date;
   readonly jobs: readonly JobStatus[];
+  readonly workers: readonly WorkerHealth[];
   readonly slices: CoverageCounts;
-  readonly rotations: readonly RotationStatus[];
+  readonly rotations: readonly (RotationStatus & { readonly warnings: readonly string[] })[];
 };
 
 export async function readStanding(db: Database, config: Config): Promise<Standing> {
@@ -35,23 +38,24 @@ export async function readStanding(db: Database, config: Config): Promise<Standi
 
 /** The same as a part of a transaction. */
 export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
-  const jobs = scheduledJobs(config);
   const now = await databaseNow(tx);
   const stored = await storedJobs(tx);
+  const broken = await failedSeries(tx);
+  const jobs = scheduledJobs(config, broken);
   const runs = await lastRuns(tx, jobs);
+  const outcomes = await lastOutcomes(tx, jobs);
+  const workers = await storedWorkers(tx);
+  const rotations = await rotationStatuses(tx);
   return {
-    jobs: jobs.map((job) => statusOf(job, stored, runs, now)),
+    readAt: now,
+    jobs: jobs.map((job, i) => statusOf(job, { stored, runs, outcome: outcomes[i]?.last, now })),
+    workers: workers.map(({ host, pid, version, startedAt, lastSeenAt, stoppedAt, recent }) => ({
+      ...{ host, pid, version, startedAt, lastSeenAt, recent },
+      state: stoppedAt ? "stopped" : recent ? "live" : "silent",
+    })),
     slices: await coverageCounts(tx),
-    rotations: await rotationStatuses(tx),
+    rotations: rotations.map((rotation) => ({ ...rotation, warnings: rotationWarnings(rotation) })),
   };
-}
-
-/** Nothing that was due is not complete, no rotation warns, and no job waits for a worker. */
-export function isWell({ jobs, slices, rotations }: Standing): boolean {
-  const { suspect, failed, missing } = slices;
-  const alerts = rotations.flatMap(rotationWarnings);
-  const overdue = jobs.filter((job) => job.overdueSince !== undefined);
-  return suspect + failed + missing + alerts.length + overdue.length === 0;
 }
 
 /** What a person should know of a rotation. */
@@ -64,17 +68,31 @@ export function rotationWarnings(rotation: RotationStatus): string[] {
   ];
 }
 
-type ScheduledJob = JobId & Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds">;
+type ScheduledJob = JobId &
+  Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds"> & {
+    /** None of its slices is failed. */
+    readonly whole: boolean;
+  };
 
 /** Every configured job, the exports first. */
-function scheduledJobs({ exports, rotations }: Config): readonly ScheduledJob[] {
+function scheduledJobs({ exports, rotations }: Config, broken: ReadonlySet<string>): readonly ScheduledJob[] {
   return [
-    ...exports.map((job) => ({ ...job, kind: "export" as const })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
+    ...exports.map((job) => ({
+      ...{ ...job, kind: "export" as const },
+      whole: !seriesOf(job).some((series) => broken.has(seriesKey(series))),
+    })),
+    ...rotations.map((job) => ({ ...job, kind: "rotation" as const, whole: true })),
   ];
 }
 
-function statusOf(job: ScheduledJob, stored: readonly StoredJob[], runs: readonly LastRun[], now: Date): JobStatus {
+type Known = {
+  readonly stored: readonly StoredJob[];
+  readonly runs: readonly LastRun[];
+  readonly outcome: LastOutcome | undefined;
+  readonly now: Date;
+};
+
+function statusOf(job: ScheduledJob, { stored, runs, outcome, now }: Known): JobStatus {
   const { kind, name, schedule, timezone } = job;
   const known = stored.find((one) => one.kind === kind && one.name === name);
   const lastRun = runs.find((run) => run.kind === kind && run.job === name);
@@ -85,8 +103,26 @@ function statusOf(job: ScheduledJob, stored: readonly StoredJob[], runs: readonl
     timezone,
     nextRun: nextRunAt(job, now),
     lastRun,
+    failedRun: failedRunOf(job, lastRun, outcome),
     paused: known?.pause,
+    needsWorker: known !== undefined && !known.pause,
     // One that waits for the run before it is not forgotten.
     overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
   };
+}
+
+/** A backfill that was interrupted says nothing of the job: a person chose its days, and runs it again. */
+function failedRunOf(
+  { whole }: ScheduledJob,
+  lastRun: LastRun | undefined,
+  outcome: LastOutcome | undefined,
+): FailedRun | undefined {
+  if (lastRun?.status === "interrupted" && lastRun.trigger !== "backfill") {
+    const { trigger, startedAt, error } = lastRun;
+    return { status: "interrupted", trigger, startedAt, error, overCompleteDays: whole };
+  }
+  if (outcome?.status !== "failed") return undefined;
+  const { trigger, startedAt, error, suspect } = outcome;
+  // A run that only met doubtful answers has slices that say so, as long as the doubt lasts.
+  return { status: "failed", trigger, startedAt, error, overCompleteDays: whole && !(suspect > 0 && error === null) };
 }

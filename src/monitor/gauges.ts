@@ -52,6 +52,8 @@ const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNam
     help: "1 while the rotation creates nothing more until a person asks for it, else 0",
     labelNames: ["rotation"],
   },
+  workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
+  worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
   queue_jobs: {
     help: "Work in the queue: waiting, retrying (waits for another try), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],

@@ -1,8 +1,6 @@
 // Opens the monitor of a worker: health checks and metrics, which answer before the database does, and the dashboard.
 
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
@@ -17,6 +15,7 @@ import { openDashboard } from "../monitor/dashboard/dashboard.ts";
 import { type Metrics, openMetrics } from "../monitor/metrics.ts";
 import type { Health } from "../monitor/routes.ts";
 import { openMonitor } from "../monitor/server.ts";
+import { programVersion } from "../version.ts";
 import type { Contact } from "./contact.ts";
 
 export type Monitoring = AsyncDisposable & {
@@ -24,8 +23,6 @@ export type Monitoring = AsyncDisposable & {
   /** Without a slash at its end. */
   readonly url: string;
 };
-
-const PACKAGE = path.join(import.meta.dirname, "../../package.json");
 
 export type MonitoringDeps = {
   readonly db: Database;
@@ -48,10 +45,9 @@ export async function openMonitoring(
     ...config.exports.map((job) => ({ job, kind: "export" as const })),
     ...config.rotations.map((job) => ({ job, kind: "rotation" as const })),
   ].map(({ job, kind }) => ({ kind, name: job.name, nextAfter: (moment: Date) => nextRunAt(job, moment) }));
-  const { version } = JSON.parse(await readFile(PACKAGE, "utf8"));
   const metrics = openMetrics({
     log: app.log,
-    build: { version: String(version), schema: await newestMigration() },
+    build: { version: await programVersion(), schema: await newestMigration() },
     configHash: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12),
     rotations: config.rotations,
     ready: () => health().ready,

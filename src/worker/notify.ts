@@ -3,7 +3,8 @@
 import { claimNotice, giveNoticeBack, noteSaid, readSaid, type Said } from "../db/notices.ts";
 import { errorText } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
-import { isWell, readStanding } from "../jobs/standing.ts";
+import { readStanding } from "../jobs/standing.ts";
+import { isWell } from "../monitor/health-state.ts";
 import { type Notice, noticesOf } from "../monitor/notices.ts";
 import { type PostLimits, ping, postText, type Receiver } from "../monitor/post.ts";
 import { readSituation } from "./read-situation.ts";

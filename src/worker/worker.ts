@@ -1,15 +1,19 @@
 // The worker: plans at every tick, works at what is queued, and gives back what it can't finish when it has to stop.
 
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
+import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/workers.ts";
 import { AppError } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { setAlarms } from "../schedule/alarms.ts";
+import { programVersion } from "../version.ts";
 import type { Contact } from "./contact.ts";
 import { featuresByRun } from "./features-by-run.ts";
 import { type LaneSettings, type Lanes, openLanes } from "./lanes.ts";
@@ -44,11 +48,17 @@ export async function runWorker(
 ): Promise<void> {
   const hard = new AbortController();
   const workApp = { ...app, signal: hard.signal };
-  const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, metrics));
+  const worker = { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
+  const world = await onceReached(app, contact, app.signal, async () => {
+    const opened = await openWorld(workApp, config, db, metrics);
+    await forgetOldWorkers(db);
+    await heartbeatWorker(db, worker);
+    return opened;
+  });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const lanes = openAllLanes(world, contact, hard.signal);
   const notices = singleFlight(openNotifier(world, receivers, app.signal).tick);
-  const stopTicking = startTicking(world, contact, {
+  const stopTicking = startTicking(world, worker, contact, {
     onWork: () => lanes.forEach((one) => void one.wake()),
     onOver: notices.ask,
   });
@@ -58,7 +68,8 @@ export async function runWorker(
   } finally {
     const over = Promise.all([stopTicking(), notices.stop(), ...lanes.map((one) => one.drain())]);
     await drain(over, hard, config.worker.drainSeconds * 1000);
-    await within(CLOSE_MS_MAX, Promise.allSettled([world.queue.stop(), world.service.close()]));
+    const goodbye = markWorkerStopped(db, worker.workerId);
+    await within(CLOSE_MS_MAX, Promise.allSettled([goodbye, world.queue.stop(), world.service.close()]));
     app.log.info("worker stopped");
   }
 }
@@ -88,7 +99,12 @@ type OnTick = {
   readonly onOver: () => void;
 };
 
-function startTicking(world: WorkerWorld, contact: Contact, { onWork, onOver }: OnTick): () => Promise<void> {
+function startTicking(
+  world: WorkerWorld,
+  worker: NewWorker,
+  contact: Contact,
+  { onWork, onOver }: OnTick,
+): () => Promise<void> {
   const { app, config, db, metrics } = world;
   const ticks = singleFlight(async () => {
     const startedMs = performance.now();
@@ -97,6 +113,7 @@ function startTicking(world: WorkerWorld, contact: Contact, { onWork, onOver }: 
       metrics.ticked((performance.now() - startedMs) / 1000);
       if (began) onWork();
       if (wakeAt) alarms.ringAt(wakeAt);
+      await heartbeatWorker(db, worker);
       await touchSharedRuns(db);
       for (const end of await endLostRuns(db)) app.log.error(end, "run ended without its work");
       app.log.debug({ began, wakeAt }, "tick over");

@@ -34,7 +34,14 @@ export async function passDays(db: Database, days: number): Promise<void> {
     update usage_export.run
     set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}, scheduled_for = scheduled_for - ${ago}
   `.execute(db);
-  await sql`update usage_export.job set scheduled_through = scheduled_through - ${ago}`.execute(db);
+  await sql`
+    update usage_export.job
+    set scheduled_through = scheduled_through - ${ago}, resumed_at = resumed_at - ${ago}, created_at = created_at - ${ago}
+  `.execute(db);
+  await sql`
+    update usage_export.worker
+    set started_at = started_at - ${ago}, last_seen_at = last_seen_at - ${ago}, stopped_at = stopped_at - ${ago}
+  `.execute(db);
   await sql`
     update usage_export.series
     set due_from = due_from - ${sql.lit(days)}, due_through = due_through - ${sql.lit(days)}, next_due_at = next_due_at - ${ago}

@@ -18,7 +18,7 @@ test("before the first run there is nothing due and nothing stored, and when the
   await world.configure(smallConfig("https://api.example.com"));
   const { status, stdout } = await world.run(["status"]);
   expect(stdout).toMatch(
-    /^export nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
+    /^all is well\nexport nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
   );
   expect(stdout).toContain("slices: 0 complete, 0 suspect, 0 failed, 0 missing");
   expect(status).toBe(0);
@@ -79,8 +79,12 @@ test("the answer in JSON has the same facts", async ({ world }) => {
   await passDays(db, 1);
   const { status, stdout } = await world.run(["status", "--json"]);
   expect(JSON.parse(stdout)).toEqual({
+    readAt: expect.stringMatching(/Z$/),
+    alerts: ["1 slice missing: due and never read"],
+    workers: [],
     jobs: [
       {
+        needsWorker: false,
         ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "UTC" },
         nextRun: expect.stringMatching(/T02:15:00.000Z$/),
         lastRun: expect.objectContaining({

@@ -13,6 +13,7 @@ import { type Figure, type MonitoredJob, readMonitorFigures } from "../../src/db
 import { finishRun, startRun } from "../../src/db/runs.ts";
 import { idOf, markDue, registerSeries } from "../../src/db/series.ts";
 import { inTransaction } from "../../src/db/transaction.ts";
+import { heartbeatWorker, markWorkerStopped } from "../../src/db/workers.ts";
 import { NOTHING_DONE, type RunTrigger } from "../../src/usage/export.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
 import { newIntent, newRotation } from "./written-ledger.ts";
@@ -171,6 +172,30 @@ export function testFigures(db: Database): void {
       rotation_failed_attempts: failures,
       rotation_needs_attention: attention,
     });
+  });
+
+  test("workers are counted while they are heard of, and when any was heard of last is told", async () => {
+    const seen: readonly [ago: string, stopped: boolean][] = [
+      ["0 seconds", false],
+      ["100 seconds", false],
+      ["130 seconds", false],
+      // The clock was set back.
+      ["-1 hour", false],
+      ["1 second", true],
+    ];
+    for (const [ago, stopped] of seen) {
+      const worker = { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" };
+      await heartbeatWorker(db, worker);
+      if (stopped) await markWorkerStopped(db, worker.workerId);
+      await sql`
+        update usage_export.worker set last_seen_at = now() - ${ago}::interval where worker_id = ${worker.workerId}
+      `.execute(db);
+    }
+    const figures = valuesOf((await readMonitorFigures(db, [])).filter(({ gauge }) => gauge.startsWith("worker")));
+    expect(figures).toMatchObject({ workers: 2 });
+    expect(figures.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
+    await sql`delete from usage_export.worker`.execute(db);
+    expect(valuesOf(await readMonitorFigures(db, []))).toMatchObject({ workers: 0 });
   });
 
   test("work in the queue is counted by state, and what was given up for a day", async () => {

@@ -160,18 +160,24 @@ test("nothing is said of the gaps of a job that a person paused", async () => {
 
   await resumeJob(db, job);
   await notices.notifier().tick();
+  expect(notices.texts).toEqual([]);
+
+  // The next tick took it up.
+  await inTransaction(db, (tx) => markScheduled(tx, job, new Date()));
+  await notices.notifier().tick();
   expect(notices.texts).toHaveLength(1);
 });
 
 test.each([
-  ["what the next tick is about to read is no gap yet", "* * * * *", 0],
-  ["what no tick has taken up is one", farSchedule(), 1],
-])("%s", async (_, schedule, told) => {
+  ["what the next tick is about to read is no gap yet", "* * * * *", 90_000, 0],
+  ["what no tick has taken up is one", farSchedule(), 2 * DAY_MS, 1],
+  ["what no tick has taken up is one, however new the newest moment is", "* * * * *", 5 * 60_000, 1],
+])("%s", async (_, schedule, takenUpAgoMs, told) => {
   await using notices = await testNotices(db, { schedule });
   await twoGaps(notices);
   const job = { kind: "export", name: notices.name } as const;
   await registerJobs(db, [job]);
-  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - 2 * DAY_MS)));
+  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - takenUpAgoMs)));
   await notices.notifier().tick();
   expect(notices.texts).toHaveLength(told);
 });

@@ -13,8 +13,8 @@ export function instant(moment: Date): Html {
 
 /** How a state is marked: by its word first, and by a colour. */
 const LOOKS: Readonly<Record<string, "good" | "warn" | "bad">> = {
-  ...{ ok: "good", complete: "good", active: "good" },
-  ...{ suspect: "warn", skipped: "warn", stopped: "warn", paused: "warn", draining: "warn" },
+  ...{ ok: "good", complete: "good", active: "good", live: "good" },
+  ...{ suspect: "warn", skipped: "warn", stopped: "warn", paused: "warn", draining: "warn", silent: "warn" },
   ...{ failed: "bad", missing: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
 };
 

@@ -4,20 +4,39 @@ import { type Html, html } from "../../report/html.ts";
 import { nameHtml } from "../../report/names.ts";
 import type { Section } from "../../report/page.ts";
 import { table } from "../../report/table.ts";
+import type { WorkerHealth } from "../health-state.ts";
 import { queueTotals } from "../queue-totals.ts";
 import { instant, longText, state } from "./cells.ts";
 import type { JobLine, Operations } from "./operations.ts";
 
 const COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run" }];
 
-export function jobsSection({ jobs, queue }: Operations): Section {
+const WORKER_COLUMNS = ["Worker", "State", "Last seen", "Started", "Version"].map((title) => ({ title }));
+const WORKERS_SHOWN_MAX = 20;
+
+export function jobsSection({ jobs, queue, workers }: Operations): Section {
   const texts = queueTotals(queue).map(({ text }) => text);
   const rows = jobs.map((job) => [jobCell(job), lastRun(job), nextRun(job)]);
   return {
     id: "jobs",
     title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>`,
+    body: html`${table("When they ran last and run next, in UTC", COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>
+${workersHtml(workers)}`,
   };
+}
+
+function workersHtml(workers: readonly WorkerHealth[]): Html {
+  if (workers.length === 0) return html`<p class="empty">No worker was ever seen.</p>`;
+  const rows = workers
+    .slice(0, WORKERS_SHOWN_MAX)
+    .map((worker) => [
+      html`${nameHtml(worker.host)} <small>pid ${worker.pid}</small>`,
+      state(worker.state),
+      instant(worker.lastSeenAt),
+      instant(worker.startedAt),
+      nameHtml(worker.version),
+    ]);
+  return table("Workers of the last week, in UTC", WORKER_COLUMNS, rows);
 }
 
 function jobCell({ kind, job, schedule, timezone }: JobLine): Html {

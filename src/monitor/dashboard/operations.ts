@@ -1,30 +1,24 @@
 // What the dashboard says of jobs, runs, gaps and keys, before it is a page.
 
 import type { Day } from "../../usage/day.ts";
+import type { HealthState, JobHealth } from "../health-state.ts";
 
-export type Operations = {
-  readonly readAt: Date;
+export type Operations = Omit<HealthState, "jobs" | "rotations"> & {
   readonly jobs: readonly JobLine[];
   /** The newest first. */
   readonly runs: readonly RunLine[];
-  /** Of all time. */
-  readonly slices: Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
   /** The newest first. */
   readonly gaps: readonly GapLine[];
   readonly rotations: readonly RotationLine[];
   readonly queue: readonly QueueLine[];
 };
 
-export type JobLine = {
-  readonly kind: string;
-  readonly job: string;
+export type JobLine = JobHealth & {
   readonly schedule: string;
   readonly timezone: string;
   readonly lastRun: Pick<RunLine, "status" | "startedAt" | "trigger"> | undefined;
   readonly nextRun: Date | undefined;
   readonly paused: { readonly at: Date; readonly why: string; readonly by: string } | undefined;
-  /** When it was due, where no worker has taken it up since. */
-  readonly overdueSince: Date | undefined;
 };
 
 export type RunLine = {

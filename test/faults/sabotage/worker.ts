@@ -63,4 +63,28 @@ export const WORKER: readonly Sabotage[] = [
       "Get Fields that fails is asked again by the next request of the same run, and an answer is not",
     ],
   },
+  {
+    name: "a job is overdue since the newest of the moments that nobody took up",
+    file: "src/jobs/next-due.ts",
+    replace: "if (scheduledThrough) return nextRunAt(job, scheduledThrough);",
+    by: "if (scheduledThrough) return latestOccurrence(job, new Date());",
+    caughtBy: ["test/cli/status-workers.test.ts", "a job that it does not take up is overdue since the first moment"],
+  },
+  {
+    name: "all is well without a worker",
+    file: "src/monitor/health-state.ts",
+    replace: "if (workers.some(({ recent }) => recent)) return undefined;",
+    by: "if (workers.some(({ recent, pid }) => recent || pid > 0)) return undefined;",
+    caughtBy: ["test/monitor/dashboard/verdict.test.ts", "is something to look at"],
+  },
+  {
+    name: "all is well after a run that failed over complete days",
+    file: "src/monitor/health-state.ts",
+    replace: "if (!failedRun?.overCompleteDays) return [];",
+    by: 'if (!failedRun?.overCompleteDays || failedRun.trigger === "manual") return [];',
+    caughtBy: [
+      "test/cli/status-workers.test.ts",
+      "a run that failed or was killed over days that are complete is not well",
+    ],
+  },
 ];

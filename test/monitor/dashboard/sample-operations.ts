@@ -1,6 +1,7 @@
 // What the dashboard shows where all is well, with what a test changes in it.
 
 import type { JobLine, KeyLine, Operations, RunLine } from "../../../src/monitor/dashboard/operations.ts";
+import type { WorkerHealth } from "../../../src/monitor/health-state.ts";
 
 export const NOW = new Date("2026-03-10T06:00:30Z");
 
@@ -8,6 +9,7 @@ export function operations(part: Partial<Operations> = {}): Operations {
   return {
     readAt: NOW,
     jobs: [jobLine()],
+    workers: [worker()],
     runs: [runLine()],
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
     gaps: [],
@@ -27,6 +29,16 @@ export function jobLine(part: Partial<JobLine> = {}): JobLine {
     nextRun: new Date("2026-03-11T01:15:00Z"),
     paused: undefined,
     overdueSince: undefined,
+    needsWorker: true,
+    failedRun: undefined,
+    ...part,
+  };
+}
+
+export function worker(part: Partial<WorkerHealth> = {}): WorkerHealth {
+  return {
+    ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true },
+    ...{ startedAt: new Date("2026-03-01T12:00:00Z"), lastSeenAt: new Date("2026-03-10T06:00:02Z") },
     ...part,
   };
 }

@@ -1,9 +1,16 @@
 import { expect, test } from "vitest";
 import { concernsOf } from "../../../src/monitor/dashboard/verdict.ts";
 import { WELL } from "../test-monitor.ts";
-import { jobLine, NOW, operations } from "./sample-operations.ts";
+import { jobLine, NOW, operations, worker } from "./sample-operations.ts";
 
 const SLICES = operations().slices;
+const FAILED_RUN = {
+  status: "failed",
+  trigger: "manual",
+  startedAt: NOW,
+  error: "no",
+  overCompleteDays: true,
+} as const;
 const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
 
 test("where all is well there is nothing to look at, whatever runs failed before", () => {
@@ -11,11 +18,35 @@ test("where all is well there is nothing to look at, whatever runs failed before
   expect(concernsOf(operations({ jobs: [paused] }), WELL)).toEqual([]);
 });
 
+test("a job that no worker ever knew, or that is paused, needs none", () => {
+  const jobs = [jobLine({ needsWorker: false })];
+  expect(concernsOf(operations({ jobs, workers: [] }), WELL)).toEqual([]);
+});
+
+test("a worker that was told to stop a moment ago may be on its way back", () => {
+  const workers = [worker({ state: "stopped" })];
+  expect(concernsOf(operations({ workers }), WELL)).toEqual([]);
+});
+
 test.each([
   [{ slices: { ...SLICES, missing: 1 } }, "1 slice missing: due and never read", "gaps"],
   [{ slices: { ...SLICES, failed: 2 } }, "2 slices failed: the newest reading went wrong", "gaps"],
   [{ slices: { ...SLICES, suspect: 3 } }, "3 slices suspect: empty where there were numbers, which stay", "gaps"],
-  [{ jobs: [jobLine({ overdueSince: NOW })] }, "export nightly is overdue: no worker has taken it up", "jobs"],
+  [
+    { jobs: [jobLine({ overdueSince: NOW })] },
+    "export nightly is overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
+    "jobs",
+  ],
+  [
+    { jobs: [jobLine({ overdueSince: NOW })], workers: [worker({ state: "silent", recent: false })] },
+    "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
+    "jobs",
+  ],
+  [
+    { jobs: [jobLine({ failedRun: FAILED_RUN })] },
+    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
+    "runs",
+  ],
   [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("%o is something to look at", (part, text, section) => {
   expect(concernsOf(operations(part), WELL)).toEqual([{ text, section }]);
