@@ -12,6 +12,7 @@ import { requireCurrentSchema } from "./db/migrate.ts";
 import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
+import { proxyOf, proxySecrets } from "./proxy.ts";
 import { Scrubber, Secret } from "./secret.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -50,6 +51,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
     const password = passwordOf(env[name]);
     if (password !== undefined) scrubber.add(new Secret(password));
   }
+  for (const secret of proxySecrets(env)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
@@ -134,7 +136,8 @@ export async function openServiceOf(
   deps: Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./api/http.ts");
-  return openService(config.service, { ...deps, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
+  const proxy = proxyOf(app.env);
+  return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }
 
 /** The pace of the service, kept in the database for all processes that call it. */

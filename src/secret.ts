@@ -1,5 +1,5 @@
 // A key that cannot be printed by accident, and the last guard behind it. reveal() is called where a request is signed, a
-// key is sealed or delivered, a notice is sent or a visitor of the monitor is checked, nowhere else.
+// key is sealed or delivered, a notice is sent, a proxy is asked or a visitor of the monitor is checked, nowhere else.
 
 import { inspect } from "node:util";
 import { withEntities } from "./entities.ts";

@@ -15,7 +15,7 @@ export function connectionFailure(call: CallWords, error: unknown): Failure {
   }
   const code = codeOf(error);
   if (CERTIFICATE_CODE.test(code)) {
-    const message = `${call.what}: the certificate of the service is not to be trusted (${code}); check service.baseUrl`;
+    const message = `${call.what}: the certificate of the service is not to be trusted (${code}); check service.baseUrl, and where a proxy of yours opens TLS add its authority by NODE_EXTRA_CA_CERTS`;
     return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
   }
   const details = isBeforeSending(error) ? { sent: "no" } : {};

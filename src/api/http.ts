@@ -1,8 +1,8 @@
-// Opens the service: one connection pool, one pace and one memory of refused keys for all calls. The only file that
-// imports undici.
+// Opens the service: one connection pool, one pace and one memory of refused keys for all calls.
 
-import { Agent, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { AppError } from "../errors.ts";
+import { openAgent } from "../proxy-agent.ts";
 import { isReadable, type Outcome, readAnswer } from "./answer.ts";
 import { reported } from "./attempt-report.ts";
 import { type Attempt, openAttempts } from "./attempts.ts";
@@ -31,8 +31,6 @@ const WORDS_BYTES_MAX = 64 * 1024;
 const CONNECTION = {
   // Over HTTP/2 undici sends some requests a second time by itself, and a create must go out once.
   allowH2: false,
-  // Named, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn it off.
-  connect: { rejectUnauthorized: true },
   // An attempt has one time limit for all of it; these would be between two bytes.
   headersTimeout: 0,
   bodyTimeout: 0,
@@ -41,10 +39,10 @@ const CONNECTION = {
 export function openService(settings: ServiceSettings, deps: ServiceDeps): Service {
   const { now = () => performance.now(), random = Math.random, sleep = sleepFor, waitMsMax = WAIT_MS_MAX } = deps;
   const base = new URL(settings.baseUrl);
-  const shared = new Agent({ ...CONNECTION, connections: settings.maxConcurrent });
+  const shared = openAgent({ ...CONNECTION, connections: settings.maxConcurrent }, deps.proxy);
   // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
   // knows then whether it arrived.
-  const unshared = new Agent({ ...CONNECTION, pipelining: 0 });
+  const unshared = openAgent({ ...CONNECTION, pipelining: 0 }, deps.proxy);
   const pace = deps.turns
     ? openSharedPace(deps.turns, waitMsMax, now, sleep)
     : openPace({ ...settings, waitMsMax }, now, sleep);
@@ -102,7 +100,7 @@ type AttemptDeps = {
 };
 
 async function attemptOnce(
-  agent: Agent,
+  agent: Dispatcher,
   options: Dispatcher.RequestOptions,
   { limit, words, hide, noteTime }: AttemptDeps,
 ): Promise<Outcome> {
@@ -120,7 +118,7 @@ async function attemptOnce(
 }
 
 /** Sends once and reads the answer, all of it within the limit. */
-async function exchange(agent: Agent, options: Dispatcher.RequestOptions, limit: Limit): Promise<Reply> {
+async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, limit: Limit): Promise<Reply> {
   // Of what is aborted already no event tells.
   limit.signal?.throwIfAborted();
   const { promise: ended, reject } = Promise.withResolvers<never>();

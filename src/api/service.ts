@@ -1,6 +1,7 @@
 // What calling the service looks like from outside.
 
 import type { Logger } from "pino";
+import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { ServiceAnswer } from "./answer.ts";
 import type { OnAttempt } from "./attempt-report.ts";
@@ -25,6 +26,8 @@ export type ServiceDeps = {
   readonly log: Logger;
   /** Hides the secrets in use from the service's own words; the key of the call is hidden in any case. */
   readonly scrub?: Hide;
+  /** The way to services that are not on this machine. */
+  readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: OnAttempt;
   /** Where the pace is kept for all processes that call the service. Left out, it is this process's own. */

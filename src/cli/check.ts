@@ -8,6 +8,7 @@ import { requireAccess } from "../jobs/monitor-access.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
 import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
 import { readMasterKeys } from "../keys/seal.ts";
+import { proxyOf } from "../proxy.ts";
 import { dayOf } from "../usage/day.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
@@ -22,7 +23,11 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   const access: Finding[] = (await requireAccess(app, config))
     ? [{ what: "monitor.access", state: "ok", text: "its secret can be read" }]
     : [];
-  const findings = [file, ...addressFindings(receivers), ...access];
+  const proxy = proxyOf(app.env);
+  const way: Finding[] = proxy
+    ? [{ what: "proxy", state: "ok", text: `https goes through ${proxy.name}, but to what NO_PROXY names` }]
+    : [];
+  const findings = [file, ...addressFindings(receivers), ...access, ...way];
   const all: Findings[] = [{ of: "configuration", findings }];
   if (!options.offline) all.push(...(await checkOnline(app, config)));
   app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(render).join(""));

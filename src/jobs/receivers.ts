@@ -5,6 +5,7 @@ import { addressProblems, readAddress } from "../config/addresses.ts";
 import type { Config, SecretReference } from "../config/config.ts";
 import { AppError } from "../errors.ts";
 import type { Receiver } from "../monitor/post.ts";
+import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 
 export type Receivers = { readonly webhook: Receiver | undefined; readonly deadMan: Receiver | undefined };
@@ -24,5 +25,5 @@ async function read(app: App, place: Receiver["place"], reference: SecretReferen
   // An error may hold the path alone, which is what is secret of it.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
-  return { place, address };
+  return { place, address, proxy: proxyOf(app.env) };
 }

@@ -2,11 +2,17 @@
 // attempts together have one time limit, no redirect is followed, and what is answered is not looked at.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { Agent, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { AppError } from "../errors.ts";
+import type { HttpProxy } from "../proxy.ts";
+import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 
-export type Receiver = { readonly place: "notify.webhook" | "notify.deadMan"; readonly address: Secret };
+export type Receiver = {
+  readonly place: "notify.webhook" | "notify.deadMan";
+  readonly address: Secret;
+  readonly proxy?: HttpProxy | undefined;
+};
 
 export type PostLimits = { readonly timeoutMs?: number; readonly delayMs?: number };
 
@@ -32,7 +38,7 @@ export async function ping(to: Receiver, signal: AbortSignal, limits?: PostLimit
 type Options = Pick<Dispatcher.RequestOptions, "method" | "body"> & { readonly headers?: Record<string, string> };
 
 async function call(
-  { place, address }: Receiver,
+  { place, address, proxy }: Receiver,
   options: Options,
   signal: AbortSignal,
   { timeoutMs = TIMEOUT_MS, delayMs = DELAY_MS_FIRST }: PostLimits = {},
@@ -41,7 +47,7 @@ async function call(
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   let failure = `did not answer within ${timeoutMs / 1000} s`;
   for (let attempt = 1; attempt <= ATTEMPTS_MAX && !limit.aborted; attempt++) {
-    const outcome = await attemptOnce(url, options, limit);
+    const outcome = await attemptOnce(openAgent({ allowH2: false }, proxy), url, options, limit);
     if (outcome === undefined) return;
     if (limit.aborted) break;
     failure = outcome.text;
@@ -54,10 +60,13 @@ async function call(
 
 type Failure = { readonly text: string; readonly again: boolean };
 
-/** Undefined where the receiver took it. */
-async function attemptOnce(url: URL, options: Options, limit: AbortSignal): Promise<Failure | undefined> {
-  // One for each: with a call a minute there is nothing to be kept open.
-  const agent = new Agent({ allowH2: false, connect: { rejectUnauthorized: true } });
+/** Undefined where the receiver took it. The agent is for this attempt alone: with a call a minute there is nothing to be kept open. */
+async function attemptOnce(
+  agent: Dispatcher,
+  url: URL,
+  options: Options,
+  limit: AbortSignal,
+): Promise<Failure | undefined> {
   const { promise: ended, reject } = Promise.withResolvers<never>();
   const end = () => reject(limit.reason);
   limit.addEventListener("abort", end, { once: true });
@@ -86,8 +95,9 @@ function statusFailure(status: number): Failure | undefined {
   return { text: `answered ${status}${redirect}`, again: status === 429 || status >= 500 };
 }
 
-/** A code alone: the message may hold the address. */
+/** A code alone: the message may hold the address, but for our own, which name the proxy. */
 function reasonOf(error: unknown): string {
+  if (error instanceof AppError) return error.message;
   if (error instanceof AggregateError) return reasonOf(error.errors[0]);
   return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
 }

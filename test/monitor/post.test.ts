@@ -1,8 +1,11 @@
 // How the addresses of notices are called, at a local server that answers as each test tells it.
 
+import tls from "node:tls";
 import { expect, test } from "vitest";
 import { type PostLimits, ping, postText, type Receiver } from "../../src/monitor/post.ts";
+import { proxyOf } from "../../src/proxy.ts";
 import { Secret } from "../../src/secret.ts";
+import { AUTHORITY, connectProxy, tlsFront } from "../support/connect-proxy.ts";
 import { answer, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 
 const FAST: PostLimits = { timeoutMs: 5_000, delayMs: 1 };
@@ -101,6 +104,34 @@ test("a pause between attempts ends with the time limit, and what came last is t
   const { error } = await posted((_, response) => answer(response, 503, ""), { timeoutMs: 2_000, delayMs: 60_000 });
 
   expect(error).toBe("notify.webhook answered 503");
+});
+
+test("it goes through the proxy, which learns nothing of the address but its host", async () => {
+  tls.setDefaultCACertificates([AUTHORITY.cert]);
+  await using server = await scriptedServer((_, response) => answer(response, 200, "ok"));
+  await using front = await tlsFront(server.origin);
+  await using proxy = await connectProxy({ credentials: "me:password" });
+  const to = {
+    ...webhookAt(`https://127.0.0.1:${front.port}`),
+    proxy: proxyOf({ HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` }),
+  };
+  await postText(to, "hello", NEVER, FAST);
+  await ping(to, NEVER, FAST);
+  expect(server.requests).toMatchObject([{ body: '{"text":"hello"}' }, { method: "GET", target: PATH }]);
+  expect(proxy.tunnels).toHaveLength(2);
+  expect(proxy.requests).toEqual([]);
+  expect(proxy.seen()).not.toMatch(/sesame|hello/);
+});
+
+test("a proxy that takes nobody is named, without its password", async () => {
+  await using proxy = await connectProxy({ credentials: "someone:else" });
+  const env = { HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` };
+  const error = await failureOf(
+    postText({ ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) }, "x", NEVER, FAST),
+  );
+  expect(error).toBe(
+    `notify.webhook can't be reached: the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY) asks for a user name and password that it takes (407)`,
+  );
 });
 
 test("an answer without an end does not keep it", async () => {

@@ -4,6 +4,13 @@ import type { Sabotage } from "./sabotage.ts";
 
 export const SERVICE: readonly Sabotage[] = [
   {
+    name: "whoever opens the tunnel of a proxy is taken for the service",
+    file: "src/proxy-agent.ts",
+    replace: "requestTls: tls,",
+    by: "requestTls: { rejectUnauthorized: false },",
+    caughtBy: ["test/api/proxy.test.ts", "a proxy that opens TLS by a certificate of its own is told nothing"],
+  },
+  {
     name: "a create is sent again when it has no answer",
     file: "src/api/create-key.ts",
     replace: "retry: false",
@@ -37,9 +44,9 @@ export const SERVICE: readonly Sabotage[] = [
   },
   {
     name: "certificates are not checked",
-    file: "src/api/http.ts",
-    replace: "rejectUnauthorized: true",
-    by: "rejectUnauthorized: false",
+    file: "src/proxy-agent.ts",
+    replace: "connect: { rejectUnauthorized: true }",
+    by: "connect: { rejectUnauthorized: false }",
     caughtBy: ["test/api/connection.test.ts", "a certificate that nobody vouches for ends the call"],
   },
   {

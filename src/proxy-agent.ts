@@ -1,0 +1,57 @@
+// The connections of whoever calls others: direct, or through a company's proxy (proxy.ts).
+
+import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import { AppError } from "./errors.ts";
+import type { HttpProxy } from "./proxy.ts";
+
+/** Longer than a proxy takes to reach the service; an attempt that is over leaves no more behind. */
+const TUNNEL_MS_MAX = 30_000;
+
+/** The options hold for direct connections as for those inside the tunnels. Certificates are always verified, of the proxy as well. */
+export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined): Agent | EnvHttpProxyAgent {
+  if (!proxy) return new Agent({ ...options, connect: { rejectUnauthorized: true } });
+  // Named, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn it off.
+  const tls = { rejectUnauthorized: true, allowH2: false };
+  return new EnvHttpProxyAgent({
+    ...options,
+    connect: tls,
+    httpProxy: "",
+    httpsProxy: proxy.address.reveal(),
+    noProxy: proxy.noProxy,
+    requestTls: tls,
+    proxyTls: tls,
+    clientFactory: (origin, poolOptions) => tunnelPool(origin, poolOptions, proxy),
+  });
+}
+
+type Connect = (params: Parameters<Pool["connect"]>[0]) => Promise<Dispatcher.ConnectData>;
+
+/** The connections to the proxy itself. What fails here failed before anything was sent to the service, and says so. */
+function tunnelPool(origin: URL, options: object, { name }: HttpProxy): Pool {
+  const pool = new Pool(origin, { ...options, headersTimeout: TUNNEL_MS_MAX });
+  const connect = pool.connect.bind(pool) as Connect;
+  const tunnel: Connect = async (params) => {
+    const reply = await connect(params).catch((cause: unknown) => {
+      throw new AppError("unavailable", `${name} can't be reached (${codeOf(cause)})`, { details: { sent: "no" } });
+    });
+    if (reply.statusCode === 200) return reply;
+    reply.socket.on("error", () => {}).destroy();
+    throw refusal(name, reply.statusCode);
+  };
+  return Object.assign(pool, { connect: tunnel });
+}
+
+function refusal(name: string, status: number): AppError {
+  const details = { sent: "no" };
+  if (status === 407) {
+    return new AppError("rejected", `${name} asks for a user name and password that it takes (407)`, { details });
+  }
+  const isPassing = status >= 500 || status === 408 || status === 429;
+  const what = isPassing ? "could not make the connection" : "refuses to make the connection";
+  return new AppError(isPassing ? "unavailable" : "rejected", `${name} ${what} (${status})`, { details });
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+}

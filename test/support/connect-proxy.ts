@@ -1,0 +1,109 @@
+// A proxy as companies have them: it makes tunnels (CONNECT) for who is allowed to, and remembers what it could learn by that.
+
+import { once } from "node:events";
+import http from "node:http";
+import net from "node:net";
+import tls from "node:tls";
+import { authority, certificate } from "./certificates.ts";
+
+/** What the certificate of the test's services is vouched for by: a client must be told to trust it. */
+export const AUTHORITY = authority("the authority of the test");
+
+export type ConnectProxy = AsyncDisposable & {
+  readonly port: number;
+  /** The hosts and ports that tunnels were asked for to. */
+  readonly tunnels: readonly string[];
+  /** All that it was told, in the clear or not: requests with their headers, and what went into the tunnels. */
+  readonly seen: () => string;
+  /** Requests that were no CONNECT: what they ask for is in the clear. */
+  readonly requests: readonly string[];
+};
+
+export type ProxyOptions = {
+  /** `user:password`, without which there is no tunnel. */
+  readonly credentials?: string;
+  /** Makes no tunnel; undefined leaves the client without an answer. */
+  readonly refuse?: () => number | undefined;
+  /** In place of where the client wants to go: what a proxy does that opens TLS. */
+  readonly leadsTo?: number;
+};
+
+export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectProxy> {
+  const tunnels: string[] = [];
+  const requests: string[] = [];
+  let seen = "";
+  const server = http.createServer((request, response) => {
+    requests.push(`${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`);
+    response.writeHead(500).end();
+  });
+  server.on("connect", (request, client: net.Socket, head) => {
+    client.on("error", () => client.destroy());
+    const target = request.url ?? "";
+    tunnels.push(target);
+    seen += `${request.method} ${target} ${JSON.stringify(request.rawHeaders)}\n`;
+    const given = request.headers["proxy-authorization"];
+    const expected = options.credentials && `Basic ${Buffer.from(options.credentials).toString("base64")}`;
+    if (options.refuse) {
+      const status = options.refuse();
+      if (status !== undefined) client.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    if (given !== expected) {
+      client.end("HTTP/1.1 407 Who\r\nproxy-authenticate: Basic\r\ncontent-length: 0\r\n\r\n");
+      return;
+    }
+    const { port } = new URL(`http://${target}`);
+    const upstream = net.connect(options.leadsTo ?? Number(port), "127.0.0.1");
+    upstream.on("error", () => client.destroy());
+    upstream.on("connect", () => {
+      client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      upstream.write(head);
+      client.on("data", (bytes: Buffer) => {
+        seen += bytes.toString("latin1");
+        upstream.write(bytes);
+      });
+      upstream.pipe(client);
+      client.on("close", () => upstream.destroy());
+    });
+  });
+  const { port, close } = await listening(server);
+  return { port, tunnels, requests, seen: () => seen, [Symbol.asyncDispose]: close };
+}
+
+/** The same server over https, by a certificate that AUTHORITY vouches for unless another is given. */
+export async function tlsFront(
+  origin: string,
+  identity: Pick<tls.SecureContextOptions, "key" | "cert"> = certificate({ by: AUTHORITY }),
+): Promise<AsyncDisposable & { readonly port: number; readonly connections: () => number }> {
+  const { port: plainPort } = new URL(origin);
+  let connections = 0;
+  const server = tls.createServer(identity, (socket) => {
+    connections++;
+    const upstream = net.connect(Number(plainPort), "127.0.0.1");
+    for (const one of [socket, upstream]) one.on("error", () => one.destroy());
+    socket.pipe(upstream).pipe(socket);
+    socket.on("close", () => upstream.destroy());
+  });
+  server.on("tlsClientError", () => {});
+  const { port, close } = await listening(server);
+  return { port, connections: () => connections, [Symbol.asyncDispose]: close };
+}
+
+async function listening(server: net.Server) {
+  const sockets = new Set<net.Socket>();
+  server.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  const close = async () => {
+    const closed = once(server, "close");
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  return { port: address.port, close };
+}
