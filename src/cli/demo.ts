@@ -77,8 +77,8 @@ function demoConfig(config: Config, baseUrl: string, folder: string): Config {
 }
 
 async function tellStory(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
-  const applied = await migrateToLatest(db);
-  app.write(`database: embedded, ${applied.length} migrations applied\n`);
+  const { migrations } = await migrateToLatest(db);
+  app.write(`database: embedded, ${migrations.length} migrations applied\n`);
   const run = demoRunner(app, config, db);
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });

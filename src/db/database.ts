@@ -1,6 +1,6 @@
 // Opens a database: Postgres through a pool, or the embedded one. The only file that imports pg and PGlite.
 
-import type { QueryOptions, Results } from "@electric-sql/pglite";
+import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
 import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect, type PostgresPool, sql } from "kysely";
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
@@ -96,15 +96,13 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: asText, [OID_INT8]: asText },
     });
-    const { query } = pglite;
-    // As pg does: a text without parameters may hold several statements, which the queue makes use of.
-    pglite.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
-      if (parameters !== undefined && parameters.length > 0)
-        return query.call(pglite, text, parameters, options) as Promise<Results<Row>>;
-      const results = await pglite.exec(text, options);
-      // What a statement returns is known to whoever wrote it.
-      return { fields: [], ...results.at(-1), rows: results.flatMap(({ rows }) => rows as Row[]) };
-    };
+    takeSeveralStatements(pglite);
+    const { transaction } = pglite;
+    pglite.transaction = (work) =>
+      transaction.call(pglite, (tx) => {
+        takeSeveralStatements(tx);
+        return work(tx);
+      }) as ReturnType<typeof work>;
     const close = pglite.close.bind(pglite);
     pglite.close = async () => {
       await close();
@@ -118,6 +116,18 @@ export async function openEmbedded(folder: string): Promise<Database> {
     await unlock();
     throw new AppError("database", `the embedded database in ${folder} could not be opened`, { cause });
   }
+}
+
+/** As pg does: a text without parameters may hold several statements, which the queue and the views make use of. */
+function takeSeveralStatements(to: Pick<PGlite | Transaction, "query" | "exec">): void {
+  const { query } = to;
+  to.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
+    if (parameters !== undefined && parameters.length > 0)
+      return query.call(to, text, parameters, options) as Promise<Results<Row>>;
+    const results = await to.exec(text, options);
+    // What a statement returns is known to whoever wrote it.
+    return { fields: [], ...results.at(-1), rows: results.flatMap(({ rows }) => rows as Row[]) };
+  };
 }
 
 /** The clock that all replicas share. */

@@ -8,6 +8,7 @@ import { AppError } from "../errors.ts";
 import type { Database } from "./database.ts";
 import { installQueue } from "./queue.ts";
 import { allowStatements } from "./statement-limit.ts";
+import { replaceViews, requireCurrentViews } from "./views.ts";
 
 const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const SCHEMA = "usage_export";
@@ -20,21 +21,24 @@ function provider(): MigrationProvider {
   return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
 }
 
+/** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */
+export type Migrated = { readonly migrations: readonly string[]; readonly views: readonly string[] };
+
 /**
- * Applies what is missing and returns the names of what was applied. All of it is one transaction under a lock that ends
- * with it: replicas that migrate at once wait for the first and find nothing left to do, a crash leaves the schema as it
+ * Applies the migrations that are missing, then replaces the views whose text changed. All of it is one transaction under a
+ * lock that ends with it: replicas that migrate at once wait for the first and find nothing left to do, a crash leaves the schema as it
  * was, and a pooler keeps no lock.
  */
-export async function migrateToLatest(db: Database): Promise<readonly string[]> {
+export async function migrateToLatest(db: Database): Promise<Migrated> {
   return allowStatements(STATEMENT_MS_MAX, async () => {
-    const applied = await applyMigrations(db);
+    const migrated = await applyMigrations(db);
     // The queue brings migrations of its own, which do nothing where there is nothing to do.
     await installQueue(db);
-    return applied;
+    return migrated;
   });
 }
 
-async function applyMigrations(db: Database): Promise<readonly string[]> {
+async function applyMigrations(db: Database): Promise<Migrated> {
   return db.transaction().execute(async (tx) => {
     // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
     await sql`select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)`.execute(tx);
@@ -45,7 +49,7 @@ async function applyMigrations(db: Database): Promise<readonly string[]> {
       const failed = results?.find((result) => result.status === "Error")?.migrationName;
       throw new AppError("database", `migration ${failed ?? ""} failed; nothing was changed`, { cause: error });
     }
-    return (results ?? []).map((result) => result.migrationName);
+    return { migrations: (results ?? []).map((result) => result.migrationName), views: await replaceViews(tx) };
   });
 }
 
@@ -72,6 +76,7 @@ export async function requireCurrentSchema(db: Database): Promise<void> {
   if (applied.length < known.length) {
     throw new AppError("database", "the database is not up to date; run: usage-export migrate");
   }
+  await requireCurrentViews(db);
 }
 
 async function appliedMigrations(db: Database): Promise<string[]> {

@@ -109,7 +109,7 @@ async function openWorld(databaseUrl: string | undefined) {
 async function emptyTables(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables
-    where schemaname = 'usage_export' and tablename not like 'kysely%'
+    where schemaname = 'usage_export' and tablename not like 'kysely%' and tablename <> 'view_version'
   `.execute(db);
   await sql`truncate ${sql.raw(rows.map(({ name }) => name).join(", "))}`.execute(db);
   await sql`delete from usage_export_queue.job`.execute(db);

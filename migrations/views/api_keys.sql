@@ -1,0 +1,38 @@
+create or replace view bi.api_keys as
+select k.project_id, k.project, k.rotation, k.api_key_id, k.intent_id, k.comment, k.state, k.scopes_granted as scopes,
+  k.requested_at, k.created_at, k.active_since, k.draining_since, k.due_for_removal_at, k.retired_at, k.expires_at,
+  extract(epoch from now() - k.requested_at)::numeric / 86400 as age_days,
+  u.last_seen_in_use, k.note, u.accessor, u.first_seen_in_use,
+  (row_number() over (partition by k.rotation order by k.requested_at, k.intent_id))::integer as lineage_order,
+  to_json(l.tags)::text as key_tags, l.unlisted_since
+from usage_export.api_key k
+left join usage_export.listed_key l on l.project_id = k.project_id and l.api_key_id = k.api_key_id
+left join (
+  select project_id, accessor, min(usage_date) as first_seen_in_use, max(usage_date) as last_seen_in_use
+  from bi.usage_by_accessor where requests > 0 group by project_id, accessor
+) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
+
+comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been made. Never a secret.';
+comment on column bi.api_keys.project_id is 'The service''s identifier of the project';
+comment on column bi.api_keys.project is 'The project''s name in the configuration';
+comment on column bi.api_keys.rotation is 'The rotation that made the key';
+comment on column bi.api_keys.api_key_id is 'The service''s identifier of the key; NULL while it is not known';
+comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, which stands in the key''s comment at the service';
+comment on column bi.api_keys.comment is 'The comment the key was made with';
+comment on column bi.api_keys.state is 'pending: on its way; active: in use; draining: replaced, still valid; retired: gone; orphan: made or perhaps made, its secret lost';
+comment on column bi.api_keys.scopes is 'The scopes the service granted';
+comment on column bi.api_keys.requested_at is 'When the key was asked for';
+comment on column bi.api_keys.created_at is 'When the service says it made the key';
+comment on column bi.api_keys.active_since is 'When it was taken into use';
+comment on column bi.api_keys.draining_since is 'When another took its place';
+comment on column bi.api_keys.due_for_removal_at is 'Since when it can be removed at the service';
+comment on column bi.api_keys.retired_at is 'When it was found or made to be gone';
+comment on column bi.api_keys.expires_at is 'When it ends by itself; NULL where it does not';
+comment on column bi.api_keys.age_days is 'Its age in days, since it was asked for';
+comment on column bi.api_keys.last_seen_in_use is 'The newest stored day with usage by this key, a calendar day in UTC; NULL where none is known: usage names keys by accessor, which need not be the key''s identifier';
+comment on column bi.api_keys.note is 'Why it is in this state, where that needs words';
+comment on column bi.api_keys.accessor is 'The accessor of stored usage that is this key''s identifier; NULL where there is none: usage need not name keys by their identifier';
+comment on column bi.api_keys.first_seen_in_use is 'The oldest stored day with usage by this key, a calendar day in UTC; NULL where none is known';
+comment on column bi.api_keys.lineage_order is 'Its place among the keys of its rotation, a count from 1 for the oldest';
+comment on column bi.api_keys.key_tags is 'The key''s tags at the service, a sorted JSON array; NULL where they are not known';
+comment on column bi.api_keys.unlisted_since is 'Since when the service lists it no more, though it lists others: it was deleted, or is not shown to the key that asks; NULL while it is listed, or where it never was';

@@ -1,0 +1,29 @@
+create or replace view bi.coverage as
+select s.project_id, s.project, s."grouping", s.filter, sl.usage_date, sl.status,
+  usage_export.finality(sl.usage_date, s.window_days,
+    coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()) as finality,
+  sl.fetched_at, sl.rows, sl.error
+from usage_export.slice sl
+join usage_export.series s using (series_id)
+-- What is configured no more is not read again, so a failure of its last night would stay for ever.
+where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')
+union all
+select s.project_id, s.project, s."grouping", s.filter, day::date, 'missing',
+  usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null
+from usage_export.due_series s
+cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
+where not exists (
+  select from usage_export.slice sl where sl.series_id = s.series_id and sl.usage_date = day::date
+);
+
+comment on view bi.coverage is 'One row a slice: a series (project, grouping, filter) on one day, and whether its numbers can be relied on.';
+comment on column bi.coverage.project_id is 'The service''s identifier of the project';
+comment on column bi.coverage.project is 'The project''s name in the configuration';
+comment on column bi.coverage."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.coverage.filter is 'The filter''s name in the configuration';
+comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC';
+comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was empty and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due and never read';
+comment on column bi.coverage.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
+comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
+comment on column bi.coverage.rows is 'How many rows the slice has, a count';
+comment on column bi.coverage.error is 'Why the slice is failed or suspect; NULL when it is complete';

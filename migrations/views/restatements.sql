@@ -1,0 +1,41 @@
+create or replace view bi.restatements as
+select s.project_id, s.project, s."grouping", s.filter, c.usage_date, g.display as group_value, c.kind, m.metric,
+  case when m.metric <> 'extra_metrics' then m.old_value::numeric end as old_value,
+  case when m.metric <> 'extra_metrics' then m.new_value::numeric end as new_value,
+  case when m.metric = 'extra_metrics' then m.old_value::jsonb end as old_extra_metrics,
+  case when m.metric = 'extra_metrics' then m.new_value::jsonb end as new_extra_metrics,
+  c.revision, c.seen_at, (c.seen_at at time zone 'UTC')::date - c.usage_date as days_late
+from usage_export.row_revision c
+join usage_export.series s using (series_id)
+join usage_export.group_value g using (group_id)
+left join usage_export.superseded_row old
+  on old.series_id = c.series_id and old.usage_date = c.usage_date and old.group_id = c.group_id
+  and old.revision = c.revision - 1
+cross join lateral (values
+  ('hours', old.hours::text, c.hours::text),
+  ('total_hours', old.total_hours::text, c.total_hours::text),
+  ('agent_hours', old.agent_hours::text, c.agent_hours::text),
+  ('tokens_in', old.tokens_in::text, c.tokens_in::text),
+  ('tokens_out', old.tokens_out::text, c.tokens_out::text),
+  ('tts_characters', old.tts_characters::text, c.tts_characters::text),
+  ('requests', old.requests::text, c.requests::text),
+  ('extra_metrics', old.extra_metrics::text, c.extra_metrics::text)
+) as m (metric, old_value, new_value)
+where c.restates and s.superseded_at is null and m.old_value is distinct from m.new_value;
+
+comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
+comment on column bi.restatements.project_id is 'The service''s identifier of the project';
+comment on column bi.restatements.project is 'The project''s name in the configuration';
+comment on column bi.restatements."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.restatements.filter is 'The filter''s name in the configuration';
+comment on column bi.restatements.usage_date is 'The day of the usage, a calendar day in UTC';
+comment on column bi.restatements.group_value is 'The value of the grouped dimension; NULL for no value';
+comment on column bi.restatements.kind is 'changed: the number is another; appeared: the group was not there before; gone: the group is not there any more';
+comment on column bi.restatements.metric is 'The metric that changed, by the name of its column';
+comment on column bi.restatements.old_value is 'The number before; NULL where there was none';
+comment on column bi.restatements.new_value is 'The number after; NULL where there is none';
+comment on column bi.restatements.old_extra_metrics is 'For the metric extra_metrics, the object before';
+comment on column bi.restatements.new_extra_metrics is 'For the metric extra_metrics, the object after';
+comment on column bi.restatements.revision is 'The row''s revision with the new number';
+comment on column bi.restatements.seen_at is 'When the change was stored';
+comment on column bi.restatements.days_late is 'Days from the day of the usage to the day the change was seen, both in UTC';

@@ -1,0 +1,23 @@
+create or replace view bi.runs as
+select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
+  case when status = 'running' and heartbeat_at < now() - interval '1 minute' then 'interrupted' else status end
+    as status,
+  requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error
+from usage_export.run;
+
+comment on view bi.runs is 'One row a run of a job.';
+comment on column bi.runs.run_id is 'The run''s identifier';
+comment on column bi.runs.kind is 'export or rotation';
+comment on column bi.runs.job is 'The job''s name in the configuration';
+comment on column bi.runs.trigger is 'What started it: schedule, manual, catchup or backfill';
+comment on column bi.runs.scheduled_for is 'The moment it was scheduled for; NULL for a manual run';
+comment on column bi.runs.started_at is 'When it started';
+comment on column bi.runs.finished_at is 'When it ended; NULL while it runs';
+comment on column bi.runs.status is 'running; ok: everything was stored; failed: something was not; stopped: a signal ended it; skipped: the run before it was still running; interrupted: it ended without saying so';
+comment on column bi.runs.requests is 'Usage requests it made, a count';
+comment on column bi.runs.slices_planned is 'Slices it was to read, a count';
+comment on column bi.runs.slices_complete is 'Slices that are complete by it, a count';
+comment on column bi.runs.slices_suspect is 'Slices whose answer was empty where rows had been, a count';
+comment on column bi.runs.slices_failed is 'Slices that failed, a count';
+comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went, a count';
+comment on column bi.runs.error is 'What went wrong first; NULL when nothing did';
