@@ -1,12 +1,48 @@
-// Reads which features the service knows for a project: GET /v1/projects/{id}/usage/fields.
+// Reads what usage of a project can be filtered by: GET /v1/projects/{id}/usage/fields. It lists what was used in its period,
+// so that a name it does not list may be known all the same.
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
 import type { Service } from "./http.ts";
 import { isStatus, parseShape } from "./shape.ts";
 
-/** Every member may be missing. */
-const Fields = z.object({ features: z.array(z.string()).nullish() });
+/** The features that the descriptions of the service name, used in a project or not. */
+export const NAMED_FEATURES: readonly string[] = [
+  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
+  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
+  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
+  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
+  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
+];
+
+export type ListedModel = {
+  readonly name: string;
+  /** Today's service filters by it. */
+  readonly id: string | undefined;
+  readonly language: string | undefined;
+  readonly version: string | undefined;
+};
+
+/** A member is undefined where the service does not list such names. */
+export type Fields = {
+  readonly features: readonly string[] | undefined;
+  readonly models: readonly ListedModel[] | undefined;
+  readonly tags: readonly string[] | undefined;
+};
+
+const Text = z.string().optional().catch(undefined);
+const Model = z
+  .object({ name: z.string(), model_id: Text, language: Text, version: Text })
+  .transform(({ name, model_id, language, version }): ListedModel => ({ name, id: model_id, language, version }))
+  .optional()
+  .catch(undefined);
+
+/** Every member may be missing. Entries that can't be read are left out, but for features. */
+const Answer = z.object({
+  features: z.array(z.string()).nullish(),
+  models: z.array(Model).nullish().catch(undefined),
+  tags: z.array(Text).nullish().catch(undefined),
+});
 
 /** Undefined where the service has no such list. No dates are sent: that is the widest answer. */
 export async function fetchFields(
@@ -14,7 +50,7 @@ export async function fetchFields(
   projectId: string,
   key: Secret,
   signal: AbortSignal,
-): Promise<{ readonly features: readonly string[] | undefined } | undefined> {
+): Promise<Fields | undefined> {
   const path = ["v1", "projects", projectId, "usage", "fields"];
   try {
     const answer = await service.call(
@@ -22,9 +58,14 @@ export async function fetchFields(
       key,
       signal,
     );
-    return { features: parseShape(Fields, answer, "fields of the project").features ?? undefined };
+    const { features, models, tags } = parseShape(Answer, answer, "fields of the project");
+    return { features: features ?? undefined, models: present(models), tags: present(tags) };
   } catch (error) {
     if (isStatus(error, [404])) return undefined;
     throw error;
   }
+}
+
+function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
+  return entries?.filter((entry) => entry !== undefined);
 }

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
+import { openFeatureCheck } from "../jobs/feature-check.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { requireAccess } from "../jobs/monitor-access.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
@@ -77,6 +78,7 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config);
+  const features = openFeatureCheck({ app, db, service, keys });
   const all: Findings[] = [];
   try {
     for (const project of config.projects) {
@@ -88,6 +90,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         use,
         jobs: config.exports,
         rotations,
+        features,
         today: dayOf(new Date()),
         signal: app.signal,
       };

@@ -74,7 +74,9 @@ export const Export = object({
   checkFeatures: z
     .enum(["error", "warn", "off"])
     .default("error")
-    .describe("What a feature name that the service does not list means."),
+    .describe(
+      "What becomes of a filter by a feature that the service does not know: neither named in its interface nor ever listed, and the numbers with it are those of all usage.",
+    ),
   emptyGuard: z
     .enum(["confirm", "off"])
     .default("confirm")

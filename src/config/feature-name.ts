@@ -6,9 +6,9 @@ import { DIMENSIONS } from "../usage/series.ts";
 
 export const FeatureName = z
   .string()
-  .regex(/^[a-z][a-z0-9_]{0,63}$/, 'the name of a feature in lower case letters, digits and "_"')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
   .superRefine((name, context) => {
-    const message = reservedFault(name);
+    const message = reservedFault(name.toLowerCase());
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
 

@@ -2,7 +2,7 @@
 
 import { uuidFrom } from "./random.ts";
 
-/** The features that can be filtered by. A parameter of another name narrows nothing. */
+/** The features that can be filtered by, the last two of them named nowhere but in Get Fields. A parameter of another name narrows nothing. */
 export const FEATURES: readonly string[] = [
   "alternatives",
   "callback",
@@ -40,6 +40,8 @@ export const FEATURES: readonly string[] = [
   "utt_split",
   "utterances",
   "version",
+  "aura-2",
+  "Numerals.v2",
 ];
 
 /** The id that stands for a model in the filter of 2026, and in Get Fields. */

@@ -1,6 +1,6 @@
-// Makes the answer of Get Fields: what a breakdown of a time can be filtered by. Pure.
+// Makes the answer of Get Fields: what was used in a time, and can be filtered by. Pure.
 
-import { FEATURES, modelId } from "./catalogue.ts";
+import { modelId } from "./catalogue.ts";
 import type { UsageRecord } from "./usage-record.ts";
 
 export function fieldsOf(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
@@ -9,7 +9,7 @@ export function fieldsOf(records: readonly UsageRecord[]): Readonly<Record<strin
     tags: distinct(records.flatMap(({ tags }) => tags ?? [])),
     models: models.map((name) => ({ name, language: "en", version: "2026-01-09.0", model_id: modelId(name) })),
     processing_methods: distinct(records.flatMap(({ method }) => method ?? [])),
-    features: FEATURES,
+    features: distinct(records.flatMap(({ feature_set }) => feature_set ?? [])),
   };
 }
 

@@ -2,20 +2,18 @@
 
 import { randomBytes } from "node:crypto";
 import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
-import { fetchFields } from "../api/fields.ts";
 import type { Service } from "../api/http.ts";
 import { fetchToken } from "../api/keys.ts";
-import { didYouMean } from "../config/near-miss.ts";
 import { AppError, errorText } from "../errors.ts";
 import { testSink } from "../keys/deliver.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
 import { addDays, type Day, type Window } from "../usage/day.ts";
-import { unknownFeatures } from "../usage/features.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
+import { type FeatureCheck, ignoredText, type Strictness } from "./feature-check.ts";
 
 export type Finding = {
   readonly what: string;
@@ -30,6 +28,7 @@ export type Probe = {
   readonly use: <T>(call: (key: Secret) => Promise<T>) => Promise<T>;
   readonly jobs: readonly ExportJob[];
   readonly rotations: readonly RotationJob[];
+  readonly features: FeatureCheck;
   readonly today: Day;
   readonly signal: AbortSignal;
 };
@@ -46,21 +45,16 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
     seriesOf(job, { projects: [probe.project.name] }).map((one) => ({
       series: one,
       windowed: job.window !== undefined,
+      strictness: job.checkFeatures,
     })),
   );
   if (series.length === 0) findings.push(await finding("usage", () => probeGrouping(probe, totalOf(probe), false)));
   const filters = new Map(series.map((one) => [one.series.filter.name, one]));
   const groupings = new Map(series.map((one) => [one.series.grouping, one]));
-  const featured = [...filters.values()].filter(({ series: { filter } }) => Object.keys(filter.features).length > 0);
-  if (featured.length > 0)
-    findings.push(
-      await finding("features", () =>
-        probeFeatures(
-          probe,
-          featured.map((one) => one.series.filter),
-        ),
-      ),
-    );
+  const featured = [...filters.values()].filter(
+    ({ series: { filter }, strictness }) => strictness !== "off" && Object.keys(filter.features).length > 0,
+  );
+  if (featured.length > 0) findings.push(await finding("features", () => probeFeatures(probe, featured)));
   for (const { series: one, windowed } of groupings.values()) {
     const unfiltered = { ...one, filter: UNFILTERED };
     findings.push(await finding(`grouping ${one.grouping}`, () => probeGrouping(probe, unfiltered, windowed)));
@@ -114,19 +108,34 @@ async function probeRotation({ service, use, signal }: Probe, job: RotationJob):
     : { state: "fail", text: `the key may not create keys: it needs keys:write, and has ${token.scopes.join(", ")}` };
 }
 
-async function probeFeatures({ service, project, use, signal }: Probe, filters: readonly Filter[]): Promise<Told> {
-  const features = (await use((key) => fetchFields(service, project.id, key, signal)))?.features;
-  if (!features) return { state: "warn", text: "the service does not list its features: the filters can't be checked" };
-  for (const filter of filters) {
-    const [unknown] = unknownFeatures(filter, features);
-    if (unknown === undefined) continue;
-    const guess = didYouMean(unknown, features);
-    return { state: "fail", text: `filter "${filter.name}": the service knows no feature "${unknown}"${guess}` };
+type CheckedFilter = {
+  readonly series: Series;
+  readonly windowed: boolean;
+  readonly strictness: Strictness;
+};
+
+/** How many days are asked for what numbers can prove: a feature may not be used every day. */
+const PROOF_DAYS = 7;
+
+async function probeFeatures(probe: Probe, filters: readonly CheckedFilter[]): Promise<Told> {
+  const { project, features, today } = probe;
+  const recent = { start: addDays(today, -PROOF_DAYS), end: addDays(today, -1) };
+  let warning: string | undefined;
+  for (const { series, windowed, strictness } of filters) {
+    const { filter } = series;
+    for (const found of await features.findings(project, filter, windowed ? recent : undefined)) {
+      if (found.state === "ignored") {
+        return {
+          state: strictness === "error" ? "fail" : "warn",
+          text: `filter "${filter.name}": ${ignoredText(found)}`,
+        };
+      }
+      warning ??= `filter "${filter.name}": the service has never listed the feature "${found.feature}", and no recent usage shows that it knows it${found.guess}`;
+    }
   }
-  return {
-    state: "ok",
-    text: `known: ${[...new Set(filters.flatMap(({ features: own }) => Object.keys(own)))].join(", ")}`,
-  };
+  if (warning !== undefined) return { state: "warn", text: warning };
+  const names = filters.flatMap(({ series }) => Object.keys(series.filter.features));
+  return { state: "ok", text: `known: ${[...new Set(names)].join(", ")}` };
 }
 
 async function probeGrouping(probe: Probe, series: Series, windowed: boolean): Promise<Told> {

@@ -65,7 +65,6 @@ export async function runExportJob(
   };
   try {
     const features = openFeatureCheck(context);
-    await features.askFirst(requests, job.checkFeatures);
     const stored = { runId, idOf: ({ series }: UsageRequest) => idOf(ids, series), emptyGuard: job.emptyGuard };
     const deps = {
       ...exportDeps(context, stored),

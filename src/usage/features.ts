@@ -1,9 +1,8 @@
-// Decides what Get Fields' answer means for the filters of a job. Pure.
+// Decides what the names that the service knows mean for the filters of a job. Pure.
 
 import type { Filter } from "./series.ts";
 
-/** The filter's features that the service does not know; none where it does not say which it knows. */
-export function unknownFeatures(filter: Filter, known: readonly string[] | undefined): string[] {
-  if (!known) return [];
+/** The filter's features that are not among those known. */
+export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
   return Object.keys(filter.features).filter((feature) => !known.includes(feature));
 }

@@ -3,15 +3,30 @@ import { fetchFields } from "../../src/api/fields.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
-test.each([
-  ["features", { features: ["diarize", "utterances"], tags: [], models: [{ odd: true }] }, ["diarize", "utterances"]],
-  ["no features", { features: [] }, []],
-  ["no list of features", { tags: ["a"] }, undefined],
-  ["null for features", { features: null }, undefined],
-])("fields with %s are read, without dates", async (_name, body, features) => {
+const LISTS_NOTHING = { features: undefined, models: undefined, tags: undefined };
+const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
+
+test.each<[string, unknown, unknown]>([
+  ["features", { features: ["diarize", "aura-2"] }, { ...LISTS_NOTHING, features: ["diarize", "aura-2"] }],
+  ["no features", { features: [] }, { ...LISTS_NOTHING, features: [] }],
+  ["null for features", { features: null }, LISTS_NOTHING],
+  ["tags", { tags: ["a", null] }, { ...LISTS_NOTHING, tags: ["a"] }],
+  [
+    "models",
+    { models: [NOVA, { name: "old" }, { odd: true }] },
+    {
+      ...LISTS_NOTHING,
+      models: [
+        { name: "nova-3", id: "6f0c", language: "en", version: "1" },
+        { name: "old", id: undefined, language: undefined, version: undefined },
+      ],
+    },
+  ],
+  ["other kinds of lists", { models: "nova", tags: {} }, LISTS_NOTHING],
+])("fields with %s are read, without dates", async (_name, body, fields) => {
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
   await using service = openTestService(server.origin);
-  expect(await fetchFields(service, "p1", KEY, limit())).toEqual({ features });
+  expect(await fetchFields(service, "p1", KEY, limit())).toEqual(fields);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 

@@ -74,16 +74,26 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
     found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
   },
-  "a filter that narrows nothing": {
-    emulator: { fields: "missing" },
-    config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
-    found: /^warn project production: filter diarized: the same numbers as without the filter/m,
+  "a feature that the service does not know, and that is only to be told": {
+    config: { exports: [{ checkFeatures: "warn", filters: [{ name: "diarized", features: { diarise: true } }] }] },
+    found: /^warn project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
     status: 0,
   },
-  "a service that lists no features": {
+  "a filter that narrows nothing, of a service that lists no features": {
+    emulator: { fields: "missing" },
+    config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
+    found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
+  },
+  "a feature that the interface names, of a service that lists no features": {
     emulator: { fields: "missing" },
     config: { exports: [{ filters: [DIARIZED] }] },
-    found: /^warn project production: features: the service does not list/m,
+    found: /^ok project production: features: known: diarize/m,
+    status: 0,
+  },
+  "a feature that nobody uses": {
+    config: { exports: [{ filters: [{ name: "odd", features: { "aura-2": true } }] }] },
+    found:
+      /^warn project production: features: filter "odd": the service has never listed the feature "aura-2", and no recent/m,
     status: 0,
   },
   "a day without usage": {

@@ -82,26 +82,31 @@ test("a key that may not read usage is told which scope it lacks", async ({ worl
   expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error: expect.stringContaining("project:read") } });
 });
 
-test("a feature that the service does not know is not asked for, and the near miss is named", async ({ world }) => {
+test("a feature that the service does not know is no filter, and the near miss is named", async ({ world }) => {
   const emulator = await world.serve();
   const filters = [{ name: "all" }, { name: "diarized", features: { diarise: true } }];
   await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
 
   expect(await world.run(["export"])).toMatchObject({ status: 1 });
 
-  expect(emulator.requests.filter(({ path }) => path.includes("diarise"))).toEqual([]);
+  // Once, to see that it changes nothing.
+  expect(emulator.requests.filter(({ path }) => path.includes("diarise"))).toHaveLength(1);
+  const { rows } = await sql`select * from bi.usage_filtered`.execute(db);
+  expect(rows).toEqual([]);
   expect(await lastCoverage(db)).toEqual({
     all: { status: "complete", error: null },
     diarized: { status: "failed", error: expect.stringMatching(/no feature "diarise".*did you mean "diarize"\?/) },
   });
 });
 
+const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
+
 test.for([
-  ["that lists no features", { fields: "missing" }, {}],
-  ["that does not list the feature, where that is only to be told", {}, { checkFeatures: "warn" }],
-] as const)("a service %s is asked all the same, with a warning", async ([_, options, job], { world }) => {
+  ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2"],
+  ["that does not know the feature, where that is only to be told", {}, { checkFeatures: "warn" }, "brand_new"],
+] as const)("a service %s is asked all the same, with a warning", async ([_, options, job, feature], { world }) => {
   const emulator = await world.serve(options);
-  const filters = [{ name: "new", features: { brand_new: true } }];
+  const filters = [{ name: "new", features: { [feature]: true } }];
   await world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
 
   expect(await world.run(["export"])).toMatchObject({

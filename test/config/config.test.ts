@@ -163,6 +163,7 @@ test.each([
   ["service.dialect", "2026"],
   ["exports[1].schedule", "*/30 * * * * *"],
   ["exports[1].filters", [{ name: "german", features: { language: "de" } }]],
+  ["exports[1].filters", [{ name: "odd", features: { "aura-2": true, "Numerals.v2": true, "2x_speed": false } }]],
   [
     "exports[1].filters",
     [{ name: "diarized", features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } }],

@@ -109,13 +109,13 @@ const EXPORTS: readonly Case[] = [
 const FILTERS: readonly Case[] = [
   ["exports[0].filters", [], "at least one entry"],
   ["exports[0].filters[1].name", undefined, "missing; expected a string of 1 to 100 characters"],
-  ["exports[0].filters[1].features.Diarize", true, "lower case letters", "exports[0].filters[1].features.Diarize"],
   [
-    "exports[0].filters[1].features.no-dash",
+    "exports[0].filters[1].features.no:colon",
     true,
     "expected the name of a feature",
-    'exports[0].filters[1].features["no-dash"]',
+    'exports[0].filters[1].features["no:colon"]',
   ],
+  ["exports[0].filters[1].features.Model", "nova", 'belongs in "dimensions" of this filter, as "model"'],
   ["exports[0].filters[1].features.diarize", 1, "expected true, false or a string; got 1"],
   ["exports[0].filters[1].features.diarize", "", "a string of 1 to 200 characters"],
   ["exports[0].filters[1].features.model", "nova", 'belongs in "dimensions" of this filter, as "model"'],

@@ -124,10 +124,10 @@ export const USAGE: readonly Sabotage[] = [
   },
   {
     name: "a misspelt feature is asked for all the same",
-    file: "src/usage/features.ts",
-    replace: "!known.includes(feature)",
-    by: "known.length === 0 && !known.includes(feature)",
-    caughtBy: ["test/usage/features.test.ts", "a feature that the service does not list is unknown"],
+    file: "src/jobs/feature-check.ts",
+    replace: `if (effect === "same") return "ignored";`,
+    by: `if (effect === "same") return "known";`,
+    caughtBy: ["test/cli/export-refusals.test.ts", "a feature that the service does not know is no filter"],
   },
   {
     name: "a request that failed is not counted",

@@ -1,0 +1,44 @@
+// Decides from two answers what a filter does. The service takes a name it does not know for a feature and answers all the
+// same, so only the numbers tell. Pure.
+
+import type { Day } from "./day.ts";
+import type { NormalisedSlice } from "./normalise.ts";
+
+/** Each metric added up over the rows of a day. Rounded as doubles are: to compare, never to store. */
+export type DayTotals = ReadonlyMap<Day, readonly number[]>;
+
+/**
+ * - `no usage`: the total has none either, so nothing can be told
+ * - `empty`: the total has usage, and with the filter there is none
+ * - `same`: on no day is there less with the filter
+ * - `narrower`: some usage, and on some day less than the total
+ */
+export type Effect = "no usage" | "empty" | "same" | "narrower";
+
+/** Sums of doubles in another order differ in their last digits. */
+const ROUNDING = 1e-9;
+
+/** Of the days that have usage. */
+export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
+  const totals = new Map<Day, number[]>();
+  for (const { day, rows } of slices) {
+    const sums: number[] = [];
+    for (const { metrics } of rows) {
+      for (const [i, value] of metrics.values.entries()) sums[i] = (sums[i] ?? 0) + Number(value ?? 0);
+    }
+    if (sums.some((sum) => sum > 0)) totals.set(day, sums);
+  }
+  return totals;
+}
+
+/** `total` must have been read first: numbers grow between two readings, and never fall. */
+export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
+  if (total.size === 0) return "no usage";
+  const days = [...total.keys()];
+  if (days.every((day) => !filtered.has(day))) return "empty";
+  return days.some((day) => isLess(filtered.get(day), total.get(day) ?? [])) ? "narrower" : "same";
+}
+
+function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {
+  return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - ROUNDING));
+}

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { dayTotals, type Effect, effectOf } from "../../src/usage/filter-effect.ts";
+import { normalise } from "../../src/usage/normalise.ts";
+import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "./sample-request.ts";
+
+const [FIRST, SECOND] = ["2026-03-16", "2026-03-17"];
+
+/** Requests of the two days, of any number of groups. */
+function totals(first: readonly number[], second: readonly number[]) {
+  const rows = (day: string, requests: readonly number[]) =>
+    requests.map((count, i) => sampleRow(day, { accessor: `a${i}` }, { requests: count, hours: count / 10 }));
+  const answer = sampleAnswer([...rows(FIRST, first), ...rows(SECOND, second)]);
+  return dayTotals(normalise(sampleRequest("accessor"), answer, RUN_DAY));
+}
+
+test.each<[string, Effect, readonly number[], readonly number[], readonly number[], readonly number[]]>([
+  ["a day that has less is narrower", "narrower", [7], [5], [3], [5]],
+  ["a day that has nothing is narrower, where another has something", "narrower", [7], [5], [7], []],
+  ["the same numbers are the same", "same", [7], [5], [7], [5]],
+  ["the same numbers in groups are the same", "same", [7], [6], [1, 2, 4], [3, 3]],
+  ["more than the total, which has grown since, is the same", "same", [7], [5], [7], [6]],
+  ["nothing where there is usage is empty", "empty", [7], [5], [], []],
+  ["rows without any amount are empty", "empty", [7], [5], [0], [0]],
+  ["without usage nothing can be told", "no usage", [], [], [], []],
+  ["a day without usage tells nothing of the other one", "same", [], [5], [], [5]],
+])("%s", (_, effect, total1, total2, own1, own2) => {
+  expect(effectOf(totals(total1, total2), totals(own1, own2))).toBe(effect);
+});
