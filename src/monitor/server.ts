@@ -8,8 +8,9 @@ import type { Logger } from "pino";
 import { AppError, errorText } from "../errors.ts";
 import { type Access, type Gate, isLoopbackAddress, openGate } from "./access.ts";
 import { type MonitorAddress, monitorUrl } from "./address.ts";
+import { limitConnections } from "./connections.ts";
 import { type Page, textPage } from "./page.ts";
-import { type MonitorDeps, type Routes, routesOf } from "./routes.ts";
+import { type MonitorDeps, type Route, type Routes, routesOf } from "./routes.ts";
 
 export type Monitor = AsyncDisposable & {
   /** Without a slash at its end. */
@@ -26,9 +27,11 @@ export type ServerDeps = {
 
 /** Longer than a page takes, and shorter than a prober waits. */
 const SILENT_MS_MAX = 10_000;
-const REQUEST_MS_MAX = 5_000;
+/** For its headers and its body together, which a prober sends at once. */
+const REQUEST_MS_MAX = 3_000;
 const CHECK_MS = 1_000;
-const CONNECTIONS_MAX = 100;
+/** After so long a page that could not be made may be asked for again. */
+const BUSY_SECONDS = 5;
 /** What answers are under way when it closes have this long. */
 const CLOSE_MS_MAX = 500;
 
@@ -50,15 +53,18 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
     requestTimeout: REQUEST_MS_MAX,
     connectionsCheckingInterval: CHECK_MS,
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  const connections = limitConnections(server);
   server.timeout = SILENT_MS_MAX;
   await listen(server, address);
   const bound = boundTo(server);
   const gate = openGate(deps.access, isLoopbackAddress(bound.address));
   server.on("request", (request, response) => {
-    void pageOf(routes, gate, request, deps.log).then((page) =>
-      send(response, { ...page, body: deps.scrub(page.body) }, server.listening),
-    );
+    const route = routeOf(routes, request);
+    const isAllowed = connections.begin(request, response, route.audience !== "anyone");
+    // What follows a body that nobody reads could not be told from it.
+    const stays = () => server.listening && isAllowed && !hasBody(request);
+    const page = isAllowed ? pageOf(route, gate, request, deps.log) : Promise.resolve(BUSY);
+    void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, stays()));
   });
   // Such as too many open files: no reason to end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
@@ -93,13 +99,30 @@ function boundTo(server: Server): AddressInfo {
   return address;
 }
 
-async function pageOf(routes: Routes, gate: Gate, request: IncomingMessage, log: Logger): Promise<Page> {
+const BUSY: Page = {
+  ...textPage(503, ["too many pages are being made at this moment: try again"]),
+  headers: { "retry-after": String(BUSY_SECONDS) },
+};
+
+function routeOf(routes: Routes, { url = "" }: IncomingMessage): Route {
+  return routes[pathAndQuery(url)[0]] ?? { audience: "machines", answer: () => nothingHere(routes) };
+}
+
+function pathAndQuery(url: string): readonly [path: string, query: string] {
+  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
+  return [path, query];
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+async function pageOf(route: Route, gate: Gate, request: IncomingMessage, log: Logger): Promise<Page> {
   const { method, url = "", headers } = request;
   if (method !== "GET" && method !== "HEAD") {
     return { ...textPage(405, ["expected GET or HEAD"]), headers: { allow: "GET, HEAD" } };
   }
-  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
-  const route = routes[path] ?? { audience: "machines", answer: () => nothingHere(routes) };
+  const [path, query] = pathAndQuery(url);
   try {
     return gate(route.audience, headers) ?? (await route.answer(new URLSearchParams(query)));
   } catch (error) {

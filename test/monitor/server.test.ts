@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { Agent, get } from "node:http";
+import net from "node:net";
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openMonitor } from "../../src/monitor/server.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
@@ -161,4 +162,75 @@ test.each([
     code: "config",
     message: expect.stringMatching(message),
   });
+});
+
+/** Connections that send so much and no more; closed with the test. */
+async function halfSent(port: number, count: number, bytes: string): Promise<readonly net.Socket[]> {
+  const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
+  onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      socket.on("error", () => {}).resume();
+      await once(socket, "connect");
+      if (bytes !== "") socket.write(bytes);
+    }),
+  );
+  return sockets;
+}
+
+/** The statuses of so many health checks, each on a connection of its own; 0 for one that got no answer. */
+async function healthChecks(url: string, count: number): Promise<readonly number[]> {
+  const check = async () => {
+    const signal = AbortSignal.timeout(3_000);
+    const response = await once(get(`${url}/livez`, { agent: false, signal }), "response").catch(() => []);
+    response[0]?.resume();
+    return response[0]?.statusCode ?? 0;
+  };
+  return Promise.all(Array.from({ length: count }, check));
+}
+
+test.each([
+  ["requests without their headers' end", 100, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["requests without their headers' end", 1000, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["connections that say nothing", 300, ""],
+  ["requests without their body", 300, "POST / HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345"],
+  [
+    "health checks without their body",
+    300,
+    "GET /livez HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345",
+  ],
+])("while %s stand open, %i of them, every health check is answered", async (_what, count, bytes) => {
+  await using monitor = await testMonitor();
+  await halfSent(monitor.port, count, bytes);
+  expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
+});
+
+test("pages that hang leave room for health checks, and past their limit say so", async () => {
+  let asked = 0;
+  await using monitor = await testMonitor({
+    metrics: () => {
+      asked++;
+      return new Promise<never>(() => {});
+    },
+  });
+  await halfSent(monitor.port, 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await expect.poll(() => asked).toBeGreaterThan(10);
+  expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.status, response.headers.get("retry-after"), await response.text()]).toEqual([
+    503,
+    "5",
+    "too many pages are being made at this moment: try again\n",
+  ]);
+  expect(asked).toBeLessThan(100);
+});
+
+test("a request that does not come to its end is given up after a few seconds", { timeout: 20_000 }, async () => {
+  await using monitor = await testMonitor();
+  for (const bytes of ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n"]) {
+    const [socket] = await halfSent(monitor.port, 1, bytes);
+    const startedMs = performance.now();
+    await once(socket as net.Socket, "close");
+    expect(performance.now() - startedMs).toBeLessThan(6_000);
+  }
 });
