@@ -96,7 +96,9 @@ async function store(
   const seenAt = await databaseNow(tx);
   const changed = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
-  for (const { answer } of merges) if (answer.ownDays) await followAnswer(tx, answer);
+  // By series, whichever runs the answers are of: series are locked in this order everywhere.
+  const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
+  for (const { answer } of followed) await followAnswer(tx, answer);
   const results = merges.map(({ answer }) => {
     const slices = decided.filter((slice) => slice.answer === answer);
     return {

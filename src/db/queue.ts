@@ -2,6 +2,7 @@
 // its two neighbours, that knows it.
 
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import type { PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
@@ -141,8 +142,13 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
       }));
     },
     async touch(taken) {
-      for (const [queue, attempts] of Map.groupBy(taken, (one) => one.queue))
-        await boss.touch(queue, attempts.map(attemptOf));
+      for (const [queue, attempts] of Map.groupBy(taken, (one) => one.queue)) {
+        await inTransaction(db, async (tx) => {
+          const free = await lockFree(tx, attempts);
+          const touched = attempts.filter(({ id }) => free.has(id)).map(attemptOf);
+          if (touched.length > 0) await boss.touch(queue, touched, { db: inside(tx) });
+        });
+      }
     },
     async complete(tx, taken) {
       return wasOurs(await boss.complete(taken.queue, attemptOf(taken), null, { db: inside(tx) }));
@@ -158,6 +164,21 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
     },
     stop: () => boss.stop({ close: false, graceful: false }),
   };
+}
+
+/**
+ * Locks those that nobody else has locked, so that a heartbeat never waits. Who settles work locks it in the order of its
+ * answers: a heartbeat that waited for one piece while it has another would be waited for in turn. What is being settled
+ * needs no heartbeat.
+ */
+async function lockFree(tx: Tx, taken: readonly Taken[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select id from ${sql.id(QUEUE_SCHEMA, "job")}
+    where name = any(${[...new Set(taken.map(({ queue }) => queue))]}::pg_catalog.text[])
+      and id = any(${taken.map(({ id }) => id)}::pg_catalog.uuid[])
+    order by id for update skip locked
+  `.execute(tx);
+  return new Set(rows.map(({ id }) => id));
 }
 
 function attemptOf({ id, retryCount }: Taken): { readonly id: string; readonly retryCount: number } {

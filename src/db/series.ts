@@ -80,6 +80,10 @@ export type NextDue = { readonly seriesId: number; readonly at: Date | undefined
 
 /** Notes when series are due next: from then on the day before that moment is due. */
 export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
+  await lockSeries(
+    tx,
+    next.map(({ seriesId }) => seriesId),
+  );
   await sql`
     update usage_export.series s set next_due_at = next.at
     from unnest(${next.map(({ seriesId }) => seriesId)}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
@@ -118,6 +122,7 @@ export async function extendDue(
   seriesIds: readonly number[],
   { first, oldest, through }: DueDays,
 ): Promise<void> {
+  await lockSeries(tx, seriesIds);
   await sql`
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date),
@@ -127,6 +132,13 @@ export async function extendDue(
         else due_from
       end
     where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${first ?? null}::date is not null)
+  `.execute(tx);
+}
+
+/** All who write several series lock them in one order first: of them none waits for another that waits for it. */
+async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
+  await sql`
+    select from usage_export.series where series_id = any(${seriesIds}::integer[]) order by series_id for no key update
   `.execute(tx);
 }
 

@@ -109,10 +109,14 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
       set status = 'failed', finished_at = now(), requests_open = 0,
         slices_failed = slices_planned - slices_complete - slices_suspect,
         error = coalesce(error, 'its work is not in the queue any more')
-      where r.status = 'running' and r.requests_open > 0 and not exists (
-        select from ${sql.id(QUEUE_SCHEMA, "job")} j
-        where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
-          and j.data->>'runId' = r.run_id::text
+      where r.run_id in (
+        select lost.run_id from usage_export.run lost
+        where lost.status = 'running' and lost.requests_open > 0 and not exists (
+          select from ${sql.id(QUEUE_SCHEMA, "job")} j
+          where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
+            and j.data->>'runId' = lost.run_id::text
+        )
+        for update skip locked
       )
       returning run_id as "runId", job, trigger, status
     `.execute(tx),
@@ -120,12 +124,19 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
   return rows;
 }
 
-/** Says that the runs workers share are looked after, while some of their requests wait for another try. */
+/**
+ * Says that the runs workers share are looked after, while some of their requests wait for another try. One whose requests
+ * are counted at this moment needs no sign of life, and is not waited for: who counts locks several runs in an order of its own.
+ */
 export async function touchSharedRuns(db: Database): Promise<void> {
   await inTransaction(db, (tx) =>
     sql`
       update usage_export.run set heartbeat_at = now()
-      where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
+      where run_id in (
+        select run_id from usage_export.run
+        where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
+        for update skip locked
+      )
     `.execute(tx),
   );
 }

@@ -15,8 +15,10 @@ const DELAY_MS_FIRST = 100;
 /** What a statement may take at the first attempt, and twice as long at each that follows: a silent server is given up soon, a slow one gets its time. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Deadlock, serialisation, lock and statement time, and a server that is read-only while it changes its part. */
-const AGAIN = new Set(["40001", "40P01", "55P03", "57014", "25006"]);
+/** Serialisation, deadlock, lock time. */
+const CONFLICT = new Set(["40001", "40P01", "55P03"]);
+/** Statement time, and a server that is read-only while it changes its part. */
+const BUSY = new Set(["57014", "25006"]);
 
 /**
  * Runs `work` in a transaction, whole and again where the server ended it. `work` must be safe to repeat even after a
@@ -52,5 +54,14 @@ export async function again<T>(work: (attempt: number) => Promise<T>): Promise<T
 
 /** Whether it is the server's state that was in the way, and not what it was asked. */
 export function isTransient(error: unknown): boolean {
-  return isAway(error) || (error instanceof Error && "code" in error && AGAIN.has(String(error.code)));
+  return isAway(error) || isConflict(error) || BUSY.has(codeOf(error));
+}
+
+/** Whether the server was reached, and ended this for the sake of what somebody else does: it is not away. */
+export function isConflict(error: unknown): boolean {
+  return CONFLICT.has(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

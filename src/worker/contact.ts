@@ -1,6 +1,7 @@
 // Whether the worker does its work and reaches its database: what the health checks say, and the log once and not every second.
 
 import type { Logger } from "pino";
+import { isConflict } from "../db/transaction.ts";
 import { errorText } from "../errors.ts";
 
 export type Contact = {
@@ -34,6 +35,10 @@ export function openContact(log: Logger, now: () => number): Contact {
         return;
       }
       const reason = errorText(error);
+      if (isConflict(error)) {
+        log.info({ reason }, "the database ended a statement for the sake of another one; it is tried again");
+        return;
+      }
       if (trouble === undefined || trouble === STARTING) log.warn({ reason }, "database not reached");
       trouble = reason;
     },

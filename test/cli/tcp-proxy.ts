@@ -14,7 +14,8 @@ export type TcpProxy = AsyncDisposable & {
   readonly mend: () => void;
 };
 
-export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
+/** `delayMs`: how long each answer is on its way. */
+export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();
   let whole = true;
@@ -30,7 +31,9 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     keep(client)
       .on("close", () => upstream.destroy())
       .pipe(upstream);
-    upstream.on("close", () => client.destroy()).pipe(client);
+    upstream.on("close", () => client.destroy());
+    if (delayMs === 0) upstream.pipe(client);
+    else upstream.on("data", (bytes) => setTimeout(() => client.write(bytes), delayMs));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,5 +1,6 @@
 // The queue as workers use it, each on connections of its own.
 
+import { setTimeout } from "node:timers/promises";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
@@ -70,6 +71,28 @@ test("a worker that says it lives keeps its work", async () => {
     select extract(epoch from now() - heartbeat_on)::float8 as ago from usage_export_queue.job
   `.execute(db);
   expect(rows[0]?.ago).toBeLessThan(5);
+});
+
+test("a heartbeat of all work in hand never waits for what completes some of it, in whatever order that goes", async () => {
+  const queue = await open();
+  await add(queue, ...Array.from({ length: 8 }, (_, n) => work(`${n}`)));
+  const taken = await queue.take("usage_request", 8);
+  const [first, last] = [taken.at(0), taken.at(-1)];
+  if (!first || !last) throw new Error("nothing to take");
+  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '14 seconds'`.execute(db);
+  await inTransaction(db, async (tx) => {
+    // Whichever of the two the server comes to first, the heartbeat would have the other one by now.
+    for (const one of [first, last]) {
+      expect(await queue.complete(tx, one)).toBe(true);
+      const touched = queue.touch(taken).then(() => "touched");
+      expect(await Promise.race([touched, setTimeout(5_000, "waits")])).toBe("touched");
+    }
+  });
+  const { rows } = await sql<{ active: number; alive: number }>`
+    select count(*)::integer as active, count(*) filter (where heartbeat_on > now() - interval '10 seconds')::integer as alive
+    from usage_export_queue.job where state = 'active'
+  `.execute(db);
+  expect(rows).toEqual([{ active: 6, alive: 6 }]);
 });
 
 test("what is given back is there for others at once", async () => {

@@ -47,6 +47,13 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/db/shared-runs.test.ts", "a run of which a slice failed has failed"],
   },
   {
+    name: "a heartbeat waits for work that is being completed, which may wait for it",
+    file: "src/db/queue.ts",
+    replace: "order by id for update skip locked",
+    by: "order by id for update",
+    caughtBy: ["test/db/queue.test.ts", "a heartbeat of all work in hand never waits for what completes some of it"],
+  },
+  {
     name: "two workers say the same",
     file: "src/db/notices.ts",
     replace: "::uuid and (",

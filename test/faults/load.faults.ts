@@ -1,0 +1,82 @@
+// A worker with as many calls at once as a large installation has: its own statements never stand in each other's way.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { tcpProxy } from "../cli/tcp-proxy.ts";
+import { coverage, farSchedule, manyFilters, runsOver } from "../cli/workers.ts";
+import { PROJECT_ID, worldTest } from "../cli/world.ts";
+import { testDatabase } from "../support/database.ts";
+import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { countTests } from "./count-tests.ts";
+import { reportFigure } from "./figures.ts";
+import { TAKES_ALL } from "./scope.ts";
+
+const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "model", "method", "tags"];
+const FILTERS = TAKES_ALL ? 300 : 150;
+const MAX_CONCURRENT = 64;
+/** So that the run lasts for several heartbeats, with as much in hand as may be. */
+const LATENCY_MS = 50;
+/** A database in another building: transactions hold their locks for long enough to meet each other. */
+const DATABASE_LATENCY_MS = 10;
+
+countTests("load", `a worker at maxConcurrent ${MAX_CONCURRENT}`);
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+test("no statement of a busy worker is ended for the sake of another", { timeout: 120_000 }, async ({ world }) => {
+  await using server = await scriptedServer(({ target }, response) => {
+    if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
+    const query = new URL(target, "http://service").searchParams;
+    const [start, end] = [query.get("start"), query.get("end")];
+    const grouping = query.get("grouping");
+    const group = Object.fromEntries(GROUPINGS.map((name) => [name, name === grouping ? groupOf(name) : null]));
+    const results = [{ requests: 5, grouping: { start, end, ...group } }];
+    const body = { start, end, resolution: { units: "day", amount: 1 }, results };
+    setTimeout(() => answerJson(response, 200, body), LATENCY_MS);
+  });
+  await world.configure({
+    service: { baseUrl: server.origin, requestsPerSecond: 1000, maxConcurrent: MAX_CONCURRENT },
+    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
+    exports: [
+      {
+        name: "nightly",
+        schedule: farSchedule(),
+        projects: ["production"],
+        window: { days: 1 },
+        groupings: GROUPINGS,
+        filters: manyFilters(FILTERS),
+      },
+    ],
+    monitor: { port: 0 },
+  });
+  const before = await deadlocks();
+  await using link = await tcpProxy(database.url, DATABASE_LATENCY_MS);
+  const worker = world.start(["start"], { DATABASE_URL: link.url });
+  const requests = FILTERS * GROUPINGS.length;
+  expect(await runsOver(db, 1, 100_000)).toMatchObject([{ status: "ok", requests }]);
+  worker.kill("SIGTERM");
+  const { stderr } = await worker.ended;
+  const found = (await deadlocks()) - before;
+  reportFigure(`deadlocks in ${requests} requests at maxConcurrent ${MAX_CONCURRENT}`, `${found}`);
+  expect(found).toBe(0);
+  expect(stderr).not.toMatch(/deadlock|database not reached/);
+  // Nobody lost what he had in hand.
+  expect(server.requests.filter(({ target }) => target.includes("/usage/breakdown"))).toHaveLength(requests);
+  expect(await coverage(db)).toEqual({ complete: requests });
+});
+
+function groupOf(grouping: string): string | readonly string[] {
+  return grouping === "tags" ? ["a"] : "a";
+}
+
+/** The server counts them a moment after they were. */
+async function deadlocks(): Promise<number> {
+  await sleep(1_500);
+  const { rows } = await sql<{ deadlocks: number }>`
+    select deadlocks::integer from pg_stat_database where datname = current_database()
+  `.execute(db);
+  return rows[0]?.deadlocks ?? 0;
+}
