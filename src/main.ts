@@ -5,9 +5,10 @@ import { enableCompileCache } from "node:module";
 import path from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { AppError } from "./errors.ts";
+import { PACKAGE_FOLDER } from "./package-files.ts";
 
 // Halves the time to start. Beside the packages, not in the system's folder for temporary files: what stands there is run.
-enableCompileCache(path.join(import.meta.dirname, "../node_modules/.cache/usage-export"));
+enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
 // Answers come and go, and little of them stays. Room for new objects grows once, while the program loads, and not with the
 // answers: so a fifth of the time is saved, and a million rows take little more memory than ten thousand.
 for (const flag of ["--semi-space-growth-factor=4", "--heap-growing-percent=100"]) setFlagsFromString(flag);

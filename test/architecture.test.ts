@@ -11,7 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: ["errors.ts", "secret.ts"],
   keys: ["errors.ts", "secret.ts"],
   api: ["errors.ts", "secret.ts", "batched.ts", "proxy.ts", "proxy-agent.ts", "usage", "keys"],
-  db: ["errors.ts", "secret.ts", "batched.ts", "usage", "keys", "report", "dump"],
+  db: ["errors.ts", "secret.ts", "batched.ts", "package-files.ts", "usage", "keys", "report", "dump"],
   config: ["errors.ts", "secret.ts", "usage", "keys"],
   schedule: ["errors.ts", "usage"],
   monitor: ["errors.ts", "secret.ts", "proxy.ts", "proxy-agent.ts", "usage", "keys", "report"],

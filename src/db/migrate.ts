@@ -5,12 +5,12 @@ import path from "node:path";
 import { sql } from "kysely";
 import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
 import { AppError } from "../errors.ts";
+import { MIGRATIONS_FOLDER } from "../package-files.ts";
 import type { Database } from "./database.ts";
 import { installQueue } from "./queue.ts";
 import { allowStatements } from "./statement-limit.ts";
 import { replaceViews, requireCurrentViews } from "./views.ts";
 
-const MIGRATIONS = path.join(import.meta.dirname, "../../migrations");
 const SCHEMA = "usage_export";
 /** Any fixed number does, as long as it stays the same from version to version. */
 const LOCK = 7_205_521_846_402;
@@ -18,7 +18,7 @@ const LOCK = 7_205_521_846_402;
 const STATEMENT_MS_MAX = 30 * 60_000;
 
 function provider(): MigrationProvider {
-  return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
+  return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS_FOLDER });
 }
 
 /** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */

@@ -6,11 +6,11 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { type RawBuilder, sql } from "kysely";
 import { AppError } from "../errors.ts";
+import { MIGRATIONS_FOLDER, programVersion } from "../package-files.ts";
 import type { Database } from "./database.ts";
 import type { Tx } from "./transaction.ts";
 
-const ROOT = path.join(import.meta.dirname, "../..");
-const FOLDER = path.join(ROOT, "migrations/views");
+const FOLDER = path.join(MIGRATIONS_FOLDER, "views");
 
 /** A view or a function, and the text that creates it with its comments. */
 type View = {
@@ -233,10 +233,6 @@ async function storedViews(db: Database): Promise<readonly StoredView[]> {
     select name, hash, program_version as "programVersion" from usage_export.view_version
   `.execute(db);
   return rows;
-}
-
-async function programVersion(): Promise<string> {
-  return String(JSON.parse(await fs.readFile(path.join(ROOT, "package.json"), "utf8")).version);
 }
 
 /** Of two versions like 0.10.1. */

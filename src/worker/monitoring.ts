@@ -15,7 +15,7 @@ import { openDashboard } from "../monitor/dashboard/dashboard.ts";
 import { type Metrics, openMetrics } from "../monitor/metrics.ts";
 import type { Health } from "../monitor/routes.ts";
 import { openMonitor } from "../monitor/server.ts";
-import { programVersion } from "../version.ts";
+import { programVersion } from "../package-files.ts";
 import type { Contact } from "./contact.ts";
 
 export type Monitoring = AsyncDisposable & {

@@ -12,8 +12,8 @@ import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker } 
 import { AppError } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
+import { programVersion } from "../package-files.ts";
 import { setAlarms } from "../schedule/alarms.ts";
-import { programVersion } from "../version.ts";
 import type { Contact } from "./contact.ts";
 import { featuresByRun } from "./features-by-run.ts";
 import { type LaneSettings, type Lanes, openLanes } from "./lanes.ts";

@@ -1,0 +1,20 @@
+// Where the files of this package are, whether it runs as the sources of a checkout or as the bundle that users install.
+
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+
+const IS_BUNDLE = !import.meta.filename.endsWith(".ts");
+
+/** Chunks of the bundle are in another folder than the sources they were made of, so the depth is not fixed. */
+export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
+
+export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
+
+export async function programVersion(): Promise<string> {
+  return String(JSON.parse(await readFile(path.join(PACKAGE_FOLDER, "package.json"), "utf8")).version);
+}
+
+function nearestWithPackageJson(folder: string): string {
+  return existsSync(path.join(folder, "package.json")) ? folder : nearestWithPackageJson(path.dirname(folder));
+}

@@ -1,0 +1,151 @@
+// The package as a user gets it: packed, installed in an empty folder, and run by npx on each Node that it names.
+
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startEmulator } from "../../src/emulator/server.ts";
+import { PROJECT_ID } from "../cli/world.ts";
+
+const run = promisify(execFile);
+
+const ROOT = path.join(import.meta.dirname, "../..");
+/** The newest release of the oldest line in package.json's `engines`. */
+const OLDEST_NODE = "v22.23.3";
+/** What is in the tarball beside the bundle's chunks and the migrations. */
+const PACKED = [
+  "CHANGELOG.md",
+  "README.md",
+  "compose/bi-reader.sql",
+  "dist/THIRD-PARTY-LICENSES.txt",
+  "dist/usage-export.js",
+  "jobs.config.json",
+  "jobs.config.schema.json",
+  "monitor/alerts.yml",
+  "package.json",
+];
+
+/** npm finds its registry in it; what this project's own npm and tests set is not for the package. */
+const outside = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^(DATABASE_URL|USAGE_EXPORT_|LOG_LEVEL|NODE_|npm_(package|lifecycle))/.test(name),
+  ),
+);
+
+let temporary: string;
+let tarball: { readonly file: string; readonly paths: readonly string[] };
+
+beforeAll(async () => {
+  temporary = await mkdtemp(path.join(tmpdir(), "usage-export-package-"));
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", temporary], { cwd: ROOT });
+  const [packed] = JSON.parse(stdout.slice(stdout.indexOf("[")));
+  tarball = {
+    file: path.join(temporary, packed.filename),
+    paths: packed.files.map((file: { path: string }) => file.path).sort(),
+  };
+});
+
+afterAll(() => rm(temporary, { recursive: true, force: true }));
+
+test("the tarball holds the program, its migrations and what is loaded elsewhere, and no source, test or source map", () => {
+  const others = tarball.paths.filter((file) => !/^dist\/(chunks|migrations)\/|^compose\/grafana\//.test(file));
+
+  expect(others).toEqual(PACKED);
+  expect(tarball.paths.filter((file) => /\.(ts|map)$|(^|\/)test\//.test(file))).toEqual([]);
+});
+
+describe.each([
+  ["the Node that the project is developed on", process.version],
+  ["the oldest Node that the package names", OLDEST_NODE],
+])("on %s", (_name, version) => {
+  let folder: string;
+  let env: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(temporary, "user-"));
+    const bin = version === process.version ? path.dirname(process.execPath) : await installNode(version);
+    env = { ...outside, PATH: `${bin}${path.delimiter}${outside.PATH}` };
+    expect((await run("node", ["--version"], { env })).stdout.trim()).toBe(version);
+    await run("npm", ["init", "--yes"], { cwd: folder, env });
+    await run("npm", ["install", "--no-audit", "--no-fund", tarball.file], { cwd: folder, env });
+  });
+
+  test("demo shows the whole product, in an empty folder", async () => {
+    const { stdout } = await run("npx", ["--no", "usage-export", "demo"], { cwd: folder, env });
+
+    expect(stdout).toContain("usage-report-demo.html");
+    expect(await readFile(path.join(folder, "usage-report-demo.html"), "utf8")).toContain("<svg");
+  });
+
+  test("check, migrate, export, rotate, dump and report, on the embedded database", async () => {
+    const key = randomBytes(20).toString("hex");
+    await using emulator = await startEmulator({
+      consoleKeys: [{ secret: key, projectId: PROJECT_ID, scopes: ["member"] }],
+    });
+    const keys = {
+      USAGE_EXPORT_KEY: key,
+      USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+    };
+    await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(emulator.url)));
+    /** Rejects with what was written where the exit status is not 0. */
+    const command = async (...args: string[]) =>
+      (await run("npx", ["--no", "usage-export", ...args], { cwd: folder, env: { ...env, ...keys } })).stdout;
+
+    await command("check", "--offline");
+    await command("migrate");
+    await command("check");
+    expect(await command("export")).toContain("6 slices complete");
+    expect(await command("export")).toContain(" 0 rows changed");
+    await command("rotate", "--now");
+    const delivered = (await readFile(path.join(folder, "exporter.key"), "utf8")).trim();
+    expect(emulator.secretWorks(delivered)).toBe(true);
+    await command("dump", "--view", "usage_by_model", "--format", "parquet", "--out", "usage.parquet");
+    const dumped = await parquetReadObjects({ file: await asyncBufferFromFile(path.join(folder, "usage.parquet")) });
+    expect(dumped.length).toBeGreaterThan(3);
+    await command("report", "--out", "usage.html");
+    expect(await readFile(path.join(folder, "usage.html"), "utf8")).toContain("<svg");
+    await command("status");
+  });
+});
+
+/** Returns the folder that holds `node`. */
+async function installNode(version: string): Promise<string> {
+  const folder = path.join(temporary, `node-${version}`);
+  const name = `node-${process.platform}-${process.arch}`;
+  const bin = path.join(folder, "node_modules", name, "bin");
+  await mkdir(folder, { recursive: true });
+  await run("npm", ["install", "--no-audit", "--no-fund", "--prefix", folder, `${name}@${version.slice(1)}`], {
+    cwd: folder,
+  });
+  return bin;
+}
+
+function configOf(baseUrl: string) {
+  return {
+    service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
+    projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
+    exports: [
+      {
+        name: "nightly",
+        schedule: "15 2 * * *",
+        projects: ["production"],
+        window: { days: 3 },
+        groupings: ["none", "model"],
+      },
+    ],
+    rotations: [
+      {
+        name: "exporter",
+        schedule: "0 4 * * *",
+        project: "production",
+        comment: "usage exporter",
+        scopes: ["member"],
+        deliver: [{ file: "exporter.key" }],
+      },
+    ],
+  };
+}

@@ -1,0 +1,12 @@
+import path from "node:path";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  root: path.join(import.meta.dirname, "../.."),
+  test: {
+    include: ["test/package/*.check.ts"],
+    testTimeout: 180_000,
+    // Builds, packs, and installs from the registry.
+    hookTimeout: 600_000,
+  },
+});

@@ -1,0 +1,61 @@
+// Builds what users install: the sources as JavaScript, with every package but the embedded database bundled in. Each command's
+// part is a chunk of its own, loaded when used, so that `--help` does not pay for charts or the queue.
+
+import fs from "node:fs";
+import path from "node:path";
+import { type OutputChunk, rolldown } from "rolldown";
+
+const ROOT = path.join(import.meta.dirname, "..");
+const DIST = path.join(ROOT, "dist");
+/** Node's types and `using` of a later version are rewritten for this one. */
+const OLDEST_NODE = "node22.15";
+/** Not bundled: PGlite reads its WebAssembly from beside itself; pg asks for pg-native and does without. */
+const EXTERNAL = ["@electric-sql/pglite", "pg-native"];
+
+const migrations = fs.globSync("migrations/*.ts", { cwd: ROOT }).sort();
+const bundle = await rolldown({
+  cwd: ROOT,
+  input: {
+    "usage-export": "src/main.ts",
+    ...Object.fromEntries(migrations.map((file) => [file.replace(/\.ts$/, ""), file])),
+  },
+  platform: "node",
+  external: EXTERNAL,
+  transform: { target: OLDEST_NODE },
+  onLog(level, log) {
+    if (level === "warn") throw new Error(`the bundler warns: ${log.message}`);
+  },
+});
+const { output } = await bundle.write({
+  dir: DIST,
+  cleanDir: true,
+  entryFileNames: "[name].js",
+  chunkFileNames: "chunks/[name]-[hash].js",
+  // Names and lines stay, so that a stack trace can be read without a source map; comments cost size only.
+  comments: { legal: true, annotation: false, jsdoc: false },
+});
+fs.chmodSync(path.join(DIST, "usage-export.js"), 0o755);
+fs.cpSync(path.join(ROOT, "migrations/views"), path.join(DIST, "migrations/views"), { recursive: true });
+const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
+fs.writeFileSync(path.join(DIST, "THIRD-PARTY-LICENSES.txt"), licenses(chunks));
+
+/** The licence of every package of which code is in the bundle, as those licences ask for. */
+function licenses(chunks: readonly OutputChunk[]): string {
+  const folders = new Set(
+    chunks
+      .flatMap((chunk) => chunk.moduleIds)
+      .flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
+  );
+  return [...folders]
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(fs.readFileSync(path.join(folder, "package.json"), "utf8"));
+      const texts = fs
+        .readdirSync(folder)
+        .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file) && fs.statSync(path.join(folder, file)).isFile())
+        .map((file) => fs.readFileSync(path.join(folder, file), "utf8").trim());
+      return [`${name} ${version} (${license})`, ...texts].join("\n\n");
+    })
+    .sort()
+    .join(`\n\n${"-".repeat(80)}\n\n`)
+    .concat("\n");
+}
