@@ -140,10 +140,15 @@ export async function openServiceOf(
   return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }
 
+/** What the database knows the service by. */
+export function originOf({ service }: Pick<Config, "service">): string {
+  return new URL(service.baseUrl).origin;
+}
+
 /** The pace of the service, kept in the database for all processes that call it. */
 export function turnsOf({ service }: Config, db: Database): NonNullable<ServiceDeps["turns"]> {
   const { requestsPerSecond, maxConcurrent } = service;
-  const pace = { service: new URL(service.baseUrl).origin, requestsPerSecond, maxConcurrent };
+  const pace = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
   return {
     take: (calls) => takeTurns(db, pace, calls),
     keep: (callIds) => keepTurns(db, callIds),

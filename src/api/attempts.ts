@@ -55,7 +55,8 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
         { attempt: kinds.length, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
       );
-      await deps.sleep(delayMs, signal);
+      // What the service asks for is waited for by the pace, where a person can end it.
+      if (delayMs !== askedMs) await deps.sleep(delayMs, signal);
     }
   }
 

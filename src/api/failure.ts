@@ -2,13 +2,13 @@
 
 import { AppError, type ErrorCode } from "../errors.ts";
 import { type FailureKind, isTransient } from "./retry.ts";
-import { type Headers, retryAfterMs } from "./retry-after.ts";
+import { type AskedWait, askedWait, type Headers } from "./retry-after.ts";
 import { type Hide, harmless, serviceWords, type Words } from "./words.ts";
 
 export type Failure = {
   readonly kind: FailureKind;
   readonly error: AppError;
-  /** What the service asked to wait. */
+  /** For how long the service asked to be left alone, within reason. */
   readonly askedMs?: number | undefined;
 };
 
@@ -34,7 +34,8 @@ export function statusFailure(call: CallWords, reply: Reply, hide: Hide, nowMs: 
   const { status, headers, body } = reply;
   const words = serviceWords(headers, body, hide);
   const request = words.requestId === undefined ? "" : ` (request id ${words.requestId})`;
-  const message = `${call.what}: the service answered ${status}${meaning(call, status, headers, words, hide)}${request}`;
+  const asked = isTransient(status) ? askedWait(status, headers, nowMs) : undefined;
+  const message = `${call.what}: the service answered ${status}${meaning(call, status, headers, words, hide)}${request}${unreasonable(asked)}`;
   const details = {
     status,
     ...(words.requestId !== undefined && { requestId: words.requestId }),
@@ -43,8 +44,16 @@ export function statusFailure(call: CallWords, reply: Reply, hide: Hide, nowMs: 
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(codeOf(status), message, { details }),
-    askedMs: isTransient(status) ? retryAfterMs(status, headers, nowMs) : undefined,
+    askedMs: asked?.waitMs,
   };
+}
+
+/** Says where it is not waited for as long as the service asks. */
+function unreasonable(asked: AskedWait | undefined): string {
+  if (asked === undefined || asked.waitMs === asked.askedMs) return "";
+  const seconds = Math.ceil(asked.askedMs / 1000);
+  if (asked.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is taken for a mistake`;
+  return `; it asks for a wait of ${seconds} s, of which ${asked.waitMs / 1000} s are waited`;
 }
 
 /**

@@ -14,6 +14,7 @@ import { headersOf, pathOf } from "./request.ts";
 import { serviceTimeMs } from "./retry-after.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "./service.ts";
 import { openSharedPace } from "./shared-pace.ts";
+import type { TellOfWait } from "./turn-line.ts";
 import { sleep as sleepFor } from "./wait.ts";
 import { type Hide, hider } from "./words.ts";
 
@@ -44,7 +45,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // knows then whether it arrived.
   const unshared = openAgent({ ...CONNECTION, pipelining: 0 }, deps.proxy);
   const pace = deps.turns
-    ? openSharedPace(deps.turns, waitMsMax, now, sleep)
+    ? openSharedPace(deps.turns, waitMsMax, now, sleep, waitTeller(deps.log))
     : openPace({ ...settings, waitMsMax }, now, sleep);
   const refusals = openRefusals();
   let serviceAheadMs: number | undefined;
@@ -86,6 +87,16 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       // Waiting for what is still open could take as long as a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy(), pace.close()]);
     },
+  };
+}
+
+function waitTeller(log: ServiceDeps["log"]): TellOfWait {
+  return (wait, seconds) => {
+    if (wait === "over") log.info({ waitedSeconds: seconds }, "calls to the service go on");
+    else if (wait === "pause")
+      log.warn({ seconds }, "calls to the service wait, as it asked for a pause; usage-export resume-calls ends it");
+    else
+      log.warn({ waitedSeconds: seconds }, "calls to the service wait: others have all that may be under way at once");
   };
 }
 

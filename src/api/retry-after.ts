@@ -8,12 +8,23 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 /** A reset that is larger than this is an instant in seconds since 1970, a smaller one a number of seconds. */
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
+/** No service means to be left alone for longer than this; its next answer may ask again. */
+const WAIT_MS_MAX = 60 * 60_000;
+/** Nobody waits out more than a day: it is a mistake, such as a date of the wrong century or milliseconds for seconds. */
+const MEANT_MS_MAX = 24 * 60 * 60_000;
+
+export type AskedWait = {
+  readonly askedMs: number;
+  /** How long to leave the service alone; undefined where what it asks for can only be a mistake. */
+  readonly waitMs: number | undefined;
+};
+
 /**
- * Milliseconds from the Retry-After header, else from the X-RateLimit-Reset of a 429 (other answers may carry one without
- * asking for anything); undefined when neither says anything that can be read. Dates are measured against the answer's own Date, so a clock that is wrong here does not shorten the wait;
- * `nowMs` is for an answer without one.
+ * From the Retry-After header, else from the X-RateLimit-Reset of a 429 (other answers may carry one without asking for
+ * anything); undefined when neither says anything that can be read. Dates are measured against the answer's own Date, so a
+ * clock that is wrong here does not shorten the wait; `nowMs` is for an answer without one.
  */
-export function retryAfterMs(status: number, headers: Headers, nowMs: number): number | undefined {
+export function askedWait(status: number, headers: Headers, nowMs: number): AskedWait | undefined {
   const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
   const fromNow = (instantMs: number | undefined) =>
     instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
@@ -24,7 +35,11 @@ export function retryAfterMs(status: number, headers: Headers, nowMs: number): n
     const ms = secondsMs(value);
     return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
   });
-  return longest(asked) ?? longest(reset);
+  const meant = (waits: readonly (number | undefined)[]) => longest(waits.filter((ms) => (ms ?? 0) <= MEANT_MS_MAX));
+  const waitMs = meant(asked) ?? meant(reset);
+  if (waitMs !== undefined) return { askedMs: waitMs, waitMs: Math.min(waitMs, WAIT_MS_MAX) };
+  const mistakenMs = longest([...asked, ...reset]);
+  return mistakenMs === undefined ? undefined : { askedMs: mistakenMs, waitMs: undefined };
 }
 
 /** When the service made the answer, by its own clock, to the second: its Date header, where it sent one that can be read. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Pace } from "./pace.ts";
-import { openTurnLine, type TakeTurns } from "./turn-line.ts";
+import { openTurnLine, type TakeTurns, type TellOfWait } from "./turn-line.ts";
 import type { Sleep } from "./wait.ts";
 
 /** Where the pace is kept: the questions and what they answer are those of the database. */
@@ -15,11 +15,17 @@ export type Turns = {
 /** A third of the time after which a call without a sign of life loses its place. */
 const KEEP_MS = 3_000;
 
-export function openSharedPace(turns: Turns, waitMsMax: number, now: () => number, sleep: Sleep): Pace {
+export function openSharedPace(
+  turns: Turns,
+  waitMsMax: number,
+  now: () => number,
+  sleep: Sleep,
+  tell?: TellOfWait,
+): Pace {
   let holding: Promise<unknown> = Promise.resolve();
   // After what the service asked for, or turns would be given that are void.
   const take: TakeTurns = (calls) => holding.then(() => turns.take(calls));
-  const line = openTurnLine(take, waitMsMax, now, sleep);
+  const line = openTurnLine(take, waitMsMax, now, sleep, tell);
   const telling = new Set<Promise<void>>();
   const keeping = setInterval(() => {
     if (line.places.size > 0) turns.keep([...line.places]).catch(() => {});

@@ -24,6 +24,8 @@ export type TakeTurns = (calls: {
 /** How long to wait for each place that one is away: a call takes longer, and asking costs a statement. */
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
+/** How long a pause that the service asked for is waited out without asking: a person may have ended it. */
+const HELD_LOOK_MS = 3_000;
 /** How long a place without a call is kept for the next one of this process. */
 const IDLE_MS = 10;
 /** Turns ahead for each place: as many as calls of 25 ms use while a turn is valid. */
@@ -52,7 +54,19 @@ export type TurnLine = {
   readonly close: () => void;
 };
 
-export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => number, sleep: Sleep): TurnLine {
+/** Tells of a wait that is long once, and when it is over. */
+export type TellOfWait = (wait: "pause" | "places" | "over", seconds: number) => void;
+
+/** Nobody should have to guess why nothing happens. */
+const LONG_WAIT_MS = 5_000;
+
+export function openTurnLine(
+  take: TakeTurns,
+  waitMsMax: number,
+  now: () => number,
+  sleep: Sleep,
+  tell: TellOfWait = () => {},
+): TurnLine {
   /** In the order of their coming. */
   const line = new Map<string, Waiting>();
   const places = new Set<string>();
@@ -63,6 +77,8 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
   const ahead = openTurnsAhead(now);
   let news = new AbortController();
   let looking = false;
+  /** Since when no call of this process goes on, and whether that was told. */
+  let stuck: { readonly sinceMs: number; readonly told: boolean } | undefined;
   const closing = new AbortController();
 
   async function lookAfterAll(): Promise<void> {
@@ -96,6 +112,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
         ahead: asked.length === 0 ? 0 : Math.max(AHEAD_PER_PLACE * places.size - ahead.count(), 0),
       });
       const isValid = given(aheadMs);
+      watch(answers);
       const waits = asked.map(([callId, waiting], i) => {
         const answer = answers[i] ?? { outcome: "busy", wait: 1 };
         return settle(callId, waiting, isValid || answer.outcome !== "turn" ? answer : AGAIN);
@@ -113,11 +130,29 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     }
   }
 
+  function watch(answers: readonly TurnAnswer[]): void {
+    if (answers.length === 0) return;
+    const heldMs = Math.max(0, ...answers.map(({ outcome, wait }) => (outcome === "held" ? wait : 0)));
+    const sinceMs = stuck?.sinceMs ?? now();
+    const stuckMs = now() - sinceMs;
+    if (heldMs === 0 && (places.size > 0 || answers.some(({ outcome }) => outcome === "turn"))) {
+      if (stuck?.told) tell("over", Math.round(stuckMs / 1000));
+      stuck = undefined;
+      return;
+    }
+    const isLong = heldMs > LONG_WAIT_MS || stuckMs > LONG_WAIT_MS;
+    if (isLong && !stuck?.told) {
+      const [wait, ms] = heldMs > 0 ? (["pause", heldMs] as const) : (["places", stuckMs] as const);
+      tell(wait, Math.ceil(ms / 1000));
+    }
+    stuck = { sinceMs, told: isLong || stuck?.told === true };
+  }
+
   /** How long to wait before asking for the call again. One that left the line meanwhile is told as ended. */
   function settle(callId: string, { resolve, reject }: Waiting, { outcome, wait }: TurnAnswer): number | undefined {
     if (!line.has(callId)) return undefined;
     if (outcome === "busy") return Math.min(LOOK_MS * wait, LOOK_MS_MAX);
-    if (outcome === "held" && wait <= waitMsMax) return wait;
+    if (outcome === "held" && wait <= waitMsMax) return Math.min(wait, HELD_LOOK_MS);
     line.delete(callId);
     if (outcome === "held") {
       reject(tooLong("the service", wait, waitMsMax, { sent: "no" }));
@@ -142,7 +177,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     if (!looking) void lookAfterAll();
   }
 
-  function tell(name: string, isUrgent: boolean): Promise<void> {
+  function tellEnded(name: string, isUrgent: boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     ended.set(name, resolve);
     if (isUrgent) news.abort(NEWS);
@@ -158,7 +193,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
     if (idle.get(name) !== resolve) return;
     idle.delete(name);
     places.delete(name);
-    await tell(name, closing.signal.aborted);
+    await tellEnded(name, closing.signal.aborted);
   }
 
   return {
@@ -185,7 +220,7 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
       return promise.finally(() => signal.removeEventListener("abort", leave));
     },
     end(name) {
-      if (!places.has(name)) return tell(name, line.size === 0);
+      if (!places.has(name)) return tellEnded(name, line.size === 0);
       const heir = heirOf();
       const place = heir ? withTurn(name) : undefined;
       if (heir && place) {
@@ -193,11 +228,11 @@ export function openTurnLine(take: TakeTurns, waitMsMax: number, now: () => numb
         line.delete(callId);
         resolve(place);
         // More are asked for in time, before the last one is used.
-        return tell(callId, line.size > 0 && ahead.count() < places.size);
+        return tellEnded(callId, line.size > 0 && ahead.count() < places.size);
       }
       if (!heir && ahead.count() > 0 && !closing.signal.aborted) return rest(name);
       places.delete(name);
-      return tell(name, true);
+      return tellEnded(name, true);
     },
     forgetAhead: ahead.forget,
     close: () => closing.abort(NEWS),

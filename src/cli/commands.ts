@@ -130,6 +130,11 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
 
   addJobCommands(add);
 
+  add("resume-calls", "ends the pause that the service asked for (Retry-After), for all processes", async (options) => {
+    const { runResumeCalls } = await import("./resume-calls.ts");
+    return (app) => runResumeCalls(app, options);
+  }).option("--json", "answers in JSON");
+
   add("status", "jobs, last and next runs, and what is missing", async (options) => {
     const { runStatus } = await import("./status.ts");
     return (app) => runStatus(app, options);

@@ -36,7 +36,7 @@ const GAPS_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
 function render(status: Status, alerts: readonly string[]): string {
-  const { jobs, workers, slices, gaps, rotations, queue, windows } = status;
+  const { jobs, workers, slices, gaps, rotations, queue, windows, callsPausedUntil } = status;
   const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
   const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
@@ -46,6 +46,11 @@ function render(status: Status, alerts: readonly string[]): string {
     ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
   ]);
   lines.push(...jobLines, ...workerLines(workers));
+  if (callsPausedUntil) {
+    lines.push(
+      `calls to the service pause until ${instant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
+    );
+  }
   for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
-import { again } from "./transaction.ts";
+import { again, inTransaction } from "./transaction.ts";
 
 export type ServicePace = {
   readonly service: string;
@@ -70,13 +70,38 @@ export async function keepTurns(db: Database, callIds: readonly string[]): Promi
   `.execute(db);
 }
 
+/** As long as any service is left alone, whatever a caller passes. */
+const HOLD_SECONDS_MAX = 60 * 60;
+
 /** No call starts for so long. A shorter wait does not end a longer one. */
 export async function holdCalls(db: Database, service: string, ms: number): Promise<void> {
+  const seconds = Math.min(ms / 1000, HOLD_SECONDS_MAX);
   await again(() =>
     sql`
-      insert into usage_export.service_pace as p (service, held_until)
-      values (${service}, clock_timestamp() + make_interval(secs => ${ms / 1000}))
-      on conflict (service) do update set held_until = greatest(p.held_until, excluded.held_until)
+      insert into usage_export.service_pace as p (service, held_until, held_for)
+      values (${service}, clock_timestamp() + make_interval(secs => ${seconds}), make_interval(secs => ${seconds}))
+      on conflict (service) do update set held_until = excluded.held_until, held_for = excluded.held_for
+      where p.held_until < excluded.held_until
     `.execute(db),
   );
+}
+
+/** When calls go on that wait because the service asked for it; undefined where none has to. */
+export async function pausedUntil(db: Database, service: string): Promise<Date | undefined> {
+  const { rows } = await sql<{ until: Date }>`
+    select least(held_until, clock_timestamp() + held_for) as until from usage_export.service_pace
+    where service = ${service} and held_until > clock_timestamp()
+  `.execute(db);
+  return rows[0]?.until;
+}
+
+/** Ends the pause; processes that wait hear of it within seconds. Returns when it would have ended, where there was one. */
+export async function resumeCalls(db: Database, service: string): Promise<Date | undefined> {
+  return inTransaction(db, async (tx) => {
+    const until = await pausedUntil(tx, service);
+    await sql`
+      update usage_export.service_pace set held_until = '-infinity', held_for = '0' where service = ${service}
+    `.execute(tx);
+    return until;
+  });
 }

@@ -60,7 +60,7 @@ const isRecent = sql<boolean>`
 `;
 
 /** The one that was heard of last comes first. */
-export async function storedWorkers(tx: Tx): Promise<readonly StoredWorker[]> {
+export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
   const { rows } = await sql<Omit<StoredWorker, "stoppedAt"> & { readonly stoppedAt: Date | null }>`
     select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
       stopped_at as "stoppedAt", ${isRecent} as recent

@@ -1,11 +1,13 @@
 // Reads the health state: how jobs, workers, coverage and rotations are at one moment.
 
+import { originOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { type LastOutcome, lastOutcomes } from "../db/last-outcomes.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
+import { pausedUntil } from "../db/service-pace.ts";
 import { type CoverageCounts, coverageCounts, failedSeries, type LastRun, lastRuns } from "../db/status.ts";
 import type { Tx } from "../db/transaction.ts";
 import { storedWorkers } from "../db/workers.ts";
@@ -26,6 +28,7 @@ export type JobStatus = JobHealth & {
 export type Standing = {
   /** By the database's clock. */
   readonly readAt: Date;
+  readonly callsPausedUntil: Date | undefined;
   readonly jobs: readonly JobStatus[];
   readonly workers: readonly WorkerHealth[];
   readonly slices: CoverageCounts;
@@ -48,6 +51,7 @@ export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
   const rotations = await rotationStatuses(tx);
   return {
     readAt: now,
+    callsPausedUntil: await pausedUntil(tx, originOf(config)),
     jobs: jobs.map((job, i) => statusOf(job, { stored, runs, outcome: outcomes[i]?.last, now })),
     workers: workers.map(({ host, pid, version, startedAt, lastSeenAt, stoppedAt, recent }) => ({
       ...{ host, pid, version, startedAt, lastSeenAt, recent },

@@ -6,6 +6,8 @@ import { counted } from "../report/figures.ts";
 export type HealthState = {
   /** By the database's clock. */
   readonly readAt: Date;
+  /** The service asked for a pause of all calls: until when. */
+  readonly callsPausedUntil: Date | undefined;
   readonly jobs: readonly JobHealth[];
   /** The one that was heard of last comes first. */
   readonly workers: readonly WorkerHealth[];

@@ -4,11 +4,12 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { App } from "../app.ts";
+import { type App, originOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
+import { resumeCalls } from "../db/service-pace.ts";
 import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
-import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/workers.ts";
+import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker, storedWorkers } from "../db/workers.ts";
 import { AppError } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
@@ -52,6 +53,7 @@ export async function runWorker(
   const world = await onceReached(app, contact, app.signal, async () => {
     const opened = await openWorld(workApp, config, db, metrics);
     await forgetOldWorkers(db);
+    await endPauseWhereAlone(opened);
     await heartbeatWorker(db, worker);
     return opened;
   });
@@ -72,6 +74,14 @@ export async function runWorker(
     await within(CLOSE_MS_MAX, Promise.allSettled([goodbye, world.queue.stop(), world.service.close()]));
     app.log.info("worker stopped");
   }
+}
+
+/** Whoever starts the only worker anew wants it to work: what the service asked of the one before may long be settled. */
+async function endPauseWhereAlone({ app, config, db }: WorkerWorld): Promise<void> {
+  const others = await storedWorkers(db);
+  if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;
+  const until = await resumeCalls(db, originOf(config));
+  if (until) app.log.info({ until }, "calls to the service go on: their pause ended with the start of the only worker");
 }
 
 function openAllLanes(world: WorkerWorld, contact: Contact, hardStop: AbortSignal): readonly Lanes[] {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Headers, retryAfterMs } from "../../src/api/retry-after.ts";
+import { askedWait, type Headers } from "../../src/api/retry-after.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const DATE = "Sun, 01 Mar 2026 12:00:00 GMT";
@@ -33,10 +33,39 @@ test.each<[string, Headers, number | undefined]>([
   ["a retry-after counts before a reset", { "retry-after": "1", "x-ratelimit-reset": "12" }, 1_000],
   ["a reset counts where retry-after is unreadable", { "retry-after": "soon", "x-ratelimit-reset": "12" }, 12_000],
 ])("%s", (_name, headers, expected) => {
-  expect(retryAfterMs(429, headers, NOW_MS)).toBe(expected);
+  const wait = expected === undefined ? undefined : { askedMs: expected, waitMs: expected };
+  expect(askedWait(429, headers, NOW_MS)).toEqual(wait);
+});
+
+test.each<[string, Headers, number, number | undefined]>([
+  ["more than an hour is an hour", { "retry-after": "3601" }, 3_601_000, 3_600_000],
+  ["a day is an hour", { "retry-after": "86400" }, 86_400_000, 3_600_000],
+  ["more than a day is a mistake", { "retry-after": "86401" }, 86_401_000, undefined],
+  ["a year is a mistake", { "retry-after": "31536000" }, 31_536_000_000, undefined],
+  [
+    "so is a date in 2099",
+    { date: DATE, "retry-after": "Sun, 01 Mar 2099 12:00:00 GMT" },
+    2_303_683_200_000,
+    undefined,
+  ],
+  [
+    "so is a reset in two days",
+    { date: DATE, "x-ratelimit-reset": `${NOW_MS / 1000 + 172_800}` },
+    172_800_000,
+    undefined,
+  ],
+  ["of two headers the one that can be meant counts", { "retry-after": ["999999999", "5"] }, 5_000, 5_000],
+  [
+    "a reset counts where retry-after is a mistake",
+    { "retry-after": "999999999", "x-ratelimit-reset": "12" },
+    12_000,
+    12_000,
+  ],
+])("%s", (_name, headers, askedMs, waitMs) => {
+  expect(askedWait(429, headers, NOW_MS)).toEqual({ askedMs, waitMs });
 });
 
 test("only a 429 is asked when its limit ends", () => {
-  expect(retryAfterMs(500, { "x-ratelimit-reset": "12" }, NOW_MS)).toBeUndefined();
-  expect(retryAfterMs(503, { "retry-after": "12" }, NOW_MS)).toBe(12_000);
+  expect(askedWait(500, { "x-ratelimit-reset": "12" }, NOW_MS)).toBeUndefined();
+  expect(askedWait(503, { "retry-after": "12" }, NOW_MS)).toMatchObject({ waitMs: 12_000 });
 });

@@ -52,11 +52,11 @@ test("a call that has its turn at once does not wait, and gives its place back w
 test("a call waits for its turn and asks again, as the service may have asked for a longer wait", async () => {
   const { pace, said } = play([
     { outcome: "turn", wait: 200 },
-    { outcome: "held", wait: 5000 },
+    { outcome: "held", wait: 2000 },
     { outcome: "turn", wait: 0 },
   ]);
   await pace.enter(NEVER);
-  expect(said.slept).toEqual([200, 5000]);
+  expect(said.slept).toEqual([200, 2000]);
   expect(new Set(said.asked).size).toBe(1);
 });
 

@@ -14,15 +14,21 @@ const COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run" }]
 const WORKER_COLUMNS = ["Worker", "State", "Last seen", "Started", "Version"].map((title) => ({ title }));
 const WORKERS_SHOWN_MAX = 20;
 
-export function jobsSection({ jobs, queue, workers }: Operations): Section {
+export function jobsSection({ jobs, queue, workers, callsPausedUntil }: Operations): Section {
   const texts = queueTotals(queue).map(({ text }) => text);
   const rows = jobs.map((job) => [jobCell(job), lastRun(job), nextRun(job)]);
   return {
     id: "jobs",
     title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>
+    body: html`${table("When they ran last and run next, in UTC", COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>${pauseHtml(callsPausedUntil)}
 ${workersHtml(workers)}`,
   };
+}
+
+function pauseHtml(until: Date | undefined): Html {
+  if (!until) return html``;
+  return html`
+<p>${state("paused")} Calls to the service wait until ${instant(until)}, as it asked; <code>usage-export resume-calls</code> ends it.</p>`;
 }
 
 function workersHtml(workers: readonly WorkerHealth[]): Html {

@@ -73,8 +73,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "Retry-After is not read",
     file: "src/api/failure.ts",
-    replace: "isTransient(status) ? retryAfterMs(status, headers, nowMs) : undefined",
-    by: "retryAfterMs(status, {}, nowMs)",
+    replace: "isTransient(status) ? askedWait(status, headers, nowMs) : undefined",
+    by: "askedWait(status, {}, nowMs)",
     caughtBy: [
       "test/api/attempts.test.ts",
       "a 429 that asks to wait, in seconds, is asked again not a millisecond early",
@@ -86,6 +86,13 @@ export const SERVICE: readonly Sabotage[] = [
     replace: "Math.max(askedMs ?? 0, Math.round(ceilingMs * random))",
     by: "Math.min(askedMs ?? ceilingMs, Math.round(ceilingMs * random))",
     caughtBy: ["test/api/retry.test.ts", "what the service asks for is waited"],
+  },
+  {
+    name: "the service is left alone for as long as it asks, be it a year",
+    file: "src/api/retry-after.ts",
+    replace: "Math.min(waitMs, WAIT_MS_MAX)",
+    by: "waitMs",
+    caughtBy: ["test/api/retry-after.test.ts", "more than an hour is an hour"],
   },
   {
     name: "a call is tried without end",

@@ -8,6 +8,7 @@ export const NOW = new Date("2026-03-10T06:00:30Z");
 export function operations(part: Partial<Operations> = {}): Operations {
   return {
     readAt: NOW,
+    callsPausedUntil: undefined,
     jobs: [jobLine()],
     workers: [worker()],
     runs: [runLine()],
