@@ -92,7 +92,8 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
 
 /** The same whatever the schema is, for `migrate`: past the pooler, where MIGRATION_DATABASE_URL says the way. */
 export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  return withDatabaseAt(app, app.env.MIGRATION_DATABASE_URL ? "MIGRATION_DATABASE_URL" : "DATABASE_URL", work);
+  const isApart = app.env.MIGRATION_DATABASE_URL !== undefined;
+  return withDatabaseAt(app, isApart ? "MIGRATION_DATABASE_URL" : "DATABASE_URL", work);
 }
 
 async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Database) => Promise<T>): Promise<T> {
@@ -112,13 +113,42 @@ export async function openDatabase(
   variable: UrlVariable = "DATABASE_URL",
   stoppingMs: number = STOPPING_MS,
 ): Promise<Database> {
-  const url = app.env[variable];
-  if (url === undefined || url === "") return openEmbedded(path.resolve(EMBEDDED_FOLDER));
+  const url = databaseUrlOf(app.env, variable);
+  if (url === undefined) {
+    const folder = path.resolve(EMBEDDED_FOLDER);
+    sayDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
+    return openEmbedded(folder);
+  }
+  const { username, host, pathname } = new URL(url);
+  sayDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
+  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
+}
+
+/**
+ * Undefined where the embedded database is meant. A variable that lost its value means no other database than the one it had:
+ * numbers would be written beside those of yesterday.
+ */
+export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABASE_URL"): string | undefined {
+  const url = env[variable];
+  if (url === undefined) return undefined;
+  if (url.trim() === "") {
+    const instead = variable === "DATABASE_URL" ? "the embedded database in ./data" : "DATABASE_URL";
+    throw new AppError(
+      "config",
+      `${variable} is empty: expected postgres://user:password@host:port/database, or no such variable for ${instead}`,
+    );
+  }
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw new AppError("config", `${variable}: expected postgres://user:password@host:port/database`);
   }
-  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
+  return url;
+}
+
+/** Every command says so: two databases look alike from inside. */
+function sayDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
+  if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
+  else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */

@@ -1,4 +1,4 @@
-import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
+import { type App, databaseUrlOf, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -17,6 +17,7 @@ type Findings = { readonly of: string; readonly findings: readonly Finding[] };
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
+  databaseUrlOf(app.env);
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);

@@ -118,10 +118,14 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
     keys,
   ).option("--json", "answers in JSON");
 
-  add("start", "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM", async () => {
-    const { runStart } = await import("./start.ts");
-    return (app) => runStart(app);
-  });
+  add(
+    "start",
+    "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM",
+    async (options) => {
+      const { runStart } = await import("./start.ts");
+      return (app) => runStart(app, options);
+    },
+  ).option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set");
 
   add("health", "asks the worker on this machine whether it can work", async (options) => {
     const { runHealth } = await import("./health.ts");

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, openDatabase, readConfig } from "../app.ts";
+import { type App, databaseUrlOf, openDatabase, readConfig } from "../app.ts";
+import { AppError } from "../errors.ts";
 import { requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { requireAccess } from "../jobs/monitor-access.ts";
 import { requireReceivers } from "../jobs/receivers.ts";
@@ -11,9 +12,12 @@ import { runWorker } from "../worker/worker.ts";
 /** A database that does not answer does not take leave either. */
 const CLOSE_MS_MAX = 300;
 
+type StartOptions = { /** Works on the embedded database. */ readonly embedded?: boolean };
+
 /** Runs until it is told to stop, which is no failure. */
-export async function runStart(app: App): Promise<number> {
+export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
   const config = await readConfig(app);
+  requireMeantDatabase(app, embedded);
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
   const access = await requireAccess(app, config);
@@ -30,4 +34,18 @@ export async function runStart(app: App): Promise<number> {
     await Promise.race([db.destroy(), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
   }
   return 0;
+}
+
+/** A worker writes for months: without the variable it would do so, beside the real database and without a word, to another one. */
+function requireMeantDatabase({ env }: App, embedded: boolean): void {
+  const url = databaseUrlOf(env);
+  if (url === undefined && !embedded) {
+    throw new AppError(
+      "config",
+      "DATABASE_URL is not set: expected postgres://user:password@host:port/database, or --embedded to work on the embedded database in ./data",
+    );
+  }
+  if (url !== undefined && embedded) {
+    throw new AppError("config", "--embedded: DATABASE_URL is set, so one of the two is not meant: leave one out");
+  }
 }

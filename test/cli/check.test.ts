@@ -39,7 +39,7 @@ test("with a good service everything is well", async ({ world }) => {
   const exports = [{ groupings: ["none", "model"], filters: [{ name: "all" }, DIARIZED] }];
   await world.configure(smallConfig(emulator.url, { exports }));
 
-  const { status, stdout, stderr } = await world.run(["check"]);
+  const { status, stdout, stderr } = await world.run(["check"], { LOG_LEVEL: "warn" });
 
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(

@@ -63,7 +63,7 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPa
   );
   const emulator = await prepared(world);
 
-  const result = await world.run(["export"], { DATABASE_URL: url(world.newSecret()) });
+  const result = await world.run(["export"], { DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "error" });
 
   expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(told) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);

@@ -67,7 +67,7 @@ test("a file that can't be written is named, and nothing is left of it", async (
   // Longer than a name may be, so that there is no place beside it.
   const file = `${"c".repeat(250)}.csv`;
   const { status, stdout, stderr } = await world.run([...COVERAGE, "csv", "--out", file]);
-  expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`));
+  expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`, "m"));
   expect({ status, stdout, files: await readdir(world.folder) }).toEqual({ status: 1, stdout: "", files: [] });
 });
 
@@ -76,7 +76,7 @@ test("told to stop, it ends at once, and the file is the one that was there", as
   await writeFile(path.join(world.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.slice in access exclusive mode`.execute(tx);
-    const program = world.start([...COVERAGE, "csv", "--out", "coverage.csv"]);
+    const program = world.start([...COVERAGE, "csv", "--out", "coverage.csv"], { LOG_LEVEL: "warn" });
     await expect.poll(() => readdir(world.folder), { timeout: 20_000 }).toHaveLength(2);
     program.kill("SIGTERM");
     expect(await program.ended).toMatchObject({ status: 1, stderr: "usage-export: stopped by SIGTERM\n" });
@@ -87,7 +87,8 @@ test("told to stop, it ends at once, and the file is the one that was there", as
 
 test("a reader that has seen enough ends it, and that is no failure", async ({ world }) => {
   await storeDays(20_000);
-  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: world.folder, env: { DATABASE_URL: url } });
+  const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
+  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: world.folder, env });
   const errors = text(dump.stderr);
   const closed = once(dump, "close");
   await once(dump.stdout, "data");

@@ -76,7 +76,7 @@ test("where its folder can't be, a command says so and how to go on", async ({ w
 
   expect(await world.run(["status"], EMBEDDED)).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/^usage-export: the embedded database can't be kept in .*; set DATABASE_URL .*\n$/),
+    stderr: expect.stringMatching(/^usage-export: the embedded database can't be kept in .*; set DATABASE_URL .*\n$/m),
   });
 });
 

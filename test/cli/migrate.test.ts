@@ -11,12 +11,12 @@ import { worldTest } from "./world.ts";
 const test = worldTest();
 
 /** Databases of this name are dropped when the tests are over. */
-async function emptyDatabase(): Promise<{ readonly DATABASE_URL: string; readonly MIGRATION_DATABASE_URL: string }> {
+async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATABASE_URL" | "LOG_LEVEL", string>> {
   const { url: serverUrl, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
   await runStatement(serverUrl, `create database ${name}`);
   const { url, directUrl } = urlsOf(name);
-  return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl };
+  return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl, LOG_LEVEL: "warn" };
 }
 
 test("the first time applies every migration, and the second time none", async ({ world }) => {
@@ -39,15 +39,19 @@ test("it goes the way of its own that it was given, and no other command does", 
   await world.configure(smallConfig("https://api.example.com"));
 
   const migrated = await world.run(["migrate"], { DATABASE_URL: nobody, MIGRATION_DATABASE_URL: itsOwn });
-  const status = await world.run(["status"], { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody });
+  const env = { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody, LOG_LEVEL: "warn" };
+  const status = await world.run(["status"], env);
 
   expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_create_usage\n/) });
   expect(status).toMatchObject({ status: 0, stderr: "" });
 });
 
-test("an empty way of its own is none", async ({ world }) => {
+test("an empty way of its own is a mistake", async ({ world }) => {
   const { MIGRATION_DATABASE_URL: url } = await emptyDatabase();
-  expect(await world.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({ status: 0 });
+  expect(await world.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("MIGRATION_DATABASE_URL is empty"),
+  });
 });
 
 test.for([
@@ -64,7 +68,7 @@ test.for([
     "the database at 127.0.0.1:1/usage (MIGRATION_DATABASE_URL) can't be used: connect ECONNREFUSED",
   ],
 ] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { world }) => {
-  const result = await world.run(["migrate"], { MIGRATION_DATABASE_URL: url(world.newSecret()) });
+  const result = await world.run(["migrate"], { MIGRATION_DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "warn" });
 
   expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);

@@ -24,7 +24,7 @@ test("what the emulator was asked for is in one file, and the answer says that n
   await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "model", "tags"] }] }));
   await world.run(["export"]);
 
-  const { status, stdout, stderr } = await world.run(["report", "--from", addDays(today, -2)]);
+  const { status, stdout, stderr } = await world.run(["report", "--from", addDays(today, -2)], { LOG_LEVEL: "warn" });
   expect(stdout).toBe(
     `usage-report.html: usage from ${addDays(today, -2)} to ${yesterday}. Nothing that was due is missing.\n`,
   );

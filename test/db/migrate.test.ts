@@ -9,7 +9,7 @@ import { emptyDatabase, schemasOf } from "./empty-database.ts";
 const BOTH = ["bi", "usage_export"];
 
 function migrateProcess(url: string): Program {
-  return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url } });
+  return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
 }
 
 test("an empty database gets every migration, in order, and then none", async () => {
