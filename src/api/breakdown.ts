@@ -3,7 +3,7 @@
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { DIMENSIONS, type Dimension, type Grouping } from "../usage/series.ts";
+import { DIMENSIONS, type Dimension, type Grouping, type Series } from "../usage/series.ts";
 import type { Dialect, Service } from "./http.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
@@ -19,6 +19,12 @@ const RESERVED: ReadonlySet<string> = new Set(["start", "end", "grouping", "mode
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const names = dialect === "2026" ? NAMES_OF_2026 : {};
   return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
+}
+
+/** Whether the dialects ask for these numbers in different ways. */
+export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
+  const { model, tags, feature_set } = dimensions;
+  return grouping === "model" || [model, tags, feature_set].some((value) => value !== undefined);
 }
 
 export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
@@ -39,6 +45,10 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     }
     query.set(feature, value);
   }
+  if (dialect === "2026" && filter.dimensions.feature_set !== undefined) {
+    const message = `the filter "${filter.name}" narrows by feature_set, which this service only groups by (its dialect is "2026"): remove it`;
+    throw new AppError("rejected", message);
+  }
   for (const dimension of DIMENSIONS) {
     const value = filter.dimensions[dimension];
     if (value !== undefined) query.set(names[dimension]?.filter ?? dimension, value);
@@ -46,19 +56,26 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-/** The parsed answer, its shape unchecked. `onTurn` is waited for before each attempt. */
+export type Asking = {
+  /** Left out, it is the one of the configuration. */
+  readonly dialect?: Dialect;
+  /** Waited for before each attempt. */
+  readonly onTurn?: () => Promise<void>;
+};
+
+/** The parsed answer, its shape unchecked. */
 export async function fetchBreakdown(
   service: Service,
   request: UsageRequest,
   key: Secret,
   signal: AbortSignal,
-  onTurn?: () => Promise<void>,
+  { dialect, onTurn }: Asking = {},
 ): Promise<unknown> {
   const answer = await service.call(
     {
       method: "GET",
       path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
-      query: breakdownQuery(request, service.dialect),
+      query: breakdownQuery(request, dialect ?? dialectOf(service, request)),
       retry: true,
       scopes: ["project:read", "usage:read"],
       ...(onTurn && { onTurn }),
@@ -67,4 +84,10 @@ export async function fetchBreakdown(
     signal,
   );
   return answer.value;
+}
+
+function dialectOf({ dialect }: Service, { series }: UsageRequest): Dialect {
+  if (dialect !== "auto") return dialect;
+  if (dependsOnDialect(series)) throw new Error("which dialect to ask in was not found out before");
+  return "2026";
 }

@@ -56,6 +56,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });
 
   return {
+    baseUrl: settings.baseUrl,
     dialect: settings.dialect,
     async call(call, key, signal) {
       const path = pathOf(base, call);

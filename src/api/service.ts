@@ -11,11 +11,14 @@ import type { Hide } from "./words.ts";
 
 export type Dialect = "interface" | "2026";
 
+/** "auto": a probe finds it out, see jobs/dialects.ts. */
+export type DialectSetting = Dialect | "auto";
+
 export type ServiceSettings = {
   readonly baseUrl: string;
   readonly authScheme: "Token" | "Bearer" | "none";
   /** Which names the service uses where two versions of its interface differ. */
-  readonly dialect: Dialect;
+  readonly dialect: DialectSetting;
   readonly requestsPerSecond: number;
   readonly maxConcurrent: number;
   /** For one attempt: connection, headers and the whole body. */
@@ -58,7 +61,8 @@ export type ServiceCall = {
 };
 
 export type Service = {
-  readonly dialect: Dialect;
+  readonly baseUrl: string;
+  readonly dialect: DialectSetting;
   /**
    * The parsed answer of a 2xx; everything else is an AppError, with the status in its details where there was one and
    * `sent: "no"` where the request surely never left. An aborted signal is thrown as it is.

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
+import { openDialects } from "../jobs/dialects.ts";
 import { openFeatureCheck } from "../jobs/feature-check.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { requireAccess } from "../jobs/monitor-access.ts";
@@ -80,6 +81,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config);
   const features = openFeatureCheck({ app, db, service, keys });
+  const dialects = openDialects({ app, db, service, keys });
   const all: Findings[] = [];
   try {
     for (const project of config.projects) {
@@ -92,6 +94,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         jobs: config.exports,
         rotations,
         features,
+        dialects,
         today: dayOf(new Date()),
         signal: app.signal,
       };

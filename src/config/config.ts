@@ -24,7 +24,7 @@ export type ServiceConfig = {
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly authScheme: "Token" | "Bearer" | "none";
-  readonly dialect: "interface" | "2026";
+  readonly dialect: "auto" | "interface" | "2026";
   readonly requestsPerSecond: number;
   readonly maxConcurrent: number;
   readonly timeoutSeconds: number;

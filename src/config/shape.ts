@@ -24,10 +24,10 @@ const Service = object({
     .default("Token")
     .describe('The word before the key in the Authorization header; "none" sends the bare key.'),
   dialect: z
-    .enum(["interface", "2026"])
-    .default("interface")
+    .enum(["auto", "interface", "2026"])
+    .default("auto")
     .describe(
-      'The names the service uses on the wire. "2026" sends grouping=models and tag= instead of model and tags=.',
+      'The names the service uses on the wire: "auto" finds them out. "2026" sends grouping=models and tag= instead of model and tags=.',
     ),
   requestsPerSecond: z
     .number(REQUESTS_PER_SECOND)

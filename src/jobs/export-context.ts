@@ -3,6 +3,7 @@
 import { type App, openServiceOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
+import { openDialects } from "./dialects.ts";
 import { openTogether } from "./export-deps.ts";
 import { openKeyRing } from "./keys-in-use.ts";
 import type { ExportContext } from "./run-export.ts";
@@ -16,7 +17,8 @@ export async function withExportContext<T>(
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {
-    return await work({ app, config, db, service, keys, ...openTogether(db) });
+    const dialects = openDialects({ app, db, service, keys });
+    return await work({ app, config, db, service, keys, dialects, ...openTogether(db) });
   } finally {
     await service.close();
   }

@@ -1,7 +1,7 @@
 // What the export pipeline needs of the world, wired to the service, the database and the keys.
 
 import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
-import type { Service } from "../api/http.ts";
+import type { Dialect, Service } from "../api/http.ts";
 import type { App } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { recordFailure } from "../db/failures.ts";
@@ -10,7 +10,9 @@ import type { Also } from "../db/merge.ts";
 import { type Merging, openMerging } from "../db/merging.ts";
 import { type Backlog, openBacklog } from "../usage/backlog.ts";
 import type { RequestDeps } from "../usage/export-request.ts";
+import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
+import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
 /** Shared by all that run in this process, so that what comes at the same time is asked, held and stored together. */
@@ -25,6 +27,7 @@ export type ExportWorld = Together & {
   readonly db: Database;
   readonly service: Service;
   readonly keys: KeyRing;
+  readonly dialects: Dialects;
 };
 
 export function openTogether(db: Database): Together {
@@ -43,15 +46,29 @@ export type StoreSettings = {
 };
 
 export function exportDeps(
-  { app, db, service, keys, fetchNumbers, merging, backlog }: ExportWorld,
+  { app, db, service, keys, dialects, fetchNumbers, merging, backlog }: ExportWorld,
   { runId, idOf, emptyGuard, also, triedAgain = () => false }: StoreSettings,
 ): Omit<RequestDeps, "log" | "refuse"> {
+  const dialectOf = new WeakMap<object, Dialect>();
   return {
     nextFetchNo: fetchNumbers,
     backlog,
-    fetch: (request, signal, onTurn) =>
-      keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, signal, onTurn)),
-    askedAs: ({ series }) => groupingName(series.grouping, service.dialect),
+    async fetch(request, signal, onTurn) {
+      const ask = async (dialect: Dialect) => {
+        const answer = await keys.use(request.series.project, (key) =>
+          fetchBreakdown(service, request, key, signal, { dialect, onTurn }),
+        );
+        if (isObject(answer)) dialectOf.set(answer, dialect);
+        return answer;
+      };
+      const dialect = await dialects.of(request);
+      const answer = await ask(dialect);
+      if (dialects.fits(request, answer)) return answer;
+      const other = await dialects.instead(request, dialect);
+      return other === undefined ? answer : ask(other);
+    },
+    askedAs: ({ series }, answer) =>
+      groupingName(series.grouping, (isObject(answer) && dialectOf.get(answer)) || DEFAULT_DIALECT),
     store: (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
       const { grouping } = request.series;

@@ -1,7 +1,7 @@
 // Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
 
 import { randomBytes } from "node:crypto";
-import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
+import { dependsOnDialect, fetchBreakdown, groupingName } from "../api/breakdown.ts";
 import type { Service } from "../api/http.ts";
 import { fetchToken } from "../api/keys.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -13,6 +13,7 @@ import { addDays, type Day, type Window } from "../usage/day.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
+import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import { type FeatureCheck, ignoredText, type Strictness } from "./feature-check.ts";
 
 export type Finding = {
@@ -29,6 +30,7 @@ export type Probe = {
   readonly jobs: readonly ExportJob[];
   readonly rotations: readonly RotationJob[];
   readonly features: FeatureCheck;
+  readonly dialects: Dialects;
   readonly today: Day;
   readonly signal: AbortSignal;
 };
@@ -49,6 +51,10 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
     })),
   );
   if (series.length === 0) findings.push(await finding("usage", () => probeGrouping(probe, totalOf(probe), false)));
+  const apart = series.find((one) => dependsOnDialect(one.series));
+  if (apart && probe.service.dialect === "auto") {
+    findings.push(await finding("dialect", () => probeDialect(probe, apart.windowed)));
+  }
   const filters = new Map(series.map((one) => [one.series.filter.name, one]));
   const groupings = new Map(series.map((one) => [one.series.grouping, one]));
   const featured = [...filters.values()].filter(
@@ -138,6 +144,15 @@ async function probeFeatures(probe: Probe, filters: readonly CheckedFilter[]): P
   return { state: "ok", text: `known: ${[...new Set(names)].join(", ")}` };
 }
 
+async function probeDialect({ dialects, project }: Probe, windowed: boolean): Promise<Told> {
+  const dialect = await dialects.find(project, windowed);
+  if (dialect !== undefined) return { state: "ok", text: `"${dialect}", as the service's answers show` };
+  return {
+    state: "warn",
+    text: `no usage shows which dialect the service speaks: "${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`,
+  };
+}
+
 async function probeGrouping(probe: Probe, series: Series, windowed: boolean): Promise<Told> {
   const rows = rowCount(await read(probe, series, windowed ? yesterdayOf(probe) : undefined));
   return { state: "ok", text: `${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}` };
@@ -186,8 +201,9 @@ function totalOf({ project }: Probe): Series {
 
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const request = { series, window };
-  const answer = await probe.use((key) => fetchBreakdown(probe.service, request, key, probe.signal));
-  return normalise(request, answer, probe.today, groupingName(series.grouping, probe.service.dialect));
+  const dialect = await probe.dialects.of(request);
+  const answer = await probe.use((key) => fetchBreakdown(probe.service, request, key, probe.signal, { dialect }));
+  return normalise(request, answer, probe.today, groupingName(series.grouping, dialect));
 }
 
 function yesterdayOf({ today }: Probe): Window {

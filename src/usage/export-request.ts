@@ -31,8 +31,8 @@ export type RequestDeps = {
   readonly nextFetchNo: () => Promise<number>;
   /** `onTurn` is waited for before each attempt, when it has its turn with the service. */
   readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
-  /** The name the request's grouping is sent by. */
-  readonly askedAs: (request: UsageRequest) => string;
+  /** The name the request's grouping was sent by, for this answer. */
+  readonly askedAs: (request: UsageRequest, answer: unknown) => string;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
@@ -62,7 +62,7 @@ export async function exportRequest(
     const answer = await deps.fetch(request, signal, onTurn);
     const rowCount = rowCountOf(answer);
     onAnswer();
-    const slices = () => normalise(request, answer, runDay, deps.askedAs(request));
+    const slices = () => normalise(request, answer, runDay, deps.askedAs(request, answer));
     return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { rowCount, slices }));
   } catch (error) {
     signal.throwIfAborted();

@@ -9,6 +9,7 @@ import { requireCurrentSchema } from "../db/migrate.ts";
 import { openQueue } from "../db/queue.ts";
 import { registerSeries, renewNextDue } from "../db/series.ts";
 import { isTransient } from "../db/transaction.ts";
+import { openDialects } from "../jobs/dialects.ts";
 import { openTogether } from "../jobs/export-deps.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { nextDueOf } from "../jobs/next-due.ts";
@@ -62,5 +63,6 @@ export async function openWorld(app: App, config: Config, db: Database, metrics:
     turns: turnsOf(config, db),
     waitMsMax: WAIT_MS_MAX,
   });
-  return { app, config, db, service, keys, ...openTogether(db), masterKeys, queue, ids, metrics };
+  const dialects = openDialects({ app, db, service, keys });
+  return { app, config, db, service, keys, dialects, ...openTogether(db), masterKeys, queue, ids, metrics };
 }

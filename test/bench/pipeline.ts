@@ -27,7 +27,7 @@ export function configOf(service: string, { projects, filters = 1, days, cap }: 
   }));
   const ids = Array.from({ length: projects }, (_, i) => `project-${i}`);
   return {
-    service: { baseUrl: service, requestsPerSecond: 10_000, maxConcurrent: cap },
+    service: { baseUrl: service, dialect: "interface", requestsPerSecond: 10_000, maxConcurrent: cap },
     projects: ids.map((id) => ({ id, name: id, key: { env: "KEY" } })),
     exports: [
       {

@@ -59,7 +59,7 @@ type Trouble = {
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "a service of another dialect": {
     emulator: { dialect: "2026" },
-    config: { exports: [{ groupings: ["model"] }] },
+    config: { service: { dialect: "interface" }, exports: [{ groupings: ["model"] }] },
     found: /^fail project production: grouping model: .*service\.dialect/m,
   },
   "a service of the dialect that is not configured": {

@@ -22,7 +22,7 @@ export function smallConfig(
 ): Fields {
   return {
     // As fast as the program may: a test has no service to spare.
-    service: { baseUrl, requestsPerSecond: 100, ...part.service },
+    service: { baseUrl, dialect: "interface", requestsPerSecond: 100, ...part.service },
     projects: part.projects ?? [PRODUCTION],
     exports: (part.exports ?? [{}]).map((job) => ({ ...JOB, ...job })),
   };

@@ -120,7 +120,7 @@ test("a service and a project are enough, and the rest has defaults", () => {
     service: {
       baseUrl: "https://api.example.com",
       authScheme: "Token",
-      dialect: "interface",
+      dialect: "auto",
       requestsPerSecond: 5,
       maxConcurrent: 4,
       timeoutSeconds: 30,

@@ -25,7 +25,13 @@ const lab = await openLab({
   due: GROUPINGS.flatMap((grouping) => dayNames.map((day) => sliceName(`${grouping} / `, day))),
   before: [["backfill", ...range(DAYS_BEFORE)]],
   config: (baseUrl) => ({
-    service: { baseUrl, requestsPerSecond: 100, maxConcurrent: CAPS.concurrent, timeoutSeconds: 2 },
+    service: {
+      baseUrl,
+      dialect: "interface",
+      requestsPerSecond: 100,
+      maxConcurrent: CAPS.concurrent,
+      timeoutSeconds: 2,
+    },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [
       { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 }, groupings: GROUPINGS },

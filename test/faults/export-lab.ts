@@ -26,7 +26,13 @@ const OPTIONS: LabOptions = {
     ["export", "--grouping", "tags", "--filter", "all", "--day", DAYS[0] ?? ""],
   ],
   config: (baseUrl) => ({
-    service: { baseUrl, requestsPerSecond: 100, maxConcurrent: CONCURRENT_MAX, timeoutSeconds: 2 },
+    service: {
+      baseUrl,
+      dialect: "interface",
+      requestsPerSecond: 100,
+      maxConcurrent: CONCURRENT_MAX,
+      timeoutSeconds: 2,
+    },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [
       {

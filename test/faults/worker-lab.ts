@@ -20,7 +20,13 @@ const OPTIONS: LabOptions = {
   ),
   before: [],
   config: (baseUrl) => ({
-    service: { baseUrl, requestsPerSecond: 20, maxConcurrent: CAPS.concurrent, timeoutSeconds: 2 },
+    service: {
+      baseUrl,
+      dialect: "interface",
+      requestsPerSecond: 20,
+      maxConcurrent: CAPS.concurrent,
+      timeoutSeconds: 2,
+    },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [
       {

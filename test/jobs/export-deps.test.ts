@@ -3,6 +3,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
+import { openDialects } from "../../src/jobs/dialects.ts";
 import { exportDeps, openTogether } from "../../src/jobs/export-deps.ts";
 import type { KeyRing } from "../../src/jobs/keys-in-use.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
@@ -30,7 +31,8 @@ test("a reason is stored without the secrets that are known", async () => {
     terminal: false,
   };
   const keys: KeyRing = { use: (_, call) => call(KEY) };
-  const world = { app, db, service, keys, ...openTogether(db) };
+  const dialects = openDialects({ app, db, service, keys });
+  const world = { app, db, service, keys, dialects, ...openTogether(db) };
   const { project, series, seriesId } = await newSeries(db);
   const { fail } = exportDeps(world, { runId: randomUUID(), idOf: () => seriesId, emptyGuard: "confirm" });
 

@@ -160,4 +160,24 @@ export const SERVICE: readonly Sabotage[] = [
     by: "turns.filter((atMs) => atMs > nowMs - VALID_MS || turns.length > 0)",
     caughtBy: ["test/api/turn-line.test.ts", "a turn that was given ahead and not used in time is void"],
   },
+  {
+    name: "an answer in another dialect than was found is not looked at again",
+    file: "src/jobs/export-deps.ts",
+    replace: "if (dialects.fits(request, answer)) return answer;",
+    by: "if (dialects.fits(request, answer) || answer !== undefined) return answer;",
+    caughtBy: [
+      "test/cli/dialect.test.ts",
+      "a service that comes to speak the other dialect is found out by its answers",
+    ],
+  },
+  {
+    name: "the dialect is the default, whatever the service speaks",
+    file: "src/jobs/dialects.ts",
+    replace: "if (dialect !== undefined) return dialect;",
+    by: "if (dialect !== undefined) return DEFAULT_DIALECT;",
+    caughtBy: [
+      "test/cli/dialect.test.ts",
+      "a service that speaks interface is asked in its dialect, by every run after one probe",
+    ],
+  },
 ];
