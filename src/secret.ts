@@ -3,6 +3,7 @@
 
 import { inspect } from "node:util";
 import { withEntities } from "./entities.ts";
+import { base64At } from "./secret-search.ts";
 
 const HIDDEN = "[secret]";
 
@@ -39,26 +40,51 @@ const HIDEABLE_LENGTH_MIN = 8;
 
 /**
  * Replaces the secrets it has been told of, in text that leaves the process or is stored: the service's own words may
- * hold the key they refuse, and an error may hold the URL that failed.
+ * hold the key they refuse, and an error may hold the URL that failed. It is the last guard, for text of any length; words
+ * that may repeat a key in any encoding are searched by isFreeOf where they come in.
  */
 export class Scrubber {
+  /** In small letters: a changed case hides nothing. */
   readonly #forms = new Set<string>();
 
   /** The same secret, for use in an expression. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
     if (value.length < HIDEABLE_LENGTH_MIN) return secret;
-    this.#forms.add(value);
-    this.#forms.add(JSON.stringify(value).slice(1, -1));
-    this.#forms.add(encodeURIComponent(value));
-    this.#forms.add(Buffer.from(value).toString("base64"));
-    this.#forms.add(withEntities(value));
+    const hex = Buffer.from(value).toString("hex");
+    const base64 = [0, 1, 2].map((offset) => base64At(value, offset));
+    for (const form of [
+      value,
+      [...value].toReversed().join(""),
+      JSON.stringify(value).slice(1, -1),
+      encodeURIComponent(value),
+      withEntities(value),
+      hex,
+      hex.replaceAll(/../g, "%$&"),
+      ...base64,
+      ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
+    ]) {
+      this.#forms.add(form.toLowerCase());
+    }
     return secret;
   }
 
   scrub(text: string): string {
     let scrubbed = text;
-    for (const form of this.#forms) scrubbed = scrubbed.replaceAll(form, HIDDEN);
+    for (const form of this.#forms) scrubbed = hide(scrubbed, form);
     return scrubbed;
   }
+}
+
+function hide(text: string, form: string): string {
+  const small = text.toLowerCase();
+  // A few letters have small forms of another length: then no place in one text is a place in the other.
+  if (small.length !== text.length) return text.replaceAll(form, HIDDEN);
+  let hidden = "";
+  let from = 0;
+  for (let at = small.indexOf(form); at !== -1; at = small.indexOf(form, from)) {
+    hidden += text.slice(from, at) + HIDDEN;
+    from = at + form.length;
+  }
+  return hidden + text.slice(from);
 }

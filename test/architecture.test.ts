@@ -9,8 +9,11 @@ const SRC = path.join(import.meta.dirname, "../src");
 /** What the files of a folder may import besides their own folder and packages. cli/, jobs/, worker/ and the root files wire: they may all. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: ["errors.ts", "secret.ts"],
-  keys: ["errors.ts", "secret.ts"],
-  api: ["errors.ts", "secret.ts", "batched.ts", "proxy.ts", "proxy-agent.ts", "usage", "keys"],
+  keys: ["errors.ts", "printable.ts", "secret.ts", "secret-search.ts"],
+  api: [
+    ...["errors.ts", "printable.ts", "secret.ts", "secret-search.ts", "batched.ts", "proxy.ts", "proxy-agent.ts"],
+    ...["usage", "keys"],
+  ],
   db: ["errors.ts", "secret.ts", "batched.ts", "package-files.ts", "usage", "keys", "report", "dump"],
   config: ["errors.ts", "secret.ts", "usage", "keys"],
   schedule: ["errors.ts", "usage"],

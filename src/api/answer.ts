@@ -70,5 +70,5 @@ function isJson(headers: Headers): boolean {
 }
 
 function shown(headers: Headers, name: string, hide: Hide): string {
-  return harmless(String(headers[name] ?? "not given"), hide, HEADER_LENGTH_MAX);
+  return harmless(String(headers[name] ?? "not given"), hide, HEADER_LENGTH_MAX) || "another";
 }

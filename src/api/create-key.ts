@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
+import { isFreeOf } from "../secret-search.ts";
 import type { Service } from "./http.ts";
 import { Id, parseShape } from "./shape.ts";
 
@@ -58,10 +59,18 @@ export async function createKey(
     ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
   };
   try {
-    const call = { method: "POST", path, body, retry: false, scopes: ["keys:write"] } as const;
+    const call = { method: "POST", path, body, retry: false, secretAnswer: true, scopes: ["keys:write"] } as const;
     const answer = await service.call(call, callerKey, signal);
     const { api_key_id: apiKeyId, key, ...rest } = parseShape(Created, answer, "the created key");
-    return { apiKeyId, key: new Secret(key), ...rest };
+    // What stands beside the key is stored and shown.
+    const isFree = (text: string) => isFreeOf(text, key);
+    if (!isFree(apiKeyId)) throw new AppError("bad_answer", "the created key: its id holds the key itself");
+    return {
+      ...{ apiKeyId, key: new Secret(key), created: rest.created },
+      scopes: rest.scopes.filter(isFree),
+      comment: isFree(rest.comment ?? "") ? rest.comment : undefined,
+      tags: rest.tags?.filter(isFree),
+    };
   } catch (error) {
     if (!(error instanceof AppError) || error === signal.reason) throw error;
     const { code, message, details, cause } = error;

@@ -72,7 +72,7 @@ function codeOf(status: number): ErrorCode {
 
 function meaning(call: CallWords, status: number, headers: Headers, words: Words, hide: Hide): string {
   if (status < 400) {
-    const host = harmless(redirectHost(headers), hide, HOST_LENGTH_MAX);
+    const host = harmless(redirectHost(headers), hide, HOST_LENGTH_MAX) || "another address";
     return `, a redirect to ${host}, which is never followed; check service.baseUrl`;
   }
   if (status === 401 && words.scope === undefined) {

@@ -16,7 +16,7 @@ import type { Service, ServiceDeps, ServiceSettings } from "./service.ts";
 import { openSharedPace } from "./shared-pace.ts";
 import type { TellOfWait } from "./turn-line.ts";
 import { sleep as sleepFor } from "./wait.ts";
-import { type Hide, hider } from "./words.ts";
+import { HIDE_ALL, type Hide, hider } from "./words.ts";
 
 export type { ServiceAnswer } from "./answer.ts";
 export type { Dialect, Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
@@ -71,7 +71,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
         ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
       };
       const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
-      const hide = hider(key, deps.scrub);
+      const hide = call.secretAnswer ? HIDE_ALL : hider(key, deps.scrub);
 
       const send = () => attemptOnce(call.retry ? shared : unshared, options, { limit, words, hide, noteTime });
       const told = deps.onAttempt ? reported(send, call, signal, now, deps.onAttempt) : send;

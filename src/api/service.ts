@@ -56,6 +56,8 @@ export type ServiceCall = {
   readonly retry: boolean;
   /** Waited for before each attempt, when it has its turn; what it throws ends the call. */
   readonly onTurn?: () => Promise<void>;
+  /** Its answer, whatever it is, may hold a secret that nobody knows yet: nothing of it is quoted. */
+  readonly secretAnswer?: boolean;
   /** The scopes of which the key needs one, for the message of a service that does not name what is missing. */
   readonly scopes?: readonly string[];
 };

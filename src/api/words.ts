@@ -1,18 +1,26 @@
 // What the service says in an answer that is not a success, made fit for a log line and an error message. Pure.
 
 import { z } from "zod";
+import { printable } from "../printable.ts";
 import { Scrubber, type Secret } from "../secret.ts";
+import { isFreeOf } from "../secret-search.ts";
 import type { Headers } from "./retry-after.ts";
 
 /** Replaces the secrets that may not leave the process. */
 export type Hide = (text: string) => string;
 
-/** Hides the key of a call, which the service may repeat, besides what `scrub` hides. */
+/** Hides the key of a call, which the service may repeat in any encoding, besides what `scrub` hides. */
 export function hider(key: Secret, scrub: Hide = (text) => text): Hide {
   const scrubber = new Scrubber();
   scrubber.add(key);
-  return (text) => scrub(scrubber.scrub(text));
+  return (text) => {
+    const hidden = scrub(scrubber.scrub(text));
+    return isFreeOf(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";
+  };
 }
+
+/** For an answer that holds a secret nobody knows yet, and may hold it anywhere. */
+export const HIDE_ALL: Hide = () => "";
 
 export type Words = {
   readonly text: string;
@@ -22,6 +30,7 @@ export type Words = {
 };
 
 const LENGTH_MAX = 300;
+const SEARCHED_LENGTH_MAX = 2_000;
 const REQUEST_ID_LENGTH_MAX = 100;
 /** Where the title of an HTML page is looked for. */
 const TITLE_WITHIN = 4_096;
@@ -41,25 +50,24 @@ const ErrorBody = z.object({
 /** `body` is undefined when it was cut or too long: the end of a part could be half of a key, which nothing recognises. */
 export function serviceWords(headers: Headers, body: Uint8Array | undefined, hide: Hide): Words {
   const said = saidBy(headers, body);
-  const text = harmless(said.text, hide, LENGTH_MAX);
+  const text = harmless(said.text, hide, LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
   const requestId = requestIdOf(headers, hide) ?? said.requestId;
   return {
     text,
-    requestId: requestId === undefined ? undefined : harmless(requestId, hide, REQUEST_ID_LENGTH_MAX),
+    requestId: requestId === undefined ? undefined : harmless(requestId, hide, REQUEST_ID_LENGTH_MAX) || undefined,
     scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1],
   };
 }
 
 export function requestIdOf(headers: Headers, hide: Hide): string | undefined {
   const id = headers["dg-request-id"];
-  return typeof id === "string" ? harmless(id, hide, REQUEST_ID_LENGTH_MAX) : undefined;
+  return typeof id === "string" ? harmless(id, hide, REQUEST_ID_LENGTH_MAX) || undefined : undefined;
 }
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
 export function harmless(text: string, hide: Hide, lengthMax: number): string {
-  // A space takes the place of what is removed, so that the two halves of a split key are not joined after the scrubbing.
-  const visible = hide(text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " "));
-  const characters = [...visible.replace(/\s+/g, " ").trim()];
+  // Cut before, as to search it takes long, and after, as only then is half of a key known for one.
+  const characters = [...hide(printable(text.slice(0, SEARCHED_LENGTH_MAX)))];
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }
 

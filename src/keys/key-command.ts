@@ -7,12 +7,15 @@ import { access, stat } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../errors.ts";
-import { Scrubber, type Secret } from "../secret.ts";
+import { printable } from "../printable.ts";
+import type { Secret } from "../secret.ts";
+import { isFreeOf } from "../secret-search.ts";
 import type { Sink } from "./policy.ts";
 
 type CommandSink = Extract<Sink, { kind: "command" }>;
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
+const OUTPUT_SEARCHED_MAX = 2_000;
 const OUTPUT_SHOWN_MAX = 300;
 /** How long the output may come after the end: something that the command left running may hold it open for ever. */
 const OUTPUT_MS_MAX = 200;
@@ -51,14 +54,10 @@ export async function runKeyCommand(
   try {
     const failure = await end(child, sink.timeoutSeconds);
     if (failure === undefined) return;
-    const scrubber = new Scrubber();
-    scrubber.add(key);
-    // Hidden before it is cut: the half of a key would not be known for one.
-    const said = scrub(scrubber.scrub(await output()))
-      .replaceAll(/\s+/g, " ")
-      .trim()
-      .slice(-OUTPUT_SHOWN_MAX);
-    throw new AppError("delivery", `the command ${JSON.stringify(program)} ${failure}${said && `: ${said}`}`);
+    throw new AppError(
+      "delivery",
+      `the command ${JSON.stringify(program)} ${failure}${lastLine(await output(), key, scrub)}`,
+    );
   } finally {
     child.stdout.destroy();
     child.stderr.destroy();
@@ -105,4 +104,19 @@ function collect(child: ChildProcessWithoutNullStreams): () => Promise<string> {
     await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
     return text;
   };
+}
+
+/** A command knows the key, and whatever it prints may hold it: shown is its last line, and only if nothing of the key is in it. */
+function lastLine(output: string, key: Secret, scrub: (text: string) => string): string {
+  const line =
+    output
+      .trimEnd()
+      .split(/[\r\n]/)
+      .at(-1) ?? "";
+  const said = printable(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
+  if (!isFreeOf(said, key.reveal())) return "; its last line is not shown, as it may hold the key";
+  // What has been packed, encrypted or hashed can't be read, and may be the key all the same.
+  const packed = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
+  const shown = scrub(said).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
+  return shown && `: ${shown}`;
 }

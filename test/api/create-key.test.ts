@@ -3,6 +3,8 @@
 import { expect, test } from "vitest";
 import { createKey, type KeyRequest } from "../../src/api/keys.ts";
 import { AppError } from "../../src/errors.ts";
+import { ENCODINGS } from "../support/encodings.ts";
+import { findSecrets } from "../support/leak-search.ts";
 import { answer, answerJson, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
@@ -123,6 +125,32 @@ test.each<[string, Script]>([
   expect(error).toMatchObject({ details: { created: "unknown" } });
   expect(sent).toBe(1);
   expect(`${JSON.stringify(error)}${error}${lines}`).not.toContain("CANARY");
+});
+
+const QUOTED = Object.entries(ENCODINGS).flatMap(([name, encode]) =>
+  [200, 400, 502].map((status) => [status, name, encode] as const),
+);
+
+test.each(QUOTED)("nothing is quoted of a %i that holds the new key, %s", async (status, _name, encode) => {
+  const said = `made ${encode(NEW_KEY_TEXT)}`;
+  const body = { error: said, err_code: said, message: said, details: said, request_id: said, api_key_id: said };
+  const { error, lines } = await failureOf((_request, response) =>
+    answerJson(response, status, body, { "dg-request-id": said.replaceAll(/[^\x20-\x7e]/g, "") }),
+  );
+  const shown = `${JSON.stringify(error)}${error}${lines}`;
+  expect(shown).not.toContain("made");
+  expect(findSecrets(shown, [NEW_KEY_TEXT])).toEqual([]);
+});
+
+test("a scope or a tag that holds the new key is not kept, and an id that does is none", async () => {
+  const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")], tags: [NEW_KEY_TEXT] };
+  await using server = await scriptedServer(({ number }, response) =>
+    answerJson(response, 200, number === 1 ? body : { ...CREATED, api_key_id: `id-${NEW_KEY_TEXT}` }),
+  );
+  await using service = openTestService(server.origin);
+  const create = () => createKey(service, "p1", REQUEST, KEY, limit());
+  expect(await create()).toMatchObject({ scopes: ["member"], tags: [] });
+  await expect(create()).rejects.toMatchObject({ code: "bad_answer", details: { created: "unknown" } });
 });
 
 test("a connection that is refused made no key", async () => {

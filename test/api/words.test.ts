@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import type { Headers } from "../../src/api/retry-after.ts";
 import { hider, serviceWords } from "../../src/api/words.ts";
 import { Secret } from "../../src/secret.ts";
+import { ENCODINGS } from "../support/encodings.ts";
+import { findSecrets } from "../support/leak-search.ts";
 
 const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 const hide = hider(new Secret(KEY_TEXT));
@@ -55,9 +57,11 @@ test.each([
   ["in a title", `<html><title>${KEY_TEXT}</title></html>`],
   ["just before the cut", `${"x".repeat(290)}${KEY_TEXT}`],
   ["in base64", Buffer.from(KEY_TEXT).toString("base64")],
+  ...Object.entries(ENCODINGS).map(([name, encode]): [string, string] => [name, `Token ${encode(KEY_TEXT)} refused`]),
 ])("the key in use is hidden %s", (_name, body) => {
   const text = textOf(body, {});
   expect(text).not.toContain("CANARY");
+  expect(findSecrets(text, [KEY_TEXT])).toEqual([]);
   expect(text).not.toContain("012345");
 });
 

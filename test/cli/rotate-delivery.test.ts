@@ -96,6 +96,15 @@ test("a command that says the key and shows its environment gives nothing away",
   expect(stdout).toContain("refused: [secret]");
 });
 
+test("a command that prints the key in base64 gives nothing away", async ({ world }) => {
+  await world.configure({ deliver: [{ command: ["sh", "-c", "echo refused:; base64; exit 7"] }] });
+  const { status, stdout } = await world.run(["rotate"]);
+  expect(status).toBe(1);
+  expect(stdout).toContain('the command "sh" ended with 7; its last line is not shown, as it may hold the key');
+  await world.run(["status"]);
+  await world.run(["keys"]);
+});
+
 test("a command that takes too long is ended, and the delivery is tried again by the next rotation", async ({
   world,
 }) => {

@@ -70,6 +70,16 @@ test("the orphan is found by its comment in the same run, and kept where keys ar
   expect(createdKeys(world)).toHaveLength(3);
 });
 
+test("the words of a gateway that quotes the new key are shown and stored nowhere", async ({ world }) => {
+  await prepareDue(world);
+  world.proxy.quote = (secret) =>
+    `no route for {"key":"${secret}"} or ${Buffer.from(`{"key":"${secret}"}`).toString("base64")}`;
+  const { stdout } = await world.run(["rotate"]);
+  expect(stdout).toContain("the service answered 502: (its words are not shown, as they may hold a new key)");
+  expect((await world.run(["keys"])).stdout).toContain("the service answered 502: (its words are not shown");
+  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }, { state: "orphan" }]);
+});
+
 test("where keys are deleted the orphan is", async ({ world }) => {
   await world.configure({ retire: "delete" });
   await prepareDue(world);

@@ -11,6 +11,8 @@ export type HttpProxy = AsyncDisposable & {
   readonly creates: readonly CreateBody[];
   /** The secrets of the keys the service made. */
   readonly secrets: readonly string[];
+  /** What a gateway says of a create in place of the service's answer; undefined lets that through. */
+  quote: ((secret: string) => string) | undefined;
 };
 
 const CreateBody = z.looseObject({ comment: z.string() });
@@ -29,18 +31,24 @@ export async function startHttpProxy(targetUrl: string, gate: Gate): Promise<Htt
       if (method === "POST") creates.push(CreateBody.parse(JSON.parse(body.toString())));
       return {
         answered: (answer) => {
-          if (method === "POST") secrets.push(...secretsIn(answer.body));
-          return answer;
+          if (method !== "POST") return answer;
+          const made = secretsIn(answer.body);
+          secrets.push(...made);
+          const quoted = made.map((secret) => proxy.quote?.(secret)).at(0);
+          if (quoted === undefined) return answer;
+          return { ...answer, status: 502, body: Buffer.from(JSON.stringify({ error: quoted, message: quoted })) };
         },
       };
     },
   });
-  return {
+  const proxy: HttpProxy = {
     urlOf: (who) => `${front.url}/${who}`,
     creates,
     secrets,
+    quote: undefined,
     [Symbol.asyncDispose]: () => front[Symbol.asyncDispose](),
   };
+  return proxy;
 }
 
 function secretsIn(body: Buffer): string[] {

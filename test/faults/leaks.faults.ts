@@ -2,15 +2,19 @@
 // and is asked for all it has to show, shows none of them.
 
 import { readdir } from "node:fs/promises";
-import { expect, inject } from "vitest";
+import path from "node:path";
+import { test as base, expect, inject } from "vitest";
+import { openRotationWorld } from "../cli/rotation-world.ts";
 import { runsOver, serveWorkers } from "../cli/workers.ts";
 import { worldTest } from "../cli/world.ts";
 import { testDatabase } from "../support/database.ts";
-import { ENCODINGS, missedIn, plants } from "../support/planted-leaks.ts";
+import { ENCODINGS } from "../support/encodings.ts";
+import { missedIn, plants } from "../support/planted-leaks.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
 import { secondsSince } from "./count-tests.ts";
 import { reportCases, reportShare } from "./figures.ts";
-import { leakViolations } from "./leak-violations.ts";
+import { counted, leakViolations } from "./leak-violations.ts";
+import { LIMIT } from "./sweep.ts";
 
 const database = await testDatabase();
 const ground = await testDatabase();
@@ -73,6 +77,43 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
   expect(await leakViolations([world.key], { texts, folders: [world.folder], requests })).toEqual([]);
   expect(texts["/"]).toContain("[secret]");
 });
+
+base(
+  "a key that a gateway quotes and a delivery command prints stands nowhere, however it is encoded",
+  LIMIT,
+  async () => {
+    const startedMs = performance.now();
+    await using world = await openRotationWorld();
+    const echo = path.join(import.meta.dirname, "../support/echo-key.ts");
+    for (const encode of Object.values(ENCODINGS)) {
+      world.proxy.quote = (secret) => `made ${encode(secret)}`;
+      expect((await world.run(["rotate", "--now"])).stdout).toContain("the service answered 502");
+    }
+    world.proxy.quote = undefined;
+    for (const encoding of Object.keys(ENCODINGS)) {
+      await world.configure({ deliver: [{ command: [process.execPath, echo, encoding] }] });
+      expect((await world.run(["rotate", "--now"])).stdout).toMatch(/ended with 1(: |; its last line is not shown)/);
+    }
+    for (const args of [
+      ["status"],
+      ["keys", "--json"],
+      ["dump", "--view", "api_keys"],
+      ["report", "--out", "report.html"],
+    ]) {
+      await world.run(args);
+    }
+    const violations = counted(await world.leaks());
+    const cases = 2 * Object.keys(ENCODINGS).length;
+    reportCases({
+      part: "leaks",
+      kind: "echo of a key",
+      cases,
+      violations: violations.length,
+      seconds: secondsSince(startedMs),
+    });
+    expect(violations).toEqual([]);
+  },
+);
 
 const SHOWING = [
   ["status"],

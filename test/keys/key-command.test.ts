@@ -1,9 +1,12 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { runKeyCommand, testKeyCommand } from "../../src/keys/key-command.ts";
 import { Secret } from "../../src/secret.ts";
+import { ENCODINGS } from "../support/encodings.ts";
+import { findSecrets } from "../support/leak-search.ts";
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-key-command-"));
 afterAll(() => rm(folder, { recursive: true }));
@@ -46,10 +49,10 @@ test("a command that does not read the key and ends well is well", async () => {
   await expect(run("exit 0")).resolves.toBeUndefined();
 });
 
-test("a failure has the status and the last words", async () => {
+test("a failure has the status and the last line", async () => {
   await expect(run("echo first; echo no room left >&2; exit 3")).rejects.toMatchObject({
     code: "delivery",
-    message: 'the command "sh" ended with 3: first no room left',
+    message: 'the command "sh" ended with 3: no room left',
   });
 });
 
@@ -68,6 +71,25 @@ test("what it says of the key, or of another secret, is hidden, also where it is
   expect(error).toContain("[secret] [secret]");
   expect(error).not.toMatch(/c{8}|d{8}/);
   expect(String(error).length).toBeLessThan(400);
+});
+
+test.each(Object.keys(ENCODINGS))("a key that it prints is hidden, %s", async (encoding) => {
+  const key = new Secret(randomBytes(20).toString("hex"));
+  const echo = path.join(import.meta.dirname, "../support/echo-key.ts");
+  const sink = { kind: "command", command: [process.execPath, echo, encoding], timeoutSeconds: 30 } as const;
+  const { message } = await runKeyCommand(sink, key, "id", (text) => text).catch((error) => error);
+  expect(message).toMatch(/ended with 1(: |; its last line is not shown, as it may hold the key$)/);
+  expect(findSecrets(message, [key.reveal()])).toEqual([]);
+});
+
+test("what it prints packed or hashed is hidden, and the words round it are not", async () => {
+  const error = await run('echo "no room for $(sha256sum | cut -d" " -f1) on disk 12" >&2; exit 1').catch(String);
+  expect(error).toContain("ended with 1: no room for [hidden] on disk 12");
+});
+
+test("what it prints can't do anything to a terminal", async () => {
+  const error = await run("printf 'no \\033[2Jroom\\a\\302\\2332J left'; exit 1").catch(String);
+  expect(error).toContain("ended with 1: no [2Jroom 2J left");
 });
 
 test("a command that says much is not wrong for that", async () => {

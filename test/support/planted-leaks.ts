@@ -6,44 +6,15 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
 import { sql } from "kysely";
 import pg from "pg";
 import { expect, onTestFinished } from "vitest";
 import type { Database } from "../../src/db/database.ts";
+import { ENCODINGS } from "./encodings.ts";
 import { type AskedRequest, findLeaks, type Places } from "./leaks.ts";
 
 export type PlantingGround = { readonly db: Database; readonly url: string; readonly folder: string };
-
-const each = (secret: string, encode: (code: number) => string) =>
-  [...secret].map((character) => encode(character.charCodeAt(0))).join("");
-const hex = (code: number, length: number) => code.toString(16).padStart(length, "0");
-const base64 = (text: string) => Buffer.from(text).toString("base64");
-
-export const ENCODINGS: Readonly<Record<string, (secret: string) => string>> = {
-  raw: (secret) => secret,
-  "lower case": (secret) => secret.toLowerCase(),
-  "upper case": (secret) => secret.toUpperCase(),
-  base64,
-  "base64 after one character": (secret) => base64(`:${secret}:`),
-  "base64 after two characters": (secret) => base64(`u:${secret}`),
-  base64url: (secret) => Buffer.from(`user:${secret}`).toString("base64url"),
-  hex: (secret) => Buffer.from(secret).toString("hex"),
-  "upper case hex": (secret) => Buffer.from(secret).toString("hex").toUpperCase(),
-  "a URL component": encodeURIComponent,
-  "percent-encoding of all": (secret) => each(secret, (code) => `%${hex(code, 2)}`),
-  "JSON escapes": (secret) => each(secret, (code) => `\\u${hex(code, 4)}`),
-  "decimal entities": (secret) => each(secret, (code) => `&#${code};`),
-  "hexadecimal entities": (secret) => each(secret, (code) => `&#x${hex(code, 2)};`),
-  "named entities": (secret) => secret.replaceAll("&", "&amp;").replaceAll("<", "&lt;"),
-  "sixteen characters": (secret) => secret.slice(7, 23),
-  reversed: (secret) => [...secret].toReversed().join(""),
-  "two bytes a character": (secret) => Buffer.from(secret, "utf16le").toString("hex").replace(/../g, "\\x$&"),
-  "a list of bytes": (secret) => JSON.stringify(Buffer.from(secret)),
-  "a printed Buffer": (secret) => inspect(Buffer.from(secret)),
-  "octal escapes": (secret) => each(secret, (code) => `\\${code.toString(8).padStart(3, "0")}`),
-};
 
 export type Planted = { readonly places: Places; readonly place: RegExp };
 type Plant = (texts: readonly string[]) => Promise<Planted>;

@@ -144,4 +144,18 @@ export const KEYS: readonly Sabotage[] = [
     by: "spawn(program, [...args, key.reveal()], {",
     caughtBy: ["test/keys/key-command.test.ts", "the key is neither among its arguments nor in its environment"],
   },
+  {
+    name: "what a delivery command prints is shown unsearched",
+    file: "src/keys/key-command.ts",
+    replace: "if (!isFreeOf(said, key.reveal()))",
+    by: "if (said === key.reveal())",
+    caughtBy: ["test/keys/key-command.test.ts", "a key that it prints is hidden, base64 after one character"],
+  },
+  {
+    name: "an answer that may hold a new key is quoted",
+    file: "src/api/create-key.ts",
+    replace: "secretAnswer: true,",
+    by: "",
+    caughtBy: ["test/api/create-key.test.ts", "nothing is quoted of a 502 that holds the new key, base64"],
+  },
 ];
