@@ -7,7 +7,7 @@ import type { Service, ServiceDeps } from "./api/http.ts";
 import type { Config } from "./config/config.ts";
 import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
-import { type Database, openEmbedded, openPostgres } from "./db/database.ts";
+import { type Database, type OnLost, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
 import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
@@ -112,6 +112,7 @@ export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
   stoppingMs: number = STOPPING_MS,
+  onLost: OnLost = logLosses(app.log),
 ): Promise<Database> {
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
@@ -121,7 +122,7 @@ export async function openDatabase(
   }
   const { username, host, pathname } = new URL(url);
   sayDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
-  return openPostgres(url, app.log, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
+  return openPostgres(url, onLost, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
 }
 
 /**
@@ -149,6 +150,18 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
 function sayDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
+}
+
+const QUIET_MS = 60_000;
+
+/** A restart of the server breaks all connections at once, which is one line. */
+function logLosses(log: Logger): OnLost {
+  let lastMs: number | undefined;
+  return (error) => {
+    const isNew = lastMs === undefined || performance.now() - lastMs > QUIET_MS;
+    lastMs = performance.now();
+    log[isNew ? "warn" : "debug"]({ reason: error.message }, "database connection lost");
+  };
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */

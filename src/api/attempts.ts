@@ -52,7 +52,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       const delayMs = retryDelayMs(kinds, attemptsMax, askedMs, deps.random());
       if (delayMs === undefined) throw afterAttempts(error, kinds.length);
       deps.log.warn(
-        { attempt: kinds.length, delayMs, code: error.code, reason: error.message },
+        { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
       );
       // What the service asks for is waited for by the pace, where a person can end it.

@@ -8,7 +8,7 @@ import type { Contact } from "../worker/contact.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 
 /** There is no worker whose work could hang, and the database is in this process. */
-const CONTACT: Contact = { note() {}, beat() {}, reasons: () => [], isLive: () => true };
+const CONTACT: Contact = { note() {}, lost() {}, beat() {}, reasons: () => [], isLive: () => true };
 
 export async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };

@@ -24,7 +24,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   if (config.rotations.length > 0) readMasterKeys(app.env);
   const contact = openContact(app.log, () => performance.now());
   // What is in hand when it is told to stop has all the time there is to stop in.
-  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000);
+  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.lost);
   try {
     await using monitoring = await openMonitoring(app, config, { db, contact, access });
     await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers });

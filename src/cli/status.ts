@@ -4,6 +4,7 @@ import { readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
 import { type Standing, standingAt } from "../jobs/standing.ts";
+import { type GapGroup, groupGaps } from "../monitor/gap-groups.ts";
 import { alertsOf, type WorkerHealth } from "../monitor/health-state.ts";
 import { queueTotals } from "../monitor/queue-totals.ts";
 import { instant } from "./instant.ts";
@@ -55,8 +56,9 @@ function render(status: Status, alerts: readonly string[]): string {
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
   );
-  for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(gap)}`);
-  if (gaps.length > GAPS_SHOWN_MAX) lines.push(`  and ${gaps.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
+  const groups = groupGaps(gaps);
+  for (const group of groups.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(group)}`);
+  if (groups.length > GAPS_SHOWN_MAX) lines.push(`  and ${groups.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
   // Nothing where nothing waits, as without workers.
   const works = queueTotals(queue).filter(({ jobs }) => jobs > 0);
   if (works.length > 0) lines.push(`queue: ${works.map(({ text }) => text).join(", ")}`);
@@ -86,11 +88,17 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Work
   return `${host} pid ${pid}, version ${version}, started ${instant(startedAt)}, ${since} ${instant(lastSeenAt)}`;
 }
 
-function renderRun({ status, startedAt, trigger, error }: LastRun): string {
-  return `${status}, ${instant(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
+function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
+  const skipped = skippedSince > 0 ? `, ${skippedSince} of its moments skipped since` : "";
+  return `${status}, ${instant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
 }
 
-function renderGap({ project, grouping, filter, status, from, to, error }: Gap): string {
+const SERIES_SHOWN_MAX = 3;
+
+function renderGap({ status, series, from, to, error }: GapGroup): string {
   const days = from === to ? from : `${from} to ${to}`;
-  return `${status}: ${project} / ${grouping} / ${filter}, ${days}${error === null ? "" : `: ${error}`}`;
+  const names = series.map(({ project, grouping, filter }) => `${project} / ${grouping} / ${filter}`);
+  const more = names.length - SERIES_SHOWN_MAX;
+  const where = [...names.slice(0, SERIES_SHOWN_MAX), ...(more > 0 ? [`and ${more} more series`] : [])].join(", ");
+  return `${status}: ${where}, ${days}${error === null ? "" : `: ${error}`}`;
 }

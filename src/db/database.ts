@@ -2,7 +2,6 @@
 
 import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
 import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect, type PostgresPool, sql } from "kysely";
-import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
 import { limitedPool } from "./limited-client.ts";
 import { lockFolder } from "./lock-file.ts";
@@ -11,6 +10,9 @@ import { statementLimitMs } from "./statement-limit.ts";
 import type { Tables } from "./tables.ts";
 
 export type Database = Kysely<Tables>;
+
+/** Told of every connection that breaks: after a restart of the server of each that there was. */
+export type OnLost = (error: Error) => void;
 
 /** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
@@ -51,16 +53,16 @@ class UnlockedPGliteDialect extends PGliteDialect {
  * Connects when first used, and waits for a server that goes away later where there is patience. No statement is waited for
  * without end: see statement-limit.ts. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state.
  */
-export function openPostgres(url: string, log?: Logger, patience?: Patience): Database {
+export function openPostgres(url: string, onLost: OnLost = () => {}, patience?: Patience): Database {
   const open = async () => {
     const limits = { statementMs: statementLimitMs, stoppingMs: patience?.stoppingMs, stop: patience?.signal };
-    const pool = limitedPool(await openPool(url, log), limits);
+    const pool = limitedPool(await openPool(url, onLost), limits);
     return patience ? patientPool(pool, patience) : pool;
   };
   return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: open }) });
 }
 
-async function openPool(url: string, log: Logger | undefined): Promise<PostgresPool> {
+async function openPool(url: string, onLost: OnLost): Promise<PostgresPool> {
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({
     connectionString: url,
@@ -78,9 +80,9 @@ async function openPool(url: string, log: Logger | undefined): Promise<PostgresP
     },
   });
   // Without these a connection that breaks, idle or in use, would end the process.
-  const onError = (err: Error) => log?.warn({ reason: err.message }, "database connection lost");
-  pool.on("error", onError);
-  pool.on("connect", (client) => client.on("error", onError));
+  // Of an idle one the pool tells what its client told.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", onLost));
   return pool;
 }
 

@@ -13,6 +13,8 @@ export type Failure = {
   /** The number of the fetch that failed: a slice that a later one has completed is left alone. */
   readonly fetchNo: number;
   readonly reason: string;
+  /** Left out where it is not known, as when a process ended: then it is what it was before. */
+  readonly code?: string | undefined;
   /** Whether the run tries again by itself: only the last try counts as a failure of the run. */
   readonly triedAgain?: boolean;
 };
@@ -20,7 +22,7 @@ export type Failure = {
 /** The last good rows stay as they are; only the state changes. */
 export async function recordFailure(
   db: Database,
-  { seriesId, days, fetchNo, reason, triedAgain = false }: Failure,
+  { seriesId, days, fetchNo, reason, code, triedAgain = false }: Failure,
 ): Promise<void> {
   const text = storableText(reason);
   await inTransaction(db, async (tx) => {
@@ -28,8 +30,11 @@ export async function recordFailure(
       tx,
       days.map((day) => ({ seriesId, day })),
     );
+    // A row that was made for the lock alone has no error yet, and fails only now.
     await sql`
       update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
+        error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
+        failing_since = case when status = 'failed' and error is not null then coalesce(failing_since, attempted_at) else now() end,
         failures = failures + ${triedAgain ? 0 : 1}
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[]) and fetch_no < ${fetchNo}
     `.execute(tx);

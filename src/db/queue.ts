@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import type { PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError } from "../errors.ts";
+import { isAway } from "./away.ts";
 import type { Database } from "./database.ts";
 import { inside, onPool } from "./queue-adapter.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
@@ -23,7 +24,11 @@ export type Taken = {
   readonly data: unknown;
   /** Of a dead letter, what went wrong at its last try. */
   readonly lastError: string | undefined;
+  /** The code it was failed with, where it was. */
+  readonly lastCode: string | undefined;
 };
+
+export type WorkFailure = { readonly reason: string; readonly code: string };
 
 export type Work = {
   /** What no two pieces of work are about at the same time. */
@@ -42,8 +47,8 @@ export type Queue = {
   readonly touch: (taken: readonly Taken[]) => Promise<void>;
   /** Done, with the transaction. False where it was somebody else's by then: whatever is counted must not be counted. */
   readonly complete: (tx: Tx, taken: Taken) => Promise<boolean>;
-  /** To be tried again later, by anyone; after the last try it is a dead letter. */
-  readonly fail: (taken: Taken, reason: string) => Promise<void>;
+  /** To be tried again later, by anyone, and when; after the last try it is a dead letter. */
+  readonly fail: (taken: Taken, failure: WorkFailure) => Promise<Date | undefined>;
   /** Put back as it was, for others to take at once. */
   readonly giveBack: (taken: Taken) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -63,6 +68,9 @@ const EACH = {
   expireInSeconds: 24 * 60 * 60 - 1,
 };
 
+/** How often a usage request is tried, the first time included. */
+export const REQUEST_ATTEMPTS_MAX = 8;
+
 const QUEUES = [
   // What a dead letter needs is only that somebody counts it, which can't go wrong for long.
   { ...EACH, name: "usage_request_dead", retryLimit: 1000, retryDelay: 2 },
@@ -71,7 +79,7 @@ const QUEUES = [
     ...EACH,
     name: "usage_request",
     policy: "exclusive",
-    retryLimit: 7,
+    retryLimit: REQUEST_ATTEMPTS_MAX - 1,
     retryDelay: 2,
     retryBackoff: true,
     deadLetter: "usage_request_dead",
@@ -116,7 +124,11 @@ async function install(db: Database): Promise<void> {
 /** Throws where `installQueue` has not run for this version. */
 export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
-  boss.on("error", (error) => log.warn({ reason: error.message }, "queue trouble"));
+  boss.on("error", (error) => {
+    // An outage is told by whoever asks the queue for work.
+    const level = isAway(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
+    log[level]({ reason: error.message }, "queue trouble");
+  });
   boss.on("warning", ({ message }) => log.warn({ reason: message }, "queue warning"));
   try {
     await boss.start();
@@ -139,6 +151,7 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
         retryCount,
         data,
         lastError: reasonIn(sourceOutput),
+        lastCode: sourceOutput !== null && "code" in sourceOutput ? String(sourceOutput.code) : undefined,
       }));
     },
     async touch(taken) {
@@ -153,8 +166,13 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
     async complete(tx, taken) {
       return wasOurs(await boss.complete(taken.queue, attemptOf(taken), null, { db: inside(tx) }));
     },
-    async fail(taken, reason) {
-      await boss.fail(taken.queue, attemptOf(taken), { reason });
+    async fail(taken, failure) {
+      await boss.fail(taken.queue, attemptOf(taken), failure);
+      const { rows } = await sql<{ at: Date }>`
+        select start_after as at from ${sql.id(QUEUE_SCHEMA, "job")}
+        where name = ${taken.queue} and id = ${taken.id} and state::text = 'retry'
+      `.execute(db);
+      return rows[0]?.at;
     },
     async giveBack(taken) {
       await inTransaction(db, async (tx) => {

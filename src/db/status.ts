@@ -13,21 +13,32 @@ export type LastRun = {
   readonly startedAt: Date;
   readonly finishedAt: Date | null;
   readonly error: string | null;
+  /** Moments of its schedule that were left out since it started. */
+  readonly skippedSince: number;
 };
 
-/** Of each job its newest run. They are looked up one by one, as a job that ran for years has very many. */
+/**
+ * Of each job its newest run, but for moments that were skipped, which say nothing of the run that was in their way. They are
+ * looked up one by one, as a job that ran for years has very many.
+ */
 export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
   const { rows } = await sql<LastRun>`
-    select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error
+    select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
+      (
+        select count(*)::integer from usage_export.run skipped
+        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at
+          and skipped.status = 'skipped'
+      ) as "skippedSince"
     from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) as c (kind, name)
     cross join lateral (
-      select * from bi.runs r where r.kind = c.kind and r.job = c.name order by r.started_at desc limit 1
+      select * from bi.runs r where r.kind = c.kind and r.job = c.name and r.status <> 'skipped'
+      order by r.started_at desc limit 1
     ) r
   `.execute(db);
   return rows;
 }
 
-export type RecentRun = LastRun & {
+export type RecentRun = Omit<LastRun, "skippedSince"> & {
   readonly planned: number;
   readonly complete: number;
   readonly suspect: number;

@@ -34,6 +34,8 @@ interface SliceTable {
   content_hash: string | null;
   rows: Generated<number>;
   error: string | null;
+  error_code: string | null;
+  failing_since: Date | null;
   suspect_run: string | null;
   attempted_at: Generated<Date>;
   failures: Generated<number>;

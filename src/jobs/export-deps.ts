@@ -52,6 +52,7 @@ export function exportDeps(
   const dialectOf = new WeakMap<object, Dialect>();
   return {
     nextFetchNo: fetchNumbers,
+    triedAgain,
     backlog,
     async fetch(request, signal, onTurn) {
       const ask = async (dialect: Dialect) => {
@@ -79,6 +80,7 @@ export function exportDeps(
         seriesId: idOf(request),
         days,
         fetchNo,
+        code,
         reason: app.scrubber.scrub(reason),
         triedAgain: triedAgain(code),
       }),

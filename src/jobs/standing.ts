@@ -3,6 +3,7 @@
 import { originOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
+import { type FailureCause, failureCauses } from "../db/failure-causes.ts";
 import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { type LastOutcome, lastOutcomes } from "../db/last-outcomes.ts";
@@ -32,6 +33,7 @@ export type Standing = {
   readonly jobs: readonly JobStatus[];
   readonly workers: readonly WorkerHealth[];
   readonly slices: CoverageCounts;
+  readonly causes: readonly FailureCause[];
   readonly rotations: readonly (RotationStatus & { readonly warnings: readonly string[] })[];
 };
 
@@ -49,6 +51,7 @@ export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
   const outcomes = await lastOutcomes(tx, jobs);
   const workers = await storedWorkers(tx);
   const rotations = await rotationStatuses(tx);
+  const causes = await failureCauses(tx, now);
   return {
     readAt: now,
     callsPausedUntil: await pausedUntil(tx, originOf(config)),
@@ -58,6 +61,8 @@ export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
       state: stoppedAt ? "stopped" : recent ? "live" : "silent",
     })),
     slices: await coverageCounts(tx),
+    // Where no worker runs nobody tries again.
+    causes: causes.map((cause) => (workers.some(({ recent }) => recent) ? cause : { ...cause, nextTry: undefined })),
     rotations: rotations.map((rotation) => ({ ...rotation, warnings: rotationWarnings(rotation) })),
   };
 }

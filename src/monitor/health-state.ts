@@ -13,6 +13,8 @@ export type HealthState = {
   readonly workers: readonly WorkerHealth[];
   /** Slices by status. */
   readonly slices: Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
+  /** Why slices are failed, the cause with the most of them first. */
+  readonly causes: readonly FailureCause[];
   readonly rotations: readonly { readonly rotation: string; readonly warnings: readonly string[] }[];
 };
 
@@ -48,6 +50,22 @@ export type WorkerHealth = {
   readonly recent: boolean;
 };
 
+/** What the slices have in common that are failed. */
+export type FailureCause = {
+  readonly code: string | undefined;
+  readonly project: string | undefined;
+  readonly since: Date;
+  readonly slices: number;
+  /** Slices that have the numbers of an earlier reading, which are shown. */
+  readonly slicesWithNumbers: number;
+  readonly series: number;
+  /** Requests that wait for another try. */
+  readonly requests: number;
+  /** Undefined where nobody tries again by itself. */
+  readonly nextTry: Date | undefined;
+  readonly error: string;
+};
+
 /** Something that a person should look at. */
 export type Alert = {
   readonly text: string;
@@ -61,7 +79,7 @@ export function isWell(state: HealthState): boolean {
 }
 
 export function alertsOf(state: HealthState): readonly Alert[] {
-  const { jobs, slices, rotations } = state;
+  const { jobs, slices, causes, rotations } = state;
   const { missing, failed, suspect } = slices;
   const noWorker = noWorkerAlert(state);
   return [
@@ -69,7 +87,9 @@ export function alertsOf(state: HealthState): readonly Alert[] {
     ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
     ...jobs.flatMap(failedRunAlert),
     ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
-    ...sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`),
+    ...(causes.length > 0
+      ? causeAlerts(causes)
+      : sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`)),
     ...sliceAlert(suspect, `${counted(suspect, "slice")} suspect: empty where there were numbers, which stay`),
     ...rotations.flatMap(({ rotation, warnings }) =>
       warnings.map((warning) => ({ text: `rotation ${rotation}: ${warning}`, section: "keys" as const })),
@@ -105,6 +125,52 @@ function failedRunAlert({ kind, job, failedRun }: JobHealth): readonly Alert[] {
 
 function sliceAlert(count: number, text: string): readonly Alert[] {
   return count > 0 ? [{ text, section: "gaps" }] : [];
+}
+
+const CAUSES_SHOWN_MAX = 5;
+
+function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
+  const others = causes.slice(CAUSES_SHOWN_MAX).reduce((sum, { slices }) => sum + slices, 0);
+  return [
+    ...causes.slice(0, CAUSES_SHOWN_MAX).map((cause) => ({ text: causeText(cause), section: "gaps" as const })),
+    ...sliceAlert(others, `${counted(others, "slice")} failed for other reasons`),
+  ];
+}
+
+/** One line for all that fails for one reason. */
+export function causeText(cause: FailureCause): string {
+  const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
+  const numbers =
+    slicesWithNumbers === 0
+      ? "no numbers of these days yet"
+      : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
+  return [
+    `${headOf(cause)} since ${minute(since)}`,
+    `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
+    ...(nextTry ? [`next try ${minute(nextTry)}`] : []),
+    numbers,
+  ].join("; ");
+}
+
+function headOf({ code, project, error }: FailureCause): string {
+  const status = /the service answered (\d{3})/.exec(error)?.[1];
+  switch (code) {
+    case "unavailable":
+      return status === undefined ? "service not reachable" : `service not available (${status})`;
+    case "rate_limited":
+      return `service asks for fewer calls (${status ?? "429"})`;
+    case "unauthorized":
+      return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
+    default:
+      return error === "" ? "readings fail" : `"${shortened(error)}"`;
+  }
+}
+
+const ERROR_LENGTH_MAX = 200;
+
+function shortened(text: string): string {
+  const chars = [...text];
+  return chars.length > ERROR_LENGTH_MAX ? `${chars.slice(0, ERROR_LENGTH_MAX - 1).join("")}…` : text;
 }
 
 function minute(at: Date): string {

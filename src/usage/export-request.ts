@@ -35,6 +35,8 @@ export type RequestDeps = {
   readonly askedAs: (request: UsageRequest, answer: unknown) => string;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
+  /** Whether a request that fails with this code is tried again later, which its caller says in the log. */
+  readonly triedAgain?: (code: Refusal["code"]) => boolean;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;
   /** Shared by all requests of the process. Whoever makes one waits for room before. */
@@ -69,7 +71,7 @@ export async function exportRequest(
     if (!concernsRequest(error)) throw error;
     const refusal = { reason: errorText(error), code: errorCode(error) };
     await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
-    deps.log.error({ ...refusal, ...describe(request) }, "usage request failed");
+    if (!deps.triedAgain?.(refusal.code)) deps.log.error({ ...refusal, ...describe(request) }, "usage request failed");
     return refusal;
   }
 }

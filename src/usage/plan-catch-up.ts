@@ -15,9 +15,12 @@ export type DueSlice = {
 const REST_MS_FIRST = 60 * 60_000;
 const REST_MS_MAX = 24 * 60 * 60_000;
 
-/** After a failure a slice rests, for longer each time: what is refused today is mostly refused in an hour, too. */
 export function isRested({ status, failures, attemptedAt }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === undefined) return true;
-  const restMs = Math.min(REST_MS_FIRST * 2 ** Math.max(failures - 1, 0), REST_MS_MAX);
-  return now.getTime() - attemptedAt.getTime() >= restMs;
+  return now.getTime() - attemptedAt.getTime() >= restMs(failures);
+}
+
+/** After a failure a slice rests, for longer each time: what is refused today is mostly refused in an hour, too. */
+export function restMs(failures: number): number {
+  return Math.min(REST_MS_FIRST * 2 ** Math.max(failures - 1, 0), REST_MS_MAX);
 }

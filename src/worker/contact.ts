@@ -7,6 +7,8 @@ import { errorText } from "../errors.ts";
 export type Contact = {
   /** The database answered; or it did not, and why. */
   readonly note: (trouble?: unknown) => void;
+  /** A connection broke that nobody used. Another one may be had at once, so the worker is as ready as before. */
+  readonly lost: (error: Error) => void;
   /** The worker got through what it does every minute, or waits for its database. */
   readonly beat: () => void;
   /** Why the worker is not ready; empty while it is. */
@@ -21,17 +23,51 @@ const SILENCE_MS_MAX = 10_000;
 const BEAT_MS_MAX = 10 * 60_000;
 const STARTING = "starting";
 
+/** A restart of the database takes less: it is told in one line, when it is over. */
+const OUTAGE_TOLD_AFTER_MS = 10_000;
+
+type Outage = { readonly sinceMs: number; reason: string; told: boolean; readonly timer: NodeJS.Timeout };
+
 /** `now` is in milliseconds and never goes back. */
-export function openContact(log: Logger, now: () => number): Contact {
+export function openContact(log: Logger, now: () => number, toldAfterMs: number = OUTAGE_TOLD_AFTER_MS): Contact {
   let heardMs: number | undefined;
   let beatMs = now();
   let trouble: string | undefined = STARTING;
+  let outage: Outage | undefined;
+
+  /** Whatever notices the same outage, and however often. */
+  function beginOutage(reason: string): void {
+    if (outage) {
+      outage.reason = reason;
+      return;
+    }
+    // Who starts the worker looks at its log now.
+    const waitMs = trouble === STARTING ? 0 : toldAfterMs;
+    outage = { sinceMs: now(), reason, told: false, timer: setTimeout(tellOutage, waitMs).unref() };
+    if (waitMs === 0) tellOutage();
+  }
+
+  function tellOutage(): void {
+    if (outage && !outage.told) log.warn({ reason: outage.reason }, "database not reached");
+    if (outage) outage.told = true;
+  }
+
+  function endOutage(): void {
+    if (!outage) return;
+    const { sinceMs, reason, told, timer } = outage;
+    outage = undefined;
+    clearTimeout(timer);
+    const seconds = Math.round((now() - sinceMs) / 1000);
+    if (told) log.info({ seconds }, "database reached again");
+    else log.warn({ reason, seconds }, "database was away for a moment, and is reached again");
+  }
+
   return {
     note(error) {
       if (error === undefined) {
-        if (trouble !== undefined && trouble !== STARTING) log.info("database reached again");
         heardMs = now();
         trouble = undefined;
+        endOutage();
         return;
       }
       const reason = errorText(error);
@@ -39,9 +75,10 @@ export function openContact(log: Logger, now: () => number): Contact {
         log.info({ reason }, "the database ended a statement for the sake of another one; it is tried again");
         return;
       }
-      if (trouble === undefined || trouble === STARTING) log.warn({ reason }, "database not reached");
+      beginOutage(reason);
       trouble = reason;
     },
+    lost: (error) => beginOutage(errorText(error)),
     beat() {
       beatMs = now();
     },

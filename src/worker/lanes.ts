@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
+import { isAway } from "../db/away.ts";
 import type { Queue, QueueName, Taken } from "../db/queue.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 
@@ -83,11 +84,12 @@ export function openLanes(settings: LaneSettings, deps: LaneDeps): Lanes {
       if (hardStop.aborted) {
         await queue.giveBack(taken).catch(() => {});
       } else {
-        log.error(
+        if (isAway(error)) onContact(error);
+        log[isAway(error) ? "debug" : "error"](
           { queue: settings.queue, code: errorCode(error), reason, stack: stackOf(error) },
           "work failed, to be tried again",
         );
-        await queue.fail(taken, reason).catch(() => {});
+        await queue.fail(taken, { reason, code: errorCode(error) }).catch(() => {});
       }
     }
   }

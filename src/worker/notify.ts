@@ -1,5 +1,6 @@
 // Tells people what went wrong and what is well again, and while all is well says so to whoever waits for silence.
 
+import { isAway } from "../db/away.ts";
 import { claimNotice, giveNoticeBack, noteSaid, readSaid, type Said } from "../db/notices.ts";
 import { errorText } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
@@ -91,7 +92,8 @@ export function openNotifier(
   }
 
   function tellOnce(what: keyof typeof TROUBLES, error: unknown): void {
-    if (!failing.has(what)) app.log.warn({ reason: errorText(error) }, TROUBLES[what]);
+    // That the database is away is told already.
+    if (!failing.has(what) && !isAway(error)) app.log.warn({ reason: errorText(error) }, TROUBLES[what]);
     failing.add(what);
   }
 

@@ -1,7 +1,7 @@
 // Works at one usage request from the queue. Its answer, the end of the work and its count in the run are one transaction.
 
 import { recordFailure } from "../db/failures.ts";
-import type { Taken } from "../db/queue.ts";
+import { REQUEST_ATTEMPTS_MAX, type Taken } from "../db/queue.ts";
 import { type RunEnd, type Settled, settleRequest } from "../db/shared-runs.ts";
 import { inTransaction, type Tx } from "../db/transaction.ts";
 import { exportDeps } from "../jobs/export-deps.ts";
@@ -9,7 +9,7 @@ import type { FeatureCheck } from "../jobs/feature-check.ts";
 import { rememberKeys } from "../jobs/remember-keys.ts";
 import { daysOf } from "../usage/day.ts";
 import { countStored } from "../usage/export.ts";
-import { describe, exportRequest } from "../usage/export-request.ts";
+import { describe, exportRequest, type Refusal } from "../usage/export-request.ts";
 import { sliceCount } from "../usage/plan.ts";
 import { parseQueued, type QueuedRequest, requestOf } from "./queued-request.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -45,7 +45,7 @@ export async function workAtRequest(
   await deps.backlog.room();
   const outcome = await exportRequest(request, runDay, deps, signal);
   if ("reason" in outcome) {
-    if (TRIED_AGAIN.has(outcome.code)) return world.queue.fail(taken, world.app.scrubber.scrub(outcome.reason));
+    if (TRIED_AGAIN.has(outcome.code)) return tryAgain(world, taken, work, outcome);
     await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, outcome.reason)));
   }
   deps.log.debug(describe(request), "usage request settled");
@@ -53,12 +53,29 @@ export async function workAtRequest(
   if (settling.tell()) await rememberKeys(world, world.config.exports.find(({ name }) => name === job)?.projects ?? []);
 }
 
+async function tryAgain(
+  { queue, app }: WorkerWorld,
+  taken: Taken,
+  work: QueuedRequest,
+  outcome: Refusal,
+): Promise<void> {
+  const { reason, code } = outcome;
+  const nextAttemptAt = await queue.fail(taken, { reason: app.scrubber.scrub(reason), code });
+  const attempt = { attempt: taken.retryCount + 1, attempts: REQUEST_ATTEMPTS_MAX, nextAttemptAt };
+  const { job, runId } = work;
+  app.log.warn(
+    { job, runId, code, reason, ...describe(requestOf(work)), ...attempt },
+    nextAttemptAt ? "usage request failed, to be tried again" : "usage request failed for the last time",
+  );
+}
+
 /** Counts a request that was given up: its process ended, or the service was away, once too often. */
 export async function bury(world: WorkerWorld, taken: Taken): Promise<void> {
   const work = parseQueued(taken.data);
   const { seriesId, fetchNo, window, runDay } = work;
   const reason = world.app.scrubber.scrub(`${taken.lastError ?? "no answer"}; given up after all tries of this run`);
-  await recordFailure(world.db, { seriesId, fetchNo, days: window ? daysOf(window) : [runDay], reason });
+  const days = window ? daysOf(window) : [runDay];
+  await recordFailure(world.db, { seriesId, fetchNo, days, reason, code: taken.lastCode });
   const settling = openSettling(world, taken, work);
   await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, reason)));
   world.app.log.error({ job: work.job, runId: work.runId, ...window, reason }, "usage request given up");

@@ -85,7 +85,7 @@ test("a failure that passes is not seen, but logged", async () => {
   await using service = openTestService(server.origin);
   expect((await service.call(READ, KEY, limit())).value).toEqual({ number: 3 });
   expect(service.lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 40, msg: "service call failed, trying again", attempt: 1, code: "unavailable", delayMs: 500 },
+    { level: 40, msg: "service call failed, trying again", attempt: 1, attempts: 5, code: "unavailable", delayMs: 500 },
     { attempt: 2, delayMs: 1_000 },
   ]);
 });

@@ -1,6 +1,7 @@
 // A worker and its database: one that is not there yet is waited for, one with another schema is refused, and one that goes
 // away in the middle of a run costs time only.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../support/database.ts";
@@ -71,13 +72,35 @@ test("a database that goes away in the middle of a run costs time and nothing el
   proxy.cut();
   emulator.fault = undefined;
   goOn();
-  await worker.waitFor("database connection lost");
+  await worker.waitFor("database not reached");
   setTimeout(proxy.mend, 20_000);
   const [run] = await runsOver(db, 1, 90_000);
   expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 8 });
   expect(await runs(db)).toHaveLength(1);
 }, 120_000);
+
+test("a restart of the database, which ends every connection and refuses new ones, is one line of the log", async ({
+  world,
+}) => {
+  await serveWorkers(world);
+  await using proxy = await tcpProxy(url);
+  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  await worker.waitFor("run finished");
+  proxy.cut();
+  await sleep(3_000);
+  proxy.mend();
+  await worker.waitFor("database was away for a moment, and is reached again");
+  // Whatever is told late of the same outage.
+  await sleep(3_000);
+  worker.kill("SIGTERM");
+  const { stderr } = await worker.ended;
+  const lines = stderr.trimEnd().split("\n");
+  const warnings = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ level, msg }) => level >= 40 || /database (?:was|reached|not|connection)/.test(msg));
+  expect(warnings).toEqual([expect.objectContaining({ level: 40, seconds: expect.any(Number) })]);
+});
 
 async function monitorOf(worker: { readonly waitFor: (text: string) => Promise<string> }): Promise<string> {
   return JSON.parse(await worker.waitFor("monitor listens")).url;

@@ -82,6 +82,7 @@ test("the answer in JSON has the same facts", async ({ world }) => {
     readAt: expect.stringMatching(/Z$/),
     alerts: ["1 slice missing: due and never read"],
     workers: [],
+    causes: [],
     jobs: [
       {
         needsWorker: false,

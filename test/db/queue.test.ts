@@ -112,22 +112,24 @@ test("what fails is tried again later, and after the last try is a dead letter t
   for (let tries = 1; tries <= 8; tries++) {
     const [taken] = await queue.take("usage_request", 1);
     expect(taken?.retryCount).toBe(tries - 1);
-    if (taken) await queue.fail(taken, `failure ${tries}`);
+    if (taken) await queue.fail(taken, { reason: `failure ${tries}`, code: "unavailable" });
     expect(await queue.take("usage_request", 1)).toEqual([]);
     await sql`update usage_export_queue.job set start_after = now() where state = 'retry'`.execute(db);
   }
   const [dead] = await queue.take("usage_request_dead", 1);
-  expect(dead).toMatchObject({ data: { key: "a" }, lastError: "failure 8" });
+  expect(dead).toMatchObject({ data: { key: "a" }, lastError: "failure 8", lastCode: "unavailable" });
 });
 
 test("the first delays after a failure are short", async () => {
   const queue = await open();
   await add(queue, work("a"));
   const [taken] = await queue.take("usage_request", 1);
-  if (taken) await queue.fail(taken, "failure");
-  const { rows } = await sql<{ delay: number }>`
-    select extract(epoch from start_after - now())::float8 as delay from usage_export_queue.job where state = 'retry'
+  const nextTry = taken && (await queue.fail(taken, { reason: "failure", code: "unavailable" }));
+  const { rows } = await sql<{ delay: number; at: Date }>`
+    select extract(epoch from start_after - now())::float8 as delay, start_after as at
+    from usage_export_queue.job where state = 'retry'
   `.execute(db);
+  expect(nextTry).toEqual(rows[0]?.at);
   expect(rows[0]?.delay).toBeGreaterThan(0);
   expect(rows[0]?.delay).toBeLessThanOrEqual(4);
 });

@@ -17,13 +17,32 @@ test.each([
   expect(lines.join()).not.toContain("not reached");
 });
 
-test("a database that ends the connection is not reached, until it answers", () => {
+test("a database that ends connections and is back soon is one line, however many notice", () => {
   const lines: string[] = [];
   const contact = openContact(pino({}, { write: (line) => lines.push(line) }), () => 0);
   contact.note();
-  contact.note(failed("57P01", "terminating connection due to administrator command"));
-  expect(contact.reasons()).toEqual(["terminating connection due to administrator command"]);
-  contact.note();
+  for (let i = 0; i < 4; i++) contact.lost(failed("57P01", "terminating connection due to administrator command"));
   expect(contact.reasons()).toEqual([]);
-  expect(lines.join()).toMatch(/database not reached.*database reached again/s);
+  for (let i = 0; i < 3; i++) contact.note(failed("57P01", "terminating connection due to administrator command"));
+  expect(contact.reasons()).toEqual(["terminating connection due to administrator command"]);
+  for (let i = 0; i < 3; i++) contact.note();
+  expect(contact.reasons()).toEqual([]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      level: 40,
+      msg: "database was away for a moment, and is reached again",
+      reason: expect.stringMatching(/terminating/),
+    },
+  ]);
+});
+
+test("a database that stays away is told of meanwhile, and when it is back", async () => {
+  const lines: string[] = [];
+  const contact = openContact(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
+  contact.note();
+  contact.lost(failed("57P01", "terminating connection due to administrator command"));
+  await expect.poll(() => lines.length).toBe(1);
+  contact.note(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  contact.note();
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
 });

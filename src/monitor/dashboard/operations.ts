@@ -1,6 +1,7 @@
 // What the dashboard says of jobs, runs, gaps and keys, before it is a page.
 
 import type { Day } from "../../usage/day.ts";
+import type { Gap } from "../gap-groups.ts";
 import type { HealthState, JobHealth } from "../health-state.ts";
 
 export type Operations = Omit<HealthState, "jobs" | "rotations"> & {
@@ -8,7 +9,7 @@ export type Operations = Omit<HealthState, "jobs" | "rotations"> & {
   /** The newest first. */
   readonly runs: readonly RunLine[];
   /** The newest first. */
-  readonly gaps: readonly GapLine[];
+  readonly gaps: readonly Gap[];
   readonly rotations: readonly RotationLine[];
   readonly queue: readonly QueueLine[];
 };
@@ -34,16 +35,6 @@ export type RunLine = {
   readonly suspect: number;
   readonly failed: number;
   readonly rowsChanged: number;
-  readonly error: string | null;
-};
-
-export type GapLine = {
-  readonly project: string;
-  readonly grouping: string;
-  readonly filter: string;
-  readonly status: string;
-  readonly from: Day;
-  readonly to: Day;
   readonly error: string | null;
 };
 

@@ -50,9 +50,24 @@ test("a gap is a row with its days, why they failed, and their series", () => {
   expect(cells).toHaveLength(3);
 });
 
+test("an outage, which is the same gap in every series, is one row with its reason once", () => {
+  const gaps = ["model", "tags", "none"].map((grouping) => ({
+    ...{ project: "production", grouping, filter: "all", status: "failed" },
+    ...{ from: "2026-03-01", to: "2026-03-02", error: "connect ECONNREFUSED" },
+  }));
+  const text = textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body);
+  expect(text.match(/ECONNREFUSED/g)).toHaveLength(1);
+  expect(text).toMatch(/3 series production · model production · tags production · total/);
+});
+
 test("of many gaps the newest are shown, and the rest counted", () => {
   const gap = { project: "p", grouping: "model", filter: "all", status: "missing", error: null };
-  const gaps = Array.from({ length: 53 }, () => ({ ...gap, from: "2026-03-01", to: "2026-03-01" }));
+  const gaps = Array.from({ length: 53 }, (_, i) => ({
+    ...gap,
+    from: "2026-03-01",
+    to: "2026-03-01",
+    error: `no ${i}`,
+  }));
   expect(textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body)).toContain("And 3 more: see the view");
 });
 

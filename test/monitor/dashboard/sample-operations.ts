@@ -13,6 +13,7 @@ export function operations(part: Partial<Operations> = {}): Operations {
     workers: [worker()],
     runs: [runLine()],
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
+    causes: [],
     gaps: [],
     rotations: [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys: [keyLine()] }],
     queue: [],

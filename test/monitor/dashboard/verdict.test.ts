@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { concernsOf } from "../../../src/monitor/dashboard/verdict.ts";
+import type { FailureCause } from "../../../src/monitor/health-state.ts";
 import { WELL } from "../test-monitor.ts";
 import { jobLine, NOW, operations, worker } from "./sample-operations.ts";
 
@@ -50,6 +51,42 @@ test.each([
   [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("%o is something to look at", (part, text, section) => {
   expect(concernsOf(operations(part), WELL)).toEqual([{ text, section }]);
+});
+
+const CAUSE: FailureCause = {
+  ...{
+    code: "unavailable",
+    project: undefined,
+    since: new Date("2026-03-10T03:23:10Z"),
+    error: "connect ECONNREFUSED",
+  },
+  ...{ slices: 12, slicesWithNumbers: 12, series: 6, requests: 5, nextTry: new Date("2026-03-10T06:01:00Z") },
+};
+
+test.each<[Partial<FailureCause>, string]>([
+  [
+    {},
+    "service not reachable since 2026-03-10 03:23 UTC; 5 requests, 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
+  ],
+  [
+    { code: "unauthorized", project: "production", error: "the service answered 403", requests: 0, nextTry: undefined },
+    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
+  ],
+  [
+    { code: "bad_answer", error: "expected an array", requests: 0, slicesWithNumbers: 3 },
+    '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
+  ],
+])("failures are told by their cause (%o)", (part, text) => {
+  const causes = [{ ...CAUSE, ...part }];
+  const slices = { ...SLICES, failed: 12 };
+  expect(concernsOf(operations({ causes, slices }), WELL)).toEqual([{ text, section: "gaps" }]);
+});
+
+test("of many causes the largest are told, and the others counted", () => {
+  const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
+  const texts = concernsOf(operations({ causes }), WELL).map(({ text }) => text);
+  expect(texts).toHaveLength(6);
+  expect(texts.at(-1)).toBe("36 slices failed for other reasons");
 });
 
 test("what keeps this worker from its work is said first", () => {

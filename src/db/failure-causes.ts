@@ -1,0 +1,105 @@
+// Why slices are failed: many slices, and usually few causes.
+
+import { sql } from "kysely";
+import { restMs } from "../usage/plan-catch-up.ts";
+import { QUEUE_SCHEMA } from "./queue.ts";
+import type { Tx } from "./transaction.ts";
+
+export type FailureCause = {
+  /** Of the error; undefined where only its words are known. */
+  readonly code: string | undefined;
+  /** Whose key is refused; undefined where the cause is not one of a project. */
+  readonly project: string | undefined;
+  /** Since when every reading of the slice that fails for the longest time has failed. */
+  readonly since: Date;
+  readonly slices: number;
+  /** Slices that have the numbers of an earlier reading, which are shown. */
+  readonly slicesWithNumbers: number;
+  readonly series: number;
+  /** Requests that wait in the queue for another try, or are at it. */
+  readonly requests: number;
+  /** When a worker tries again first; undefined where none does. */
+  readonly nextTry: Date | undefined;
+  /** The newest one, in its own words. */
+  readonly error: string;
+};
+
+type SliceRow = {
+  readonly code: string | null;
+  readonly project: string | null;
+  readonly words: string | null;
+  readonly failures: number;
+  readonly caughtUp: boolean;
+  readonly since: Date;
+  readonly firstAttemptAt: Date;
+  readonly lastAttemptAt: Date;
+  readonly slices: number;
+  readonly slicesWithNumbers: number;
+  readonly seriesIds: readonly number[];
+  readonly error: string;
+};
+
+/** The one with the most slices comes first. */
+export async function failureCauses(tx: Tx, now: Date): Promise<readonly FailureCause[]> {
+  const rows = await failedSlicesByCause(tx);
+  if (rows.length === 0) return [];
+  const retries = await retriesByCode(tx);
+  const byCause = Map.groupBy(rows, ({ code, project, words }) => JSON.stringify([code, project, words]));
+  return [...byCause.values()]
+    .map((group) => causeOf(group, retries.get(group[0]?.code ?? ""), now))
+    .sort((a, b) => b.slices - a.slices);
+}
+
+/** An outage and a refused key say something else in each request; of other failures the words tell them apart. */
+async function failedSlicesByCause(tx: Tx): Promise<readonly SliceRow[]> {
+  const { rows } = await sql<SliceRow>`
+    select sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
+      case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null
+        -- Each request has an id of its own, and the same reason.
+        else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as words,
+      sl.failures, d.series_id is not null as "caughtUp", min(coalesce(sl.failing_since, sl.attempted_at)) as since,
+      min(sl.attempted_at) as "firstAttemptAt", max(sl.attempted_at) as "lastAttemptAt", count(*)::integer as slices,
+      count(sl.fetched_at)::integer as "slicesWithNumbers", array_agg(distinct sl.series_id) as "seriesIds",
+      coalesce((array_agg(sl.error order by sl.error like '%the service answered%' desc, sl.attempted_at desc))[1], '') as error
+    from usage_export.slice sl
+    join usage_export.series s using (series_id)
+    -- Without a window no day can be asked for again.
+    left join usage_export.due_series d
+      on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
+    where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null
+    group by 1, 2, 3, 4, 5
+  `.execute(tx);
+  return rows;
+}
+
+type Retries = { readonly code: string; readonly requests: number; readonly nextTry: Date | null };
+
+async function retriesByCode(tx: Tx): Promise<ReadonlyMap<string, Retries>> {
+  const { rows } = await sql<Retries>`
+    select j.output->>'code' as code, count(*)::integer as requests,
+      min(case when j.state::text = 'retry' then j.start_after else now() end) as "nextTry"
+    from ${sql.id(QUEUE_SCHEMA, "job")} j
+    where j.name = 'usage_request' and j.state::text in ('retry', 'active') and j.output->>'code' is not null
+    group by 1
+  `.execute(tx);
+  return new Map(rows.map((row) => [row.code, row]));
+}
+
+function causeOf(rows: readonly SliceRow[], retries: Retries | undefined, now: Date): FailureCause {
+  const newest = rows.reduce((a, b) => (b.lastAttemptAt > a.lastAttemptAt ? b : a));
+  const total = (count: (row: SliceRow) => number) => rows.reduce((sum, row) => sum + count(row), 0);
+  const restsEnd = rows.flatMap((row) => (row.caughtUp ? [row.firstAttemptAt.getTime() + restMs(row.failures)] : []));
+  // What the queue holds is not asked for by anybody else meanwhile.
+  const tries = retries ? [Number(retries.nextTry)] : restsEnd;
+  return {
+    code: newest.code ?? undefined,
+    project: newest.project ?? undefined,
+    since: new Date(Math.min(...rows.map(({ since }) => since.getTime()))),
+    slices: total(({ slices }) => slices),
+    slicesWithNumbers: total(({ slicesWithNumbers }) => slicesWithNumbers),
+    series: new Set(rows.flatMap(({ seriesIds }) => seriesIds)).size,
+    requests: retries?.requests ?? 0,
+    nextTry: tries.length > 0 ? new Date(Math.max(Math.min(...tries), now.getTime())) : undefined,
+    error: newest.error,
+  };
+}

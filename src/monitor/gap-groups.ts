@@ -1,0 +1,31 @@
+// Puts gaps together that have the same days, status and reason: an outage makes the same gap in every series. Pure.
+
+import type { Day } from "../usage/day.ts";
+
+export type Gap = {
+  readonly project: string;
+  readonly grouping: string;
+  readonly filter: string;
+  readonly status: string;
+  readonly from: Day;
+  readonly to: Day;
+  readonly error: string | null;
+};
+
+export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & {
+  readonly series: readonly Pick<Gap, "project" | "grouping" | "filter">[];
+};
+
+/** What errors of one reason differ by. */
+const OF_ONE_REQUEST = / \((?:\d+ attempts|request id [^)]*)\)/g;
+
+/** In the order of the gaps. */
+export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
+  const groups = Map.groupBy(gaps, ({ status, from, to, error }) =>
+    JSON.stringify([status, from, to, error?.replaceAll(OF_ONE_REQUEST, "")]),
+  );
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    return first ? [{ status: first.status, from: first.from, to: first.to, error: first.error, series: group }] : [];
+  });
+}
