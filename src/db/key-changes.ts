@@ -41,9 +41,21 @@ export async function writeLedger(
   const intentId = "intentId" in change ? change.intentId : undefined;
   const event = { rotation: job.name, intentId, event: change.kind, actor, reason };
   await inTransaction(db, async (tx) => {
+    await commitDurably(tx);
     await requireLease(tx, lease);
     if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
   });
+}
+
+/**
+ * A role or a database may have it turned off, for speed: a server that crashes then forgets what it has confirmed, and the
+ * secret of a created key is nowhere else. A setting that waits for more than this one does is kept.
+ */
+async function commitDurably(tx: Tx): Promise<void> {
+  await sql`
+    select pg_catalog.set_config('synchronous_commit', 'on', true)
+    where pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'
+  `.execute(tx);
 }
 
 async function applyChange(

@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openPostgres } from "../../src/db/database.ts";
 import { readLedger } from "../../src/db/key-ledger.ts";
 import type { LedgerKey } from "../../src/keys/ledger.ts";
-import { testDatabase } from "../support/database.ts";
+import { copyDatabase, testDatabase } from "../support/database.ts";
+import { runStatement } from "../support/postgres-admin.ts";
 import { newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";
 
 const { db } = await testDatabase();
@@ -263,3 +265,39 @@ test("bi.api_keys has every key with its state, and no secret", async () => {
   ]);
   expect(JSON.stringify(rows)).not.toContain("sealed");
 });
+
+test.for([
+  ["off", "on"],
+  ["local", "on"],
+  ["remote_apply", "remote_apply"],
+] as const)(
+  "where commits are %s, an intent, a created key and its secret are committed as %s",
+  async ([setting, committedAs]) => {
+    await using copy = await copyDatabase();
+    const name = new URL(copy.directUrl).pathname.slice(1);
+    await runStatement(copy.directUrl, `alter database ${name} set synchronous_commit = ${setting}`);
+    const own = openPostgres(copy.url);
+    try {
+      // A deferred trigger sees what holds as the transaction is committed.
+      await sql`
+        create table public.committed (what text, setting text);
+        create function public.note_commit() returns trigger language plpgsql as $$
+        begin
+          insert into public.committed values (concat_ws(' ', tg_table_name, new.step, new.sealed), pg_catalog.current_setting('synchronous_commit'));
+          return null;
+        end $$;
+        create constraint trigger noted after insert or update on usage_export.api_key
+          deferrable initially deferred for each row execute function public.note_commit();
+      `.execute(own);
+      const rotation = await newRotation(own);
+      await rotation.key("ue-durable", "stored");
+      const { rows } = await sql`select what, setting from public.committed`.execute(own);
+      expect(rows).toEqual([
+        { what: "api_key intent", setting: committedAs },
+        { what: "api_key stored sealed ue-durable", setting: committedAs },
+      ]);
+    } finally {
+      await own.destroy();
+    }
+  },
+);

@@ -68,6 +68,13 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/cli/rotate-retire.test.ts", "while the database's clock is ahead of the service's by days"],
   },
   {
+    name: "a created key is committed as carelessly as the role is set",
+    file: "src/db/key-changes.ts",
+    replace: "    await commitDurably(tx);\n",
+    by: '    if (changeId === "") await commitDurably(tx);\n',
+    caughtBy: ["test/db/key-ledger.test.ts", "where commits are off, an intent, a created key and its secret"],
+  },
+  {
     name: "keys are made without end where none is taken",
     file: "src/keys/plan.ts",
     replace: "export const FAILED_ATTEMPTS_MAX = 5;",
