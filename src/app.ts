@@ -31,6 +31,7 @@ export type App = {
   readonly terminal: boolean;
 };
 
+export const CONFIG_FILE = "jobs.config.json";
 const EMBEDDED_FOLDER = "data";
 
 /** A failover or a restart of the database takes less. */

@@ -3,12 +3,13 @@
 import { CommanderError } from "commander";
 import { type App, type Environment, openApp } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
+import { programVersion } from "../package-files.ts";
 import { defineCommands, type Run } from "./commands.ts";
 
 /** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
   let chosen: { readonly configPath: string; readonly run: Run } | undefined;
-  const program = defineCommands((configPath, run) => {
+  const program = defineCommands(await programVersion(), (configPath, run) => {
     chosen = { configPath, run };
   });
   try {

@@ -1,10 +1,11 @@
 // Which commands and options there are. What a command does is loaded when it runs, so that none pays for another's start.
 
 import { Command, Option, type OptionValues } from "commander";
-import type { App } from "../app.ts";
+import { type App, CONFIG_FILE } from "../app.ts";
 import { FORMATS } from "../dump/format.ts";
 import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
 import { GROUPINGS } from "../usage/series.ts";
+import { examplesText } from "./examples.ts";
 import { addJobCommands } from "./job-commands.ts";
 import { parseDay, parseDays, parsePort, parseWhole } from "./option-values.ts";
 
@@ -14,22 +15,24 @@ export type Load = (options: OptionValues, args: readonly string[]) => Promise<R
 /** Adds a command, to another one where it is given. */
 export type Add = (name: string, summary: string, load: Load, parent?: Command) => Command;
 
-export function defineCommands(choose: (configPath: string, run: Run) => void): Command {
+export function defineCommands(version: string, choose: (configPath: string, run: Run) => void): Command {
   const program = new Command("usage-export")
     .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
+    .version(version, "--version", "prints the version")
     .exitOverride()
     .showHelpAfterError("(--help shows what there is)")
     // Else what stands behind `keys rewrap` would be taken for options of `keys`, which has the same ones.
     .enablePositionalOptions()
-    .helpCommand(false);
+    .helpCommand("help [command]", "what a command does, and how it is used");
 
   const add: Add = (name, summary, load, parent = program) =>
     parent
       .command(name)
+      .addHelpText("after", examplesText(parent === program ? name : `${parent.name()} ${name}`))
       .description(summary)
       .exitOverride()
       .allowExcessArguments(false)
-      .option("--config <file>", "the configuration", "jobs.config.json")
+      .option("--config <file>", "the configuration", CONFIG_FILE)
       .action(function chosen(this: Command) {
         const options = this.opts();
         choose(options.config, async (app) => (await load(options, this.args))(app));
@@ -162,9 +165,10 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
     .option("--from <YYYY-MM-DD>", "the first day; all there are where it is left out", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; all there are where it is left out", parseDay)
     .addOption(
-      new Option("--format <name>", "csv for spreadsheets, jsonl and parquet for programs")
-        .choices(FORMATS)
-        .makeOptionMandatory(),
+      new Option(
+        "--format <name>",
+        "csv for spreadsheets, jsonl and parquet for programs; as the file of --out ends where it is left out",
+      ).choices(FORMATS),
     )
     .option("--out <file>", "the file to write; - writes to standard output", "-");
 
@@ -185,7 +189,7 @@ export function defineCommands(choose: (configPath: string, run: Run) => void): 
     .addOption(
       new Option("--window <mode>", "what start and end do").choices(["on", "ignored", "undated"]).default("on"),
     )
-    .option("--project <id>", "the project's id", "PROJECT_ID")
+    .option("--project <id>", "the project's id", "trial")
     .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));
 
   return program;

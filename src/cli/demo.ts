@@ -5,8 +5,9 @@ import { randomBytes } from "node:crypto";
 import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { type App, openServiceOf, readConfig } from "../app.ts";
+import { type App, CONFIG_FILE, openServiceOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
 import { type Database, openEmbedded } from "../db/database.ts";
 import { type DemoNumbers, demoNumbers } from "../db/demo-numbers.ts";
 import { migrateToLatest } from "../db/migrate.ts";
@@ -16,6 +17,7 @@ import { withExportContext } from "../jobs/export-context.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
+import { PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, dayOf, daysOf } from "../usage/day.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
@@ -32,7 +34,7 @@ const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
 
 export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<number> {
-  const configured = await readConfig(app);
+  const configured = await demoJobs(app);
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
@@ -59,6 +61,15 @@ export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<nu
     await db.destroy();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** In a folder without a configuration the example that comes with the program, but not in place of a file that was named. */
+async function demoJobs({ configPath }: App): Promise<Config> {
+  const isThere = await access(configPath).then(
+    () => true,
+    () => configPath !== CONFIG_FILE,
+  );
+  return loadConfig(isThere ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
 }
 
 /** The configured jobs, on the emulator, with keys of its own and sinks that go with it. */

@@ -1,10 +1,11 @@
+import path from "node:path";
 import { type App, withDatabase } from "../app.ts";
 import { didYouMean } from "../config/near-miss.ts";
 import { type DayRange, hasDay } from "../db/dump-query.ts";
 import { inDump, readRows } from "../db/dump-rows.ts";
 import { listViews } from "../db/dump-views.ts";
 import { encode } from "../dump/encode.ts";
-import type { Format } from "../dump/format.ts";
+import { FORMATS, type Format } from "../dump/format.ts";
 import type { Batches, Row, View } from "../dump/view.ts";
 import { AppError } from "../errors.ts";
 import { writeToOutput } from "./standard-output.ts";
@@ -12,13 +13,15 @@ import { checkPlace, writeWholeFile } from "./whole-file.ts";
 
 type DumpOptions = DayRange & {
   readonly view: string;
-  readonly format: Format;
+  /** Left out, the file's name tells. */
+  readonly format?: Format;
   /** "-" is standard output. */
   readonly out: string;
 };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
-  const { view: name, from, to, format, out } = options;
+  const { view: name, from, to, out } = options;
+  const format = options.format ?? formatOf(out);
   if (from !== undefined && to !== undefined && from > to) {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
@@ -38,6 +41,18 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     }),
   );
   return 0;
+}
+
+function formatOf(out: string): Format {
+  const ending = path.extname(out).slice(1).toLowerCase();
+  const format = FORMATS.find((one) => one === ending);
+  if (format) return format;
+  const endings = FORMATS.map((one) => `.${one}`).join(", ");
+  const got = out === "-" ? "" : `; got ${JSON.stringify(out)}`;
+  throw new AppError(
+    "config",
+    `--format: expected one of ${FORMATS.join(", ")}, or --out with a file that ends in ${endings}${got}`,
+  );
 }
 
 function chooseView(views: readonly View[], name: string, { from, to }: DayRange): View {

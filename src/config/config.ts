@@ -6,7 +6,7 @@ import { type Fault, faultsError } from "./fault.ts";
 import { defaultExpectation, faultsOf } from "./issues.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
 import { outlineOf } from "./outline.ts";
-import { referenceFaults } from "./references.ts";
+import { placeholderFaults, referenceFaults } from "./references.ts";
 import { resolveConfig } from "./resolve.ts";
 import { Shape } from "./shape.ts";
 
@@ -56,17 +56,26 @@ export type KeyReference =
       readonly first: SecretReference;
     };
 
+export type ParseOptions = {
+  readonly source: string;
+  readonly baseDir: string;
+  /** Takes the example that comes with the program as it is, as nobody but the emulator is asked for its project. */
+  readonly isExample?: boolean;
+};
+
 /**
  * `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every fault, each
  * with its place.
  */
-export function parseConfig(text: string, options: { readonly source: string; readonly baseDir: string }): Config {
+export function parseConfig(text: string, options: ParseOptions): Config {
   const document = parseJson(text, options.source);
   const parsed = Shape.safeParse(document.value, { error: defaultExpectation, reportInput: true });
+  const outline = outlineOf(document.value);
   const faults = [
     ...repeatFaults(document),
     ...(parsed.success ? [] : faultsOf(parsed.error.issues)),
-    ...referenceFaults(outlineOf(document.value), options.baseDir),
+    ...referenceFaults(outline, options.baseDir),
+    ...(options.isExample ? [] : placeholderFaults(outline)),
   ];
   if (!parsed.success || faults.length > 0) throw faultsError(options.source, faults, document.positionOf);
   return resolveConfig(parsed.data, options.baseDir);

@@ -4,15 +4,17 @@ import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
-import { type Config, parseConfig } from "./config.ts";
+import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { readFault } from "./read-fault.ts";
 
+type LoadOptions = Pick<ParseOptions, "isExample">;
+
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every fault. */
-export async function loadConfig(file: string): Promise<Config> {
+export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
   const bytes = await readFile(file).catch((cause: unknown) => {
     const mend = "give another with --config FILE";
     throw new AppError("config", `reading the configuration: ${readFault(file, cause)}; ${mend}`, { cause });
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)) });
+  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)), ...options });
 }

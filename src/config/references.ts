@@ -22,6 +22,22 @@ export function referenceFaults(outline: Outline, baseDir: string): Fault[] {
   ];
 }
 
+/** As the example that comes with the program has it: the service answers 404 to it, or with the usage of somebody else. */
+export const PLACEHOLDER_ID = "PROJECT_ID";
+
+export function placeholderFaults({ projects }: Outline): Fault[] {
+  return projects.flatMap(({ id }, index) =>
+    id === PLACEHOLDER_ID
+      ? [
+          {
+            path: ["projects", index, "id"],
+            message: `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" only holds its place`,
+          },
+        ]
+      : [],
+  );
+}
+
 /** A key belongs to one project: the rotation of another would deliver one that reads nothing here. */
 function keyFaults({ projects, rotations }: Outline, index: number): Fault[] {
   const project = projects[index];

@@ -8,6 +8,7 @@ import { Name, object, wholeNumber } from "./fields.ts";
 import { Key } from "./key-shape.ts";
 import { Monitor } from "./monitor-shape.ts";
 import { Notify } from "./notify-shape.ts";
+import { PLACEHOLDER_ID } from "./references.ts";
 import { Rotation } from "./rotation-shape.ts";
 
 const BaseUrl = z.string().superRefine((text, context) => {
@@ -44,6 +45,8 @@ const Project = object({
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
+    // For editors alone: the demo takes the placeholder, and everything else is told of it in a sentence of its own.
+    .meta({ pattern: `^(?!${PLACEHOLDER_ID}$)[A-Za-z0-9_-]{1,128}$` })
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: Key,

@@ -3,6 +3,8 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
+import { defineCommands } from "../../src/cli/commands.ts";
+import { EXAMPLES } from "../../src/cli/examples.ts";
 import { PROJECT_ID, worldTest } from "./world.ts";
 
 const test = worldTest();
@@ -33,6 +35,31 @@ test.for(COMMANDS)("%s --help says what it does and which options it has", async
   const { status, stdout, stderr } = await world.run([command, "--help"]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(new RegExp(`^Usage: usage-export ${command} .*\n\n\\w[^]*\n\nOptions:\n[^]*--config <file>`));
+});
+
+test.for(COMMANDS)("help %s says the same, and shows how the command is used", async (command, { world }) => {
+  const [help, asked] = await Promise.all([world.run(["help", command]), world.run([command, "--help"])]);
+  expect(help).toMatchObject({ status: 0, stdout: asked.stdout });
+  expect(help.stdout).toMatch(new RegExp(`\n\nExamples:\n  usage-export ${command}`));
+});
+
+test("help of what is no command is a mistake of the command line", async ({ world }) => {
+  expect(await world.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
+});
+
+test.for(Object.entries(EXAMPLES))("the examples of %s are command lines that it takes", ([command, examples]) => {
+  for (const example of examples) {
+    expect(example).toMatch(new RegExp(`^${command}( |$)`));
+    const words = (example.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
+    const chosen: string[] = [];
+    defineCommands("0.0.0", (configPath) => chosen.push(configPath)).parse(words, { from: "user" });
+    expect(chosen).toHaveLength(1);
+  }
+});
+
+test("--version prints the version of the package, and nothing else", async ({ world }) => {
+  const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, "../../package.json"), "utf8"));
+  expect(await world.run(["--version"])).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: "" });
 });
 
 test("schema prints the schema that the repository has", async ({ world }) => {

@@ -31,6 +31,22 @@ test("it shows the whole product, calls nobody that is configured, and leaves on
   expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
 });
 
+test("it works in an empty folder, with the jobs that come with the program", async ({ world }) => {
+  const { status, stdout } = await world.run(["demo"], { TMPDIR: "/tmp" });
+
+  expect(stdout).toMatch(/coverage +480 of 480 slices complete, 0 gaps/);
+  expect(stdout).toContain("rotated key");
+  expect(status).toBe(0);
+  expect(await readdir(world.folder)).toEqual(["usage-report-demo.html"]);
+});
+
+test("a file that was named and is not there is a mistake all the same", async ({ world }) => {
+  expect(await world.run(["demo", "--config", "mine.json"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("mine.json does not exist"),
+  });
+});
+
 test("with --serve the dashboard of the demo is up until it is told to stop", async ({ world }) => {
   await world.configure(smallConfig("https://api.example.com"));
   const demo = world.start(["demo", "--serve"]);

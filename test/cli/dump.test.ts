@@ -96,6 +96,34 @@ test("a reader that has seen enough ends it, and that is no failure", async ({ w
   expect({ ended: await closed, errors: await errors }).toEqual({ ended: [0, null], errors: "" });
 });
 
+test.for(["csv", "jsonl", "parquet"])(
+  "without --format it is that of the file's ending: %s",
+  async (format, { world }) => {
+    await storeDays(3);
+    const dump = ["dump", "--view", "coverage"];
+    expect(await world.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
+    await world.run([...dump, "--format", format, "--out", "other.txt"]);
+    const [named, other] = await Promise.all(
+      [`named.${format}`, "other.txt"].map((file) => readFile(path.join(world.folder, file))),
+    );
+    expect(named).toEqual(other);
+  },
+);
+
+test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
+  "without --format, %j does not tell it, and nothing is written",
+  async (out, { world }) => {
+    expect(await world.run(["dump", "--view", "coverage", ...out])).toMatchObject({
+      status: 2,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^usage-export: --format: expected one of csv, jsonl, parquet, or --out with a file/,
+      ),
+    });
+    expect(await readdir(world.folder)).toEqual([]);
+  },
+);
+
 describe("what there is not is told before anything is written", () => {
   const range = (from: string, to: string) => ({ from, to });
   test.for([

@@ -14,6 +14,8 @@ async function written(name: string, content: string | Uint8Array): Promise<stri
   return file;
 }
 
+const EXAMPLE = path.join(import.meta.dirname, "../../jobs.config.json");
+
 test("relative paths in the file start at its folder, wherever the program runs", async () => {
   const config = await loadConfig(await written("good.json", JSON.stringify(SAMPLE)));
 
@@ -21,9 +23,18 @@ test("relative paths in the file start at its folder, wherever the program runs"
 });
 
 test("the example that comes with the program is without a fault", async () => {
-  const config = await loadConfig(path.join(import.meta.dirname, "../../jobs.config.json"));
+  const config = await loadConfig(EXAMPLE, { isExample: true });
 
   expect(config.exports.map(({ name }) => name)).toEqual(["nightly"]);
+});
+
+test("the example waits for the project's id, and says so at its place", async () => {
+  await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringMatching(
+      /jobs\.config\.json has 1 fault:\n- projects\[0\]\.id \(line \d+\): expected your project's id at the service/,
+    ),
+  });
 });
 
 test("a fault names the file it is in", async () => {
