@@ -11,14 +11,16 @@ export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
  * Makes the database's series those of the configuration. A series is its project, grouping and conditions: with other
- * conditions it is a new one, and the one that had its name before is hidden from the views, so that no day is shown
- * twice. One that is configured no more keeps what it has and is never missing again.
+ * conditions it is a new one, and those of the project that had the filter's name before are hidden from the views, so that
+ * no day is shown twice and a name means one filter in all groupings. One that is configured no more keeps what it has and
+ * is never missing again.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
     await supersede(tx, configured);
     await upsert(tx, configured);
+    await keepPeriods(tx);
     const rows = await tx
       .selectFrom("usage_export.series")
       .select(["series_id", "project_id", "grouping", "filter_key"])
@@ -41,9 +43,10 @@ async function supersede(tx: Tx, configured: readonly ConfiguredSeries[]): Promi
   await sql`
     with wanted as (${wanted(configured)})
     update usage_export.series s set superseded_at = now()
-    from wanted w
-    where s.superseded_at is null and s.project_id = w.project_id and s."grouping" = w."grouping"
-      and s.filter = w.filter and s.filter_key <> w.filter_key
+    where s.superseded_at is null and exists (
+      select from wanted w
+      where s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key
+    )
   `.execute(tx);
   await sql`
     with wanted as (${wanted(configured)})
@@ -65,6 +68,14 @@ async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<
       and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null)
   `.execute(tx);
+  // A grouping that is configured no more shows the filter's numbers, under the name that the filter has now.
+  await sql`
+    with wanted as (${wanted(configured)})
+    update usage_export.series s set filter = w.filter, superseded_at = null
+    from (select distinct project_id, filter_key, filter from wanted) w
+    where s.project_id = w.project_id and s.filter_key = w.filter_key
+      and (s.filter <> w.filter or s.superseded_at is not null)
+  `.execute(tx);
   await sql`
     with wanted as (${wanted(configured)})
     insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days)
@@ -73,6 +84,29 @@ async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<
       select from usage_export.series s
       where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
     )
+  `.execute(tx);
+}
+
+/** Ends the period of each series that is hidden or has other names now, and begins one for each that is shown. */
+async function keepPeriods(tx: Tx): Promise<void> {
+  // Read after the lock was had: the transaction may have begun before another one changed the periods.
+  const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
+  const now = sql`${rows[0]?.now}::timestamptz`;
+  await sql`
+    update usage_export.series_period p set shown_until = ${now}
+    from usage_export.series s
+    where s.series_id = p.series_id and p.shown_until is null
+      and (s.superseded_at is not null or (s.project, s.filter) is distinct from (p.project, p.filter))
+  `.execute(tx);
+  await sql`
+    insert into usage_export.series_period (series_id, project, filter, shown_from)
+    select s.series_id, s.project, s.filter, case when p.known then ${now} else '-infinity' end
+    from usage_export.series s
+    left join lateral (
+      select true as known, bool_or(shown_until is null) as open from usage_export.series_period where series_id = s.series_id
+      having count(*) > 0
+    ) p on true
+    where s.superseded_at is null and not coalesce(p.open, false)
   `.execute(tx);
 }
 

@@ -73,6 +73,24 @@ export function testSeries(db: Database): void {
     expect(await view(db, "usage_filtered", project)).toMatchObject([{ group_value: "listen", requests: "1" }]);
   });
 
+  test("a name means one filter in all groupings, also in those that are configured no more", async () => {
+    const project = newProject();
+    const both = [configured(project, "none", { filter: LISTEN }), configured(project, "endpoint", { filter: LISTEN })];
+    const ids = await registerSeries(db, both);
+    for (const { series } of both) {
+      await store(db, idOf(ids, series), [slice(DAY, { listen: "1" })], { grouping: series.grouping });
+    }
+    const groupings = async () => (await view(db, "usage_filtered", project)).map((row) => [row.grouping, row.filter]);
+
+    await registerSeries(db, [configured(project, "none", { filter: SPEAK })]);
+    expect(await groupings()).toEqual([]);
+    await registerSeries(db, [configured(project, "none", { filter: { ...LISTEN, name: "listening" } })]);
+    expect((await groupings()).toSorted()).toEqual([
+      ["endpoint", "listening"],
+      ["none", "listening"],
+    ]);
+  });
+
   test("two filters can swap their names", async () => {
     const project = newProject();
     const [a, b] = [
@@ -118,6 +136,8 @@ export function testSeries(db: Database): void {
     const { rows: before } = await version();
     await registerSeries(db, [{ series, windowDays: 3 }]);
     expect((await version()).rows).toEqual(before);
+    const { rows } = await sql`select from usage_export.series_period where series_id = ${seriesId}`.execute(db);
+    expect(rows).toHaveLength(1);
   });
 
   test.each<[string, readonly Parameters<typeof markDue>[2][], readonly [Day | null, Day | null]]>([
