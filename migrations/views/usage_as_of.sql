@@ -1,3 +1,4 @@
+-- Runs with the rights of its caller, and its body is parsed here: nothing in the search path of the caller can take its parts' place.
 create or replace function bi.usage_as_of(as_of timestamptz)
 returns table (
   project_id text, project text, usage_date date, "grouping" text, filter text, group_value text,
@@ -5,17 +6,14 @@ returns table (
   tts_characters numeric, requests numeric, extra_metrics jsonb,
   finality text, revision integer, first_seen_at timestamptz, last_changed_at timestamptz
 )
-language sql stable security definer set search_path = pg_catalog as $$
-  select s.project_id, s.project, c.usage_date, s."grouping", s.filter, g.display,
-    c.hours, c.total_hours, c.agent_hours, c.tokens_in, c.tokens_out, c.tts_characters, c.requests, c.extra_metrics,
-    usage_export.finality(c.usage_date, s.window_days, sl.closed_at, as_of),
-    c.revision, c.first_seen_at, c.seen_at
-  from usage_export.row_revision c
-  join usage_export.series s using (series_id)
-  join usage_export.slice sl using (series_id, usage_date)
-  join usage_export.group_value g using (group_id)
-  where c.seen_at <= as_of and (c.superseded_at is null or c.superseded_at > as_of) and c.kind <> 'gone'
-    and (s.superseded_at is null or s.superseded_at > as_of)
-$$;
+language sql stable
+begin atomic
+  select h.project_id, h.project, h.usage_date, h."grouping", h.filter, h.group_value,
+    h.hours, h.total_hours, h.agent_hours, h.tokens_in, h.tokens_out, h.tts_characters, h.requests, h.extra_metrics,
+    usage_export.finality(h.usage_date, h.window_days, h.closed_at, as_of),
+    h.revision, h.first_seen_at, h.last_changed_at
+  from bi.usage_history h
+  where h.shown_from <= as_of and (h.shown_until is null or h.shown_until > as_of);
+end;
 
-comment on function bi.usage_as_of(timestamptz) is 'What the usage views showed at that moment: every series, filtered or not, with the columns of bi.usage_filtered. An unfiltered series carries the name of its filter without conditions.';
+comment on function bi.usage_as_of(timestamptz) is 'What the usage views showed at that moment: every series, filtered or not, with the columns of bi.usage_filtered. Names of projects and filters are those of that moment. An unfiltered series carries the name of its filter without conditions.';

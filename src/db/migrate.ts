@@ -8,6 +8,7 @@ import { AppError } from "../errors.ts";
 import { MIGRATIONS_FOLDER } from "../package-files.ts";
 import type { Database } from "./database.ts";
 import { installQueue } from "./queue.ts";
+import { repairReader } from "./reader.ts";
 import { allowStatements } from "./statement-limit.ts";
 import { replaceViews, requireCurrentViews } from "./views.ts";
 
@@ -22,7 +23,12 @@ function provider(): MigrationProvider {
 }
 
 /** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */
-export type Migrated = { readonly migrations: readonly string[]; readonly views: readonly string[] };
+export type Migrated = {
+  readonly migrations: readonly string[];
+  readonly views: readonly string[];
+  /** Whether the role usage_reader is there, and may read what it should. */
+  readonly hasReader: boolean;
+};
 
 /**
  * Applies the migrations that are missing, then replaces the views whose text changed. All of it is one transaction under a
@@ -41,7 +47,11 @@ export async function migrateToLatest(db: Database): Promise<Migrated> {
 async function applyMigrations(db: Database): Promise<Migrated> {
   return db.transaction().execute(async (tx) => {
     // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
-    await sql`select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)`.execute(tx);
+    // Nothing that somebody put into a schema of the search path may take part in what is created.
+    await sql`
+      select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true),
+        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
+    `.execute(tx);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
     const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });
     const { error, results } = await migrator.migrateToLatest();
@@ -49,7 +59,12 @@ async function applyMigrations(db: Database): Promise<Migrated> {
       const failed = results?.find((result) => result.status === "Error")?.migrationName;
       throw new AppError("database", `migration ${failed ?? ""} failed; nothing was changed`, { cause: error });
     }
-    return { migrations: (results ?? []).map((result) => result.migrationName), views: await replaceViews(tx) };
+    const views = await replaceViews(tx);
+    return {
+      migrations: (results ?? []).map((result) => result.migrationName),
+      views,
+      hasReader: await repairReader(tx),
+    };
   });
 }
 

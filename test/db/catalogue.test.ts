@@ -94,6 +94,14 @@ test("no one else was given anything of it", async () => {
   expect(await names(open)).toEqual([]);
 });
 
+test("nothing of ours runs with the rights of its owner, whoever calls it", async () => {
+  const privileged = sql<{ name: string }>`
+    select oid::regprocedure::text as name from pg_proc
+    where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosecdef
+  `;
+  expect(await names(privileged)).toEqual([]);
+});
+
 async function asReader(statement: string): Promise<unknown> {
   return db.transaction().execute(async (tx) => {
     await sql`set local role usage_reader`.execute(tx);

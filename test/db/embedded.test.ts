@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
@@ -27,7 +28,7 @@ afterAll(async () => {
 test("it gets every migration once", async () => {
   expect(migrations.length).toBeGreaterThan(1);
   await requireCurrentSchema(db);
-  expect(await migrateToLatest(db)).toEqual({ migrations: [], views: [] });
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: [] });
 });
 
 test("its folder serves one process at a time", async () => {
@@ -47,6 +48,15 @@ test("what was stored is there when it is opened again", async () => {
 
   await using second = await openEmbedded(other);
   expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
+});
+
+test("restored where the reader's role is missing, it gets the role and its rights by being migrated", async () => {
+  await sql`drop owned by usage_reader; drop role usage_reader`.execute(db);
+  expect(await migrateToLatest(db)).toEqual({ migrations: [], views: [], hasReader: true });
+  await db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    await sql`select * from bi.usage_as_of(now()), bi.usage_total`.execute(tx);
+  });
 });
 
 describe("dump", () => testDump(db));

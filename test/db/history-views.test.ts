@@ -6,7 +6,7 @@ import type { Database } from "../../src/db/database.ts";
 import { recordFailure } from "../../src/db/failures.ts";
 import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import { idOf, registerSeries } from "../../src/db/series.ts";
-import type { Project } from "../../src/usage/series.ts";
+import type { Filter, Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
 import {
   configured,
@@ -203,3 +203,35 @@ test("as of a moment before its filter was redefined, a series is shown under it
   expect(await requestsAsOf(then, project)).toEqual([`${DAY} listen 1 r1`]);
   expect(await requestsAsOf(await moment(), project)).toEqual([`${DAY} speak 2 r1`]);
 });
+
+test("as of a moment a filter that had other conditions in between is shown under those it had then, and nothing twice", async () => {
+  const { seriesId, series, project } = await newSeries(db, "endpoint", { filter: narrowTo("listen") });
+  await store(db, seriesId, [slice(DAY, { listen: "1" })]);
+  const first = await moment();
+  const between = configured(project, "endpoint", { filter: narrowTo("speak") });
+  const ids = await registerSeries(db, [between]);
+  await store(db, idOf(ids, between.series), [slice(DAY, { speak: "2" })]);
+  const second = await moment();
+  await registerSeries(db, [{ series, windowDays: undefined }]);
+  await store(db, seriesId, [slice(DAY, { listen: "3" })]);
+  const third = await moment();
+
+  expect(await requestsAsOf(first, project)).toEqual([`${DAY} listen 1 r1`]);
+  expect(await requestsAsOf(second, project)).toEqual([`${DAY} speak 2 r1`]);
+  expect(await requestsAsOf(third, project)).toEqual([`${DAY} listen 3 r2`]);
+});
+
+test("as of a moment a filter has the name that it had then", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { filter: narrowTo("listen") });
+  await store(db, seriesId, [slice(DAY, { listen: "1" })]);
+  const then = await moment();
+  await registerSeries(db, [configured(project, "endpoint", { filter: { ...narrowTo("listen"), name: "listening" } })]);
+
+  const names = async (at: string) => (await asOf(at, project)).map((row) => row.filter);
+  expect(await names(then)).toEqual(["narrow"]);
+  expect(await names(await moment())).toEqual(["listening"]);
+});
+
+function narrowTo(endpoint: string): Filter {
+  return { name: "narrow", features: {}, dimensions: { endpoint } };
+}

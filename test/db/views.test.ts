@@ -57,7 +57,7 @@ test("a view of an older version is not up to date, and is replaced; others are 
   await expect(requireCurrentSchema(db)).rejects.toThrow(
     "the database is not up to date (bi.coverage_gaps is of another version); run: usage-export migrate",
   );
-  expect(await migrateToLatest(db)).toEqual({ migrations: [], views: ["bi.coverage_gaps"] });
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: ["bi.coverage_gaps"] });
   await requireCurrentSchema(db);
   expect(await schemaText(db)).toBe(before);
   const { rows } = await sql<{ text: string }>`select pg_get_viewdef('bi.coverage_gaps'::regclass) as text`.execute(db);
@@ -136,7 +136,7 @@ test("a view of someone else that depends on one that must go is named, and noth
   await expect(migrateToLatest(db)).rejects.toMatchObject({
     code: "database",
     message:
-      "usage_export.visible_row has other columns in this version, and materialized view my_report depends on it; drop that, run migrate again, and create it anew. Nothing was changed",
+      "usage_export.visible_row has other columns in this version, and materialized view public.my_report depends on it; drop that, run migrate again, and create it anew. Nothing was changed",
   });
   const { rows } = await sql`select project from public.my_report`.execute(db);
   expect(rows).toEqual([{ project: "project-1" }]);
@@ -152,4 +152,33 @@ test("a view of someone else stays where ours is replaced by one with the same c
   await setVersion(db, "bi.usage_total", OLDER);
   expect((await migrateToLatest(db)).views).toEqual(["usage_export.visible_row", "bi.usage_total"]);
   expect((await sql`select requests from public.my_report`.execute(db)).rows).toEqual([{ requests: null }]);
+});
+
+test("a function of an older version that runs as its owner is one no more, and readers may call it", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  const before = await schemaText(db);
+  await run(
+    db,
+    "alter function bi.usage_as_of(timestamptz) security definer",
+    "revoke all on all tables in schema bi from usage_reader",
+    "revoke all on function bi.usage_as_of(timestamptz) from usage_reader",
+    "grant execute on function bi.usage_as_of(timestamptz) to public",
+    "revoke all on schema bi from usage_reader",
+  );
+  await setVersion(db, "bi.usage_as_of", OLDER);
+  expect((await migrateToLatest(db)).views).toEqual(["bi.usage_as_of"]);
+  expect(await schemaText(db)).toBe(before);
+  const { rows } = await sql`
+    select prosecdef, has_function_privilege('usage_reader', oid, 'execute') as reads, has_function_privilege('public', oid, 'execute') as all_do
+    from pg_proc where oid = 'bi.usage_as_of(timestamptz)'::regprocedure
+  `.execute(db);
+  expect(rows).toEqual([{ prosecdef: false, reads: true, all_do: false }]);
+  const asReader = db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    for (const view of ["usage_total", "usage_history", "api_keys"])
+      await sql`select from ${sql.id("bi", view)}`.execute(tx);
+    await sql`select from bi.usage_as_of(now())`.execute(tx);
+  });
+  await expect(asReader).resolves.toBeUndefined();
 });

@@ -136,6 +136,44 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/history-views.test.ts", "a changed number is one restatement, with what it was"],
   },
   {
+    name: "what a filter's name meant in between is forgotten",
+    file: "src/db/series.ts",
+    replace: "    await keepPeriods(tx);\n",
+    by: "",
+    caughtBy: ["test/db/history-views.test.ts", "as of a moment a filter that had other conditions in between"],
+  },
+  {
+    name: "a filter's name means two filters in two groupings",
+    file: "src/db/series.ts",
+    replace: "s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key",
+    by: `s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter = w.filter and s.filter_key <> w.filter_key`,
+    caughtBy: ["test/db/series.test.ts", "a name means one filter in all groupings"],
+  },
+  {
+    name: "whoever reads the past does it as the owner",
+    file: "migrations/views/usage_as_of.sql",
+    replace: "language sql stable\nbegin atomic\n  select",
+    by: "language sql stable security definer\nbegin atomic\n  select",
+    caughtBy: ["test/db/catalogue.test.ts", "nothing of ours runs with the rights of its owner"],
+  },
+  {
+    name: "what is called when a view is read is looked up by who reads it",
+    file: "migrations/views/finality.sql",
+    replace: `return case
+  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
+  when closed_at is null or closed_at > seen_from then 'open'
+  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
+  else 'final'
+end;`,
+    by: `as $$ select case
+  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
+  when closed_at is null or closed_at > seen_from then 'open'
+  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
+  else 'final'
+end $$;`,
+    caughtBy: ["test/db/hostile-reader.test.ts", "shadowed operators change nothing"],
+  },
+  {
     name: "two runs of one moment",
     file: "migrations/0001_create_usage.ts",
     replace: "create unique index run_scheduled",

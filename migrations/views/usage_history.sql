@@ -1,0 +1,39 @@
+-- What bi.usage_as_of chooses from: with it that function needs no rights that its caller has not. A row is what one revision
+-- showed under one name, as a filter's name may have had other conditions in between.
+create or replace view bi.usage_history as
+select s.project_id, p.project, c.usage_date, s."grouping", p.filter, g.display as group_value,
+  c.hours, c.total_hours, c.agent_hours, c.tokens_in, c.tokens_out, c.tts_characters, c.requests, c.extra_metrics,
+  c.revision, c.first_seen_at, c.seen_at as last_changed_at, c.kind,
+  greatest(c.seen_at, p.shown_from) as shown_from, least(c.superseded_at, p.shown_until) as shown_until,
+  s.window_days, sl.closed_at
+from usage_export.row_revision c
+join usage_export.series s using (series_id)
+join usage_export.series_period p using (series_id)
+join usage_export.slice sl using (series_id, usage_date)
+join usage_export.group_value g using (group_id)
+where c.kind <> 'gone' and (c.superseded_at is null or c.superseded_at > p.shown_from)
+  and (p.shown_until is null or p.shown_until > c.seen_at);
+
+comment on view bi.usage_history is 'Every number that was ever shown, one row a project, grouping, filter, day, value, revision and name, with when. For one moment bi.usage_as_of chooses from it. Add up only what was shown at the same moment.';
+comment on column bi.usage_history.project_id is 'The service''s identifier of the project';
+comment on column bi.usage_history.project is 'The project''s name in the configuration';
+comment on column bi.usage_history.usage_date is 'The day of the usage, a calendar day in UTC';
+comment on column bi.usage_history."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.usage_history.filter is 'The filter''s name in the configuration';
+comment on column bi.usage_history.group_value is 'The value of the grouped dimension; NULL for no value';
+comment on column bi.usage_history.hours is 'Hours of audio, in hours; NULL where the service sent none';
+comment on column bi.usage_history.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
+comment on column bi.usage_history.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
+comment on column bi.usage_history.tokens_in is 'Tokens received, a count; NULL where the service sent none';
+comment on column bi.usage_history.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
+comment on column bi.usage_history.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
+comment on column bi.usage_history.requests is 'Requests, a count; NULL where the service sent none';
+comment on column bi.usage_history.extra_metrics is 'Metrics the service sent beside the known ones, a JSON object of numbers; NULL where it sent none';
+comment on column bi.usage_history.revision is 'How many times this row has been written: 1 until a number changes';
+comment on column bi.usage_history.first_seen_at is 'When this group was first stored for this day';
+comment on column bi.usage_history.last_changed_at is 'When a number of this row last changed';
+comment on column bi.usage_history.kind is 'appeared: the group was not there before; changed: a number is another. While a group is gone it has no row';
+comment on column bi.usage_history.shown_from is 'Since when these numbers were shown by the usage views, under these names';
+comment on column bi.usage_history.shown_until is 'Until when, which does not belong to it; NULL while they are shown';
+comment on column bi.usage_history.window_days is 'How many days back the series is read again, a count; NULL where it is not';
+comment on column bi.usage_history.closed_at is 'When the day was first read after it was over; NULL while it was not';
