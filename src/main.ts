@@ -1,14 +1,21 @@
 #!/usr/bin/env node
 // The program's one entry, and the one place that sets an exit status.
 
-import { enableCompileCache } from "node:module";
+import module from "node:module";
 import path from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { AppError } from "./errors.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
+// An older Node would end in an error that names a function of its own.
+const NODE_MIN = 22;
+if (Number.parseInt(process.versions.node, 10) < NODE_MIN) {
+  process.stderr.write(`usage-export: needs Node ${NODE_MIN} or later, and this is ${process.version}\n`);
+  process.exit(1);
+}
+
 // Halves the time to start. Beside the packages, not in the system's folder for temporary files: what stands there is run.
-enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
+module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
 // Answers come and go, and little of them stays. Room for new objects grows once, while the program loads, and not with the
 // answers: so a fifth of the time is saved, and a million rows take little more memory than ten thousand.
 for (const flag of ["--semi-space-growth-factor=4", "--heap-growing-percent=100"]) setFlagsFromString(flag);

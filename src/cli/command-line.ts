@@ -1,7 +1,7 @@
 // Runs what the command line asks for, and says as an exit status what became of it.
 
 import { CommanderError } from "commander";
-import { type App, type Environment, openApp } from "../app.ts";
+import type { App, Environment } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
 import { programVersion } from "../package-files.ts";
 import { defineCommands, type Run } from "./commands.ts";
@@ -25,6 +25,8 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
 async function runCommand(configPath: string, run: Run, env: Environment, signal: AbortSignal): Promise<number> {
   let app: App | undefined;
   try {
+    // Loaded here, so that --help does not wait for what only commands need.
+    const { openApp } = await import("../app.ts");
     app = await openApp(env, configPath, signal);
     return await run(app);
   } catch (error) {

@@ -16,6 +16,7 @@ const run = promisify(execFile);
 const ROOT = path.join(import.meta.dirname, "../..");
 /** The newest release of the oldest line in package.json's `engines`. */
 const OLDEST_NODE = "v22.23.3";
+const TOO_OLD_NODE = "v20.20.2";
 /** What is in the tarball beside the bundle's chunks and the migrations. */
 const PACKED = [
   "CHANGELOG.md",
@@ -109,6 +110,18 @@ describe.each([
     await command("report", "--out", "usage.html");
     expect(await readFile(path.join(folder, "usage.html"), "utf8")).toContain("<svg");
     await command("status");
+  });
+});
+
+test("a Node that is too old is told so in a sentence", async () => {
+  const bin = await installNode(TOO_OLD_NODE);
+  const program = path.join(ROOT, "dist/usage-export.js");
+
+  const refused = run(path.join(bin, "node"), [program, "--help"]);
+
+  await expect(refused).rejects.toMatchObject({
+    code: 1,
+    stderr: `usage-export: needs Node 22 or later, and this is ${TOO_OLD_NODE}\n`,
   });
 });
 
