@@ -76,8 +76,9 @@ describe.each([
   });
 
   test("demo shows the whole product, in an empty folder", async () => {
-    const { stdout } = await run("npx", ["--no", "usage-export", "demo"], { cwd: folder, env });
+    const { stdout, stderr } = await run("npx", ["--no", "usage-export", "demo"], { cwd: folder, env });
 
+    expect(stderr).not.toContain("Warning");
     expect(stdout).toContain("usage-report-demo.html");
     expect(await readFile(path.join(folder, "usage-report-demo.html"), "utf8")).toContain("<svg");
   });
