@@ -31,7 +31,6 @@ export type App = {
   readonly terminal: boolean;
 };
 
-export const CONFIG_FILE = "jobs.config.json";
 const EMBEDDED_FOLDER = "data";
 
 /** A failover or a restart of the database takes less. */

@@ -11,6 +11,12 @@ export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
+/** Looked for in the folder that a command runs in; the package has one as an example. */
+export const CONFIG_FILE = "jobs.config.json";
+
+/** What a user of this package types before the name of a command. */
+export const COMMAND = IS_BUNDLE ? "npx usage-export" : "npm run usage-export --";
+
 export async function programVersion(): Promise<string> {
   return String(JSON.parse(await readFile(path.join(PACKAGE_FOLDER, "package.json"), "utf8")).version);
 }

@@ -1,8 +1,9 @@
 // Which commands and options there are. What a command does is loaded when it runs, so that none pays for another's start.
 
 import { Command, Option, type OptionValues } from "commander";
-import { type App, CONFIG_FILE } from "../app.ts";
+import type { App } from "../app.ts";
 import { FORMATS } from "../dump/format.ts";
+import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
 import { GROUPINGS } from "../usage/series.ts";
 import { examplesText } from "./examples.ts";

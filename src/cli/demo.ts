@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { type App, CONFIG_FILE, openServiceOf } from "../app.ts";
+import { type App, openServiceOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { type Database, openEmbedded } from "../db/database.ts";
@@ -17,7 +17,7 @@ import { withExportContext } from "../jobs/export-context.ts";
 import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
-import { PACKAGE_FOLDER } from "../package-files.ts";
+import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, dayOf, daysOf } from "../usage/day.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
@@ -124,7 +124,7 @@ function summary({ latest, complete, slices, gaps, restatements, differences }: 
     `  reconciliation    ${differences} days on which a grouping differs from the total`,
     "",
     "The second run wrote no row, as nothing had changed. Next: put your project into jobs.config.json and run",
-    "  npm run usage-export -- check",
+    `  ${COMMAND} check`,
     "",
   ].join("\n");
 }

@@ -80,6 +80,7 @@ describe.each([
 
     expect(stderr).not.toContain("Warning");
     expect(stdout).toContain("usage-report-demo.html");
+    expect(stdout).toContain("npx usage-export check");
     expect(await readFile(path.join(folder, "usage-report-demo.html"), "utf8")).toContain("<svg");
   });
 
