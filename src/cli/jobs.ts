@@ -1,6 +1,7 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { didYouMean } from "../config/near-miss.ts";
+import type { Database } from "../db/database.ts";
 import { databaseNow } from "../db/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs.ts";
 import { AppError } from "../errors.ts";
@@ -15,18 +16,20 @@ type Scheduled = JobId & { readonly schedule: string; readonly timezone: string;
 
 /** Every job, when it runs next, and whether somebody paused it. */
 export async function runJobs(app: App, { json }: JobsOptions): Promise<number> {
-  const jobs = scheduledJobs(await readConfig(app));
-  const answer = await withDatabase(app, async (db) => {
-    const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
-    return jobs.map((job) => {
-      const { kind, name, schedule, timezone } = job;
-      const { pause, scheduledThrough } = find(stored, job) ?? {};
-      return { kind, job: name, schedule, timezone, scheduledThrough, nextRun: nextRunAt(job, now), paused: pause };
-    });
-  });
+  const config = await readConfig(app);
+  const answer = await withDatabase(app, (db) => listJobs(db, config));
   if (json) app.write(`${JSON.stringify(answer)}\n`);
-  else app.write(answer.map(render).join(""));
+  else app.write(answer.map(renderJob).join(""));
   return 0;
+}
+
+export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
+  const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
+  return scheduledJobs(config).map((job) => {
+    const { kind, name, schedule, timezone } = job;
+    const { pause, scheduledThrough } = find(stored, job) ?? {};
+    return { kind, job: name, schedule, timezone, scheduledThrough, nextRun: nextRunAt(job, now), paused: pause };
+  });
 }
 
 /** The next times a job runs, by this machine's clock: its database need not be there. */
@@ -89,16 +92,17 @@ function tell(app: App, { kind, name, pause }: StoredJob, { json }: JobsOptions)
   return 0;
 }
 
-type Listed = {
+type ListedJob = {
   readonly kind: string;
   readonly job: string;
   readonly schedule: string;
   readonly timezone: string;
+  readonly scheduledThrough: Date | undefined;
   readonly nextRun: Date | undefined;
   readonly paused: Pause | undefined;
 };
 
-function render({ kind, job, schedule, timezone, nextRun, paused }: Listed): string {
+export function renderJob({ kind, job, schedule, timezone, nextRun, paused }: ListedJob): string {
   const next = paused ? renderPause(paused) : `next run ${nextRun ? instant(nextRun) : "never"}`;
   return `${kind} ${job} (${schedule} ${timezone}): ${next}\n`;
 }

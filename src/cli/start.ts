@@ -8,6 +8,7 @@ import { readMasterKeys } from "../keys/seal.ts";
 import { openContact } from "../worker/contact.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
+import { listJobs, renderJob } from "./jobs.ts";
 
 /** A database that does not answer does not take leave either. */
 const CLOSE_MS_MAX = 300;
@@ -27,7 +28,14 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.lost);
   try {
     await using monitoring = await openMonitoring(app, config, { db, contact, access });
-    await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers });
+    // Where nobody looks at a terminal the log says all of it.
+    const say = (text: string) => (app.terminal ? app.write(text) : undefined);
+    say(`dashboard, health and metrics: ${monitoring.url}/\n`);
+    const onReady = async () => {
+      say((await listJobs(db, config)).map(renderJob).join(""));
+      say("a line a run follows; Ctrl-C stops the worker when it has finished what it has in hand\n");
+    };
+    await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers, onReady });
   } catch (error) {
     if (!app.signal.aborted) throw error;
   } finally {

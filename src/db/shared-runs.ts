@@ -2,7 +2,7 @@
 // last one.
 
 import { sql } from "kysely";
-import type { RunTrigger } from "../usage/export.ts";
+import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import type { Database } from "./database.ts";
 import { QUEUE_SCHEMA } from "./queue.ts";
 import type { NewRun } from "./runs.ts";
@@ -65,7 +65,21 @@ export type RunEnd = {
   readonly job: string;
   readonly trigger: RunTrigger;
   readonly status: string;
+  readonly seconds: number;
+  /** The first one. */
+  readonly error: string | null;
+  readonly counts: RunCounts;
 };
+
+/** Of a run that an update ends. */
+const runEnd = sql`
+  run_id as "runId", job, trigger, status, error,
+  round(extract(epoch from finished_at - started_at))::double precision as seconds,
+  json_build_object(
+    'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
+    'failed', slices_failed, 'rowsChanged', rows_changed
+  ) as counts
+`;
 
 /** Counts a request, and ends the run with its last one. Returns the run where it is over now. */
 export async function settleRequest(tx: Tx, runId: string, settled: Settled): Promise<RunEnd | undefined> {
@@ -80,10 +94,10 @@ export async function settleRequest(tx: Tx, runId: string, settled: Settled): Pr
       status = case when requests_open > 1 then 'running'
         when slices_suspect + ${suspect} + slices_failed + ${failed} = 0 then 'ok' else 'failed' end
     where run_id = ${runId} and requests_open > 0
-    returning run_id as "runId", job, trigger, status, requests_open as open
+    returning ${runEnd}, requests_open as open
   `.execute(tx);
-  const row = rows[0];
-  return row && row.open === 0 ? row : undefined;
+  const { open, ...end } = rows[0] ?? {};
+  return open === 0 ? (end as RunEnd) : undefined;
 }
 
 export type RunningRun = { readonly trigger: RunTrigger; readonly shared: boolean };
@@ -118,7 +132,7 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
         )
         for update skip locked
       )
-      returning run_id as "runId", job, trigger, status
+      returning ${runEnd}
     `.execute(tx),
   );
   return rows;

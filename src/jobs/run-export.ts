@@ -86,7 +86,8 @@ export async function runExportJob(
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
-    log.info({ runId, ...pickCounts(result) }, "export finished");
+    // On a terminal the command's answer says what failed.
+    log[status === "ok" || app.terminal ? "info" : "warn"]({ runId, ...pickCounts(result) }, "export finished");
     return result;
   } catch (error) {
     const status = app.signal.aborted ? "stopped" : "failed";

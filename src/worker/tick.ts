@@ -5,6 +5,7 @@ import { isAway } from "../db/away.ts";
 import type { JobId } from "../db/jobs.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { type JobTick, NOTHING, STILL_RUNNING } from "./look-at-job.ts";
+import { tellRunEnded } from "./run-ended.ts";
 import { tickExport } from "./tick-export.ts";
 import { tickRotation } from "./tick-rotation.ts";
 import type { WorkerWorld } from "./world.ts";
@@ -30,16 +31,16 @@ export async function tick(world: WorkerWorld): Promise<TickResult> {
 }
 
 async function told(
-  { app, metrics }: WorkerWorld,
+  world: WorkerWorld,
   kind: JobId["kind"],
   job: string,
   tickJob: () => Promise<JobTick>,
 ): Promise<JobTick> {
+  const { app } = world;
   try {
     const ticked = await tickJob();
     if (ticked.skipped) {
-      metrics.runEnded({ kind, job, trigger: "schedule", status: "skipped" });
-      app.log.warn({ kind, job, reason: STILL_RUNNING }, "run skipped");
+      tellRunEnded(world, { kind, job, trigger: "schedule", status: "skipped", error: STILL_RUNNING });
     }
     return ticked;
   } catch (error) {

@@ -12,6 +12,7 @@ import { countStored } from "../usage/export.ts";
 import { describe, exportRequest, type Refusal } from "../usage/export-request.ts";
 import { sliceCount } from "../usage/plan.ts";
 import { parseQueued, type QueuedRequest, requestOf } from "./queued-request.ts";
+import { tellRunEnded } from "./run-ended.ts";
 import type { WorkerWorld } from "./world.ts";
 
 /** What may be gone in a minute. All else would be the same. */
@@ -78,7 +79,10 @@ export async function bury(world: WorkerWorld, taken: Taken): Promise<void> {
   await recordFailure(world.db, { seriesId, fetchNo, days, reason, code: taken.lastCode });
   const settling = openSettling(world, taken, work);
   await inTransaction(world.db, (tx) => settling.settle(tx, failed(world, work, reason)));
-  world.app.log.error({ job: work.job, runId: work.runId, ...window, reason }, "usage request given up");
+  world.app.log.error(
+    { job: work.job, runId: work.runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX },
+    "usage request given up",
+  );
   settling.tell();
 }
 
@@ -96,8 +100,7 @@ function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runI
     tell(): boolean {
       if (counted) metrics.rowsChanged(job, counted.rowsChanged);
       if (!end) return false;
-      metrics.runEnded({ ...end, kind: "export" });
-      app.log.info(end, "run finished");
+      tellRunEnded({ app, metrics }, { ...end, kind: "export" });
       return true;
     },
   };

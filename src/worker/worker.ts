@@ -20,6 +20,7 @@ import { featuresByRun } from "./features-by-run.ts";
 import { type LaneSettings, type Lanes, openLanes } from "./lanes.ts";
 import { openNotifier } from "./notify.ts";
 import { onceReached, openWorld } from "./open-world.ts";
+import { tellRunEnded } from "./run-ended.ts";
 import { singleFlight } from "./single-flight.ts";
 import { tick } from "./tick.ts";
 import { bury, workAtRequest } from "./work-request.ts";
@@ -38,6 +39,8 @@ type WorkerDeps = {
   readonly metrics: ProcessMetrics;
   /** Where notices go. */
   readonly receivers: Receivers;
+  /** The database is reached, and nothing is planned yet. */
+  readonly onReady?: () => Promise<void>;
 };
 
 /** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
@@ -45,7 +48,7 @@ export async function runWorker(
   app: App,
   config: Config,
   db: Database,
-  { contact, metrics, receivers }: WorkerDeps,
+  { contact, metrics, receivers, onReady }: WorkerDeps,
 ): Promise<void> {
   const hard = new AbortController();
   const workApp = { ...app, signal: hard.signal };
@@ -55,6 +58,7 @@ export async function runWorker(
     await forgetOldWorkers(db);
     await endPauseWhereAlone(opened);
     await heartbeatWorker(db, worker);
+    await onReady?.();
     return opened;
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
@@ -125,7 +129,7 @@ function startTicking(
       if (wakeAt) alarms.ringAt(wakeAt);
       await heartbeatWorker(db, worker);
       await touchSharedRuns(db);
-      for (const end of await endLostRuns(db)) app.log.error(end, "run ended without its work");
+      for (const end of await endLostRuns(db)) tellRunEnded(world, { ...end, kind: "export" });
       app.log.debug({ began, wakeAt }, "tick over");
     } catch (error) {
       contact.note(error);
