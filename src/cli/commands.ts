@@ -188,7 +188,9 @@ export function defineCommands(version: string, choose: (configPath: string, run
       new Option("--dialect <name>", "the names on the wire").choices(["interface", "2026"]).default("interface"),
     )
     .addOption(
-      new Option("--window <mode>", "what start and end do").choices(["on", "ignored", "undated"]).default("on"),
+      new Option("--window <mode>", "what start and end do, and what the answer says of its days")
+        .choices(["on", "ignored", "undated", "unnamed", "cumulative"])
+        .default("on"),
     )
     .option("--project <id>", "the project's id", "trial")
     .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));

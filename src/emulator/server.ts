@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { Shape } from "./breakdown.ts";
 import type { Dialect } from "./breakdown-query.ts";
+import { addDays, dayOf } from "./days.ts";
 import type { FaultPlan, SeenRequest } from "./faults.ts";
 import { type ConsoleKey, type KeyState, openKeyStore } from "./keys.ts";
 import { madeUpUsage } from "./made-up-usage.ts";
@@ -21,6 +22,10 @@ export type EmulatorOptions = {
   readonly dialect?: Dialect;
   readonly window?: WindowMode;
   readonly shape?: Shape;
+  /** "ignored": every answer is that without a grouping. */
+  readonly grouping?: "on" | "ignored";
+  /** The first day that a cumulative summary counts; left out, 30 days before the emulator starts. */
+  readonly countsFrom?: string;
   /** "missing": Get Fields answers 404. */
   readonly fields?: "on" | "missing";
   /** The only keys there are at first. Their projects are the only projects. */
@@ -52,6 +57,8 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     dialect: options.dialect ?? "interface",
     window: options.window ?? "on",
     shape: options.shape ?? "nested",
+    grouping: options.grouping ?? "on",
+    countsFrom: options.countsFrom ?? addDays(dayOf(now()), -30),
     fields: options.fields ?? "on",
     usage: options.usage ?? madeUpUsage(seed),
     keys: openKeyStore(options.consoleKeys, seed, now()),

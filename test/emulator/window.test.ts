@@ -42,3 +42,36 @@ test("an undated service answers one summary of yesterday with no day in it", as
   expect(answer.results.map(({ requests }) => requests)).toEqual([17]);
   expect(JSON.stringify(answer)).not.toMatch(/start|end"|2026|resolution/);
 });
+
+const dayOfMonth: EmulatorOptions["usage"] = (_, day) => [{ requests: Number(day.slice(-2)) }];
+
+test("a cumulative service answers all usage up to now, whatever is asked, with no day in it", async () => {
+  await using emulator = await start({ window: "cumulative", countsFrom: "2026-03-16", usage: dayOfMonth });
+  const query = "start=2026-03-01&end=2026-03-02&grouping=endpoint";
+  const requests = async () => (await breakdown(emulator, query)).results.map((row) => row.requests);
+  expect(await requests()).toEqual([16 + 17 + 18]);
+  emulator.now = () => new Date("2026-03-19T00:00:00Z");
+  expect(await requests()).toEqual([16 + 17 + 18 + 19]);
+  expect(JSON.stringify(await breakdown(emulator, query))).not.toMatch(/start|end"|2026|resolution/);
+});
+
+test.each([
+  ["start=2026-03-01&end=2026-03-02", 1 + 2],
+  ["start=2026-03-02&end=2026-03-02", 2],
+  ["", 17],
+])("a service that honours the window '%s' and does not name it answers one summary of it", async (query, requests) => {
+  await using emulator = await start({ window: "unnamed", usage: dayOfMonth });
+  const answer = await breakdown(emulator, query);
+  expect(answer.results.map((row) => row.requests)).toEqual([requests]);
+  expect(JSON.stringify(answer)).not.toMatch(/start|end"|2026|resolution/);
+});
+
+test("a service that ignores the grouping names every dimension, and no value of any", async () => {
+  const usage = () => [
+    { endpoint: "listen", requests: 1 },
+    { endpoint: "speak", requests: 2 },
+  ];
+  await using emulator = await start({ grouping: "ignored", usage });
+  const { results } = await breakdown(emulator, "start=2026-03-01&end=2026-03-01&grouping=endpoint");
+  expect(results).toMatchObject([{ requests: 3, grouping: { endpoint: null, model: null } }]);
+});
