@@ -14,16 +14,24 @@ from usage_export.due_series s
 cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
 where not exists (
   select from usage_export.slice sl where sl.series_id = s.series_id and sl.usage_date = day::date
-);
+)
+union all
+select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
+  'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them'
+from usage_export.series s
+cross join lateral (
+  select taken_at, rows from usage_export.undated_snapshot n where n.series_id = s.series_id order by snapshot_no desc limit 1
+) newest
+where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
-comment on view bi.coverage is 'One row a slice: a series (project, grouping, filter) on one day, and whether its numbers can be relied on.';
+comment on view bi.coverage is 'One row a slice: a series (project, grouping, filter) on one day, and whether its numbers can be relied on. A series whose answers carry no date has no days, and one row that says so.';
 comment on column bi.coverage.project_id is 'The service''s identifier of the project';
 comment on column bi.coverage.project is 'The project''s name in the configuration';
 comment on column bi.coverage."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.coverage.filter is 'The filter''s name in the configuration';
-comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was empty and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due and never read';
-comment on column bi.coverage.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
+comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC; NULL where the status is undated';
+comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was empty and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due and never read; undated: the answers carry no date, and their numbers are in bi.usage_snapshot and in no other view';
+comment on column bi.coverage.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again; NULL where the status is undated';
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
 comment on column bi.coverage.rows is 'How many rows the slice has, a count';
-comment on column bi.coverage.error is 'Why the slice is failed or suspect; NULL when it is complete';
+comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated; NULL when it is complete';

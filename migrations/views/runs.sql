@@ -2,7 +2,8 @@ create or replace view bi.runs as
 select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
   case when status = 'running' and heartbeat_at < now() - interval '1 minute' then 'interrupted' else status end
     as status,
-  requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error
+  requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error,
+  slices_undated
 from usage_export.run;
 
 comment on view bi.runs is 'One row a run of a job.';
@@ -21,3 +22,4 @@ comment on column bi.runs.slices_suspect is 'Slices whose answer was empty where
 comment on column bi.runs.slices_failed is 'Slices that failed, a count';
 comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went, a count';
 comment on column bi.runs.error is 'What went wrong first; NULL when nothing did';
+comment on column bi.runs.slices_undated is 'Answers that carry no date and were stored in bi.usage_snapshot, a count: none of them is a slice that is complete';

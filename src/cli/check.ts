@@ -1,6 +1,7 @@
 import { type App, databaseUrlOf, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
+import { snapshotSteps } from "../db/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
 import { openDialects } from "../jobs/dialects.ts";
@@ -12,6 +13,7 @@ import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { dayOf } from "../usage/day.ts";
+import type { Project } from "../usage/series.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
 type Findings = { readonly of: string; readonly findings: readonly Finding[] };
@@ -96,6 +98,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         features,
         dialects,
         today: dayOf(new Date()),
+        snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
         signal: app.signal,
       };
       all.push({ of: `project ${project.name}`, findings: await probeProject(probe) });

@@ -19,7 +19,7 @@ export function resultJson({ job, result }: JobResult): RunCounts & {
 const REASONS_SHOWN_MAX = 5;
 
 export function resultText({ job, result }: JobResult): string {
-  const { requests, complete, suspect, failed, rowsChanged } = result;
+  const { requests, complete, suspect, failed, undated, rowsChanged } = result;
   const lines = [
     `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed; ${rowsChanged} rows changed`,
   ];
@@ -32,5 +32,11 @@ export function resultText({ job, result }: JobResult): string {
   if (byReason.size > REASONS_SHOWN_MAX)
     lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
   if (suspect > 0) lines.push("  suspect: days that had usage came back empty and keep it until the next run confirms");
+  if (undated > 0) {
+    const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
+    lines.push(
+      `  undated: ${answers} no date and may be of any span; see bi.usage_snapshot, as no usage view has them; check says more`,
+    );
+  }
   return `${lines.join("\n")}\n`;
 }

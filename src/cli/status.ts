@@ -1,7 +1,7 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
-import { coverageGaps, type Gap, type LastRun } from "../db/status.ts";
+import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
 import { type Standing, standingAt } from "../jobs/standing.ts";
 import { type GapGroup, groupGaps } from "../monitor/gap-groups.ts";
@@ -12,6 +12,8 @@ import { renderPause } from "./jobs.ts";
 
 type Status = Standing & {
   readonly gaps: readonly Gap[];
+  /** Series without days: neither complete nor missing. */
+  readonly undated: readonly UndatedSeries[];
   readonly queue: readonly QueueDepth[];
   /** Exports whose window should be another. */
   readonly windows: readonly JobAdvice[];
@@ -24,7 +26,8 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
     // Of one moment, so that the gaps are those that are counted.
     const now = await readSnapshot(db, async (tx) => {
       const state = await standingAt(tx, config);
-      return { ...state, gaps: await coverageGaps(tx), queue: await queueDepths(tx) };
+      const [gaps, undated] = [await coverageGaps(tx), await undatedSeries(tx)];
+      return { ...state, gaps, undated, queue: await queueDepths(tx) };
     });
     return { ...now, windows: await adviseWindows(db, config.exports) };
   });
@@ -37,7 +40,7 @@ const GAPS_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
 function render(status: Status, alerts: readonly string[]): string {
-  const { jobs, workers, slices, gaps, rotations, queue, windows, callsPausedUntil } = status;
+  const { jobs, workers, slices, gaps, undated, rotations, queue, windows, callsPausedUntil } = status;
   const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
   const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
@@ -59,6 +62,8 @@ function render(status: Status, alerts: readonly string[]): string {
   const groups = groupGaps(gaps);
   for (const group of groups.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(group)}`);
   if (groups.length > GAPS_SHOWN_MAX) lines.push(`  and ${groups.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
+  for (const one of undated.slice(0, GAPS_SHOWN_MAX)) lines.push(renderUndated(one));
+  if (undated.length > GAPS_SHOWN_MAX) lines.push(`undated: ${undated.length - GAPS_SHOWN_MAX} more series`);
   // Nothing where nothing waits, as without workers.
   const works = queueTotals(queue).filter(({ jobs }) => jobs > 0);
   if (works.length > 0) lines.push(`queue: ${works.map(({ text }) => text).join(", ")}`);
@@ -91,6 +96,11 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Work
 function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
   const skipped = skippedSince > 0 ? `, ${skippedSince} of its moments skipped since` : "";
   return `${status}, ${instant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
+}
+
+function renderUndated({ project, grouping, filter, snapshots, takenAt }: UndatedSeries): string {
+  const count = snapshots === 1 ? "1 snapshot" : `${snapshots} snapshots`;
+  return `undated: ${project} / ${grouping} / ${filter}: ${count}, the newest of ${instant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
 }
 
 const SERIES_SHOWN_MAX = 3;

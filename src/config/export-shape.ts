@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
+import { UNDATED } from "../usage/undated.ts";
 import { shown } from "./fault.ts";
 import { FeatureName } from "./feature-name.ts";
 import { JitterSeconds, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
@@ -81,4 +82,10 @@ export const Export = object({
     .enum(["confirm", "off"])
     .default("confirm")
     .describe("Whether a day that had usage keeps it when an answer has none, until a later run confirms that."),
+  undated: z
+    .enum(UNDATED)
+    .default("snapshot")
+    .describe(
+      'Without a window, what an answer without any date is: "snapshot" of unknown span (bi.usage_snapshot), or, where `check` proves it, the usage of the run\'s "day" or of the "day-before".',
+    ),
 });

@@ -17,6 +17,8 @@ const Export = z.object({
   projects: texts,
   groupings: texts,
   filters: z.array(z.unknown()).optional().catch([]),
+  window: z.unknown().optional(),
+  undated: text,
 });
 
 const Rotation = z.object({

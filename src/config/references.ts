@@ -58,7 +58,15 @@ function exportFaults({ service, projects, exports }: Outline, index: number): F
     ...repeats(entriesOf(job.projects, [...at, "projects"]), "each project once"),
     ...repeats(entriesOf(job.groupings, [...at, "groupings"]), "each grouping once"),
     ...(service.dialect === "2026" ? featureSetFaults(job, index) : []),
+    ...undatedFaults(job, index),
   ];
+}
+
+/** With a window an answer names its days, or is refused. */
+function undatedFaults({ window, undated }: Outline["exports"][number], index: number): Fault[] {
+  if (window === undefined || undated === undefined || undated === "snapshot") return [];
+  const message = `expected no "undated" beside "window": an answer to a window names its days; got ${JSON.stringify(undated)}`;
+  return [{ path: ["exports", index, "undated"], message }];
 }
 
 function featureSetFaults(job: Outline["exports"][number], index: number): Fault[] {

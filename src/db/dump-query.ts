@@ -16,6 +16,11 @@ const DAYS: readonly { readonly columns: readonly string[]; readonly first: Expr
     { columns: ["x_UsageDate"], first: sql`v."x_UsageDate"`, last: sql`v."x_UsageDate"` },
     { columns: ["from_date", "to_date"], first: sql`v.from_date`, last: sql`v.to_date` },
     {
+      columns: ["taken_at"],
+      first: sql`(v.taken_at at time zone 'UTC')::date`,
+      last: sql`(v.taken_at at time zone 'UTC')::date`,
+    },
+    {
       columns: ["started_at"],
       first: sql`(v.started_at at time zone 'UTC')::date`,
       last: sql`(v.started_at at time zone 'UTC')::date`,

@@ -12,6 +12,7 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
   numeric: "number",
   "timestamp with time zone": "instant",
   jsonb: "json",
+  boolean: "json",
   "text[]": "json",
 };
 

@@ -94,6 +94,6 @@ export async function mergeRows(
 }
 
 /** An array of numbers as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
-function plainArray(values: readonly (number | string | null | undefined)[]): string {
+export function plainArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }

@@ -5,12 +5,14 @@ import type { Day } from "../usage/day.ts";
 import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
 import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
+import { decideSnapshot, type Undated } from "../usage/undated.ts";
 import { type Database, databaseNow } from "./database.ts";
 import { type GroupIds, type GroupOf, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
 import { lockSlices, type SliceRef, type StoredSlices, sliceKey, storedSlices } from "./slices.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
+import { datedSeries, lockSnapshots, markDated, type NewestSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 import { Overtaken, writeSlices } from "./write-slices.ts";
 
 export type Answer = {
@@ -21,12 +23,19 @@ export type Answer = {
   readonly runId: string;
   readonly slices: readonly NormalisedSlice[];
   readonly emptyGuard: "confirm" | "off";
+  /** What slices without a date are. */
+  readonly undated: Undated;
   /** No window was sent: which days are due is what the answer says. */
   readonly ownDays: boolean;
 };
 
 export type MergeResult = {
-  readonly slices: readonly { readonly day: Day; readonly decision: SliceDecision }[];
+  readonly slices: readonly {
+    readonly day: Day;
+    readonly decision: SliceDecision;
+    /** Stored as a snapshot without a day. */
+    readonly undated?: true;
+  }[];
   readonly rowsChanged: number;
 };
 
@@ -38,15 +47,20 @@ export type AnswerToMerge = { readonly answer: Answer; readonly also?: Also | un
 type IncomingSlice = SliceRef &
   NormalisedSlice & { readonly grouping: Grouping; readonly answer: Answer; readonly contentHash: string };
 
+/** What is stored: slices of days, and answers without any date. */
+type Incoming = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
+
 /**
  * Safe to repeat: an answer that is stored already is found unchanged. All of them are stored or none; no two may have a
  * slice in common. Locks are taken in the order of the answers, which is to be the same for all who store. The results are
  * in that order.
  */
 export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[]): Promise<readonly MergeResult[]> {
-  const incoming = merges
+  const all = merges
     .flatMap(({ answer }) => answer.slices.map((slice) => incomingSlice(answer, slice)))
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
+  const snapshots = await withoutDays(db, all);
+  const incoming = { slices: all.filter((slice) => !snapshots.has(slice)), snapshots: [...snapshots] };
   // Who was overtaken looks again; each time somebody else has stored what was newly fetched.
   for (;;) {
     try {
@@ -57,16 +71,29 @@ export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[
   }
 }
 
+/**
+ * The answers that are snapshots of unknown span. One without rows says nothing of that: where the series has days it is about
+ * those, as far as anybody knows.
+ */
+async function withoutDays(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
+  const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
+  const empty = undated.filter(({ rows }) => rows.length === 0);
+  const dated = empty.length > 0 ? await datedSeries(db, empty) : new Set<number>();
+  return new Set(undated.filter(({ seriesId, rows }) => rows.length > 0 || !dated.has(seriesId)));
+}
+
 async function mergeIncoming(
   db: Database,
   merges: readonly AnswerToMerge[],
-  incoming: readonly IncomingSlice[],
+  incoming: Incoming,
 ): Promise<readonly MergeResult[]> {
   const looked = await inTransaction(db, async (tx) => {
-    const before = await storedSlices(tx, incoming);
-    const moving = incoming.filter((slice) => isMoving(decide(slice, before).decision));
-    const look = { before, moving, groupIds: await internGroups(tx, groupsOf(moving)) };
-    return { look, results: moving.length === 0 ? await store(tx, merges, incoming, look) : undefined };
+    const before = await storedSlices(tx, incoming.slices);
+    const moving = incoming.slices.filter((slice) => isMoving(decide(slice, before).decision));
+    const groupIds = await internGroups(tx, groupsOf([...moving, ...incoming.snapshots]));
+    const look = { before, moving, groupIds };
+    const isQuiet = moving.length + incoming.snapshots.length === 0;
+    return { look, results: isQuiet ? await store(tx, merges, incoming, look) : undefined };
   });
   // Another transaction: a group's number stays valid whatever becomes of the answers, and no merge waits for another's new groups.
   return looked.results ?? inTransaction(db, (tx) => store(tx, merges, incoming, looked.look));
@@ -84,30 +111,50 @@ type Look = {
 async function store(
   tx: Tx,
   merges: readonly AnswerToMerge[],
-  incoming: readonly IncomingSlice[],
+  incoming: Incoming,
   { before, moving, groupIds }: Look,
 ): Promise<readonly MergeResult[]> {
   // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
   // In no order, so two that write the same ones may wait for each other; the server ends one, which is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, moving))]);
-  const decided = incoming.map((slice) => ({ ...slice, ...decide(slice, stored) }));
+  const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored) }));
   const replaced = decided.filter(({ decision }) => decision === "replace");
+  // By series, whichever runs the answers are of: series are locked in this order everywhere.
+  const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
+  const newest = await lockSnapshots(tx, [...followed.map(({ answer }) => answer), ...incoming.snapshots]);
   // What changes is locked now: this is the moment its readers see it, and it never goes back.
   const seenAt = await databaseNow(tx);
   const changed = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
-  // By series, whichever runs the answers are of: series are locked in this order everywhere.
-  const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
-  for (const { answer } of followed) await followAnswer(tx, answer);
+  const snapshots = incoming.snapshots.map((snapshot) => decidedSnapshot(snapshot, newest));
+  await writeSnapshots(tx, snapshots, groupIds, seenAt);
+  for (const { answer } of followed) {
+    const days = decided.filter((slice) => slice.answer === answer).map(({ day }) => day);
+    await followAnswer(tx, answer.seriesId, days);
+  }
   const results = merges.map(({ answer }) => {
     const slices = decided.filter((slice) => slice.answer === answer);
+    const undated = snapshots.filter((snapshot) => snapshot.answer === answer);
     return {
-      slices: slices.map(({ day, decision }) => ({ day, decision })),
-      rowsChanged: slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0),
+      slices: [
+        ...slices.map(({ day, decision }) => ({ day, decision })),
+        ...undated.map(({ day, sliceDecision }) => ({ day, decision: sliceDecision, undated: true }) as const),
+      ],
+      rowsChanged:
+        slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0) +
+        undated.reduce((sum, { decision, rows }) => sum + (decision === "new" ? rows.length : 0), 0),
     };
   });
   for (const [i, result] of results.entries()) await merges[i]?.also?.(tx, result);
   return results;
+}
+
+function decidedSnapshot(snapshot: IncomingSlice, newest: NewestSnapshots) {
+  const { fetchNo, runId } = snapshot.answer;
+  const before = newest.get(snapshot.seriesId);
+  const decision = decideSnapshot(before, { fetchNo, contentHash: snapshot.contentHash });
+  const sliceDecision: SliceDecision = decision === "new" ? "replace" : decision === "stale" ? "stale" : "unchanged";
+  return { ...snapshot, fetchNo, runId, before, decision, sliceDecision };
 }
 
 const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, suspectRun: undefined };
@@ -151,11 +198,12 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupOf[] {
  * Without a window the answer's own days are due. A failure before it was recorded under the day of its run, as no answer
  * told another; it is over now.
  */
-async function followAnswer(tx: Tx, { seriesId, slices }: Answer): Promise<void> {
-  const days = slices.map(({ day }) => day).sort();
-  const [start, end] = [days[0], days.at(-1)];
+async function followAnswer(tx: Tx, seriesId: number, days: readonly Day[]): Promise<void> {
+  const sorted = [...days].sort();
+  const [start, end] = [sorted[0], sorted.at(-1)];
   if (start === undefined || end === undefined) return;
   await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
+  await markDated(tx, seriesId);
   await tx
     .deleteFrom("usage_export.slice")
     .where("series_id", "=", seriesId)

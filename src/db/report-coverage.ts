@@ -5,6 +5,7 @@ import type { Coverage, CoverageGap, SeriesCoverage, SliceStatus } from "../repo
 import { type Day, daysOf, type Window } from "../usage/day.ts";
 import { statusOf } from "./report-day.ts";
 import type { ReportSeries } from "./report-series.ts";
+import { undatedSeries } from "./status.ts";
 import type { Tx } from "./transaction.ts";
 
 const SERIES_MAX = 60;
@@ -31,6 +32,7 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
     lackingDays: days.filter((_, i) => known.some(({ statuses }) => isLacking(statuses[i]))),
     dueThrough: dueThrough(known, days),
     ...(await readGaps(tx, period)),
+    undated: (await undatedSeries(tx)).map(({ project, grouping, filter }) => ({ project, grouping, filter })),
   };
 }
 
@@ -68,7 +70,8 @@ async function withFreshness(tx: Tx, known: readonly Known[]): Promise<readonly 
   const { rows } = await sql<Freshness & { readonly seriesId: number }>`
     select s.series_id as "seriesId", f.due_through as "dueThrough",
       case when f.fresh_through >= f.due_from then f.fresh_through end as "freshThrough",
-      (select max(sl.fetched_at) from usage_export.slice sl where sl.series_id = s.series_id) as "fetchedAt"
+      coalesce((select max(sl.fetched_at) from usage_export.slice sl where sl.series_id = s.series_id), f.fetched_at)
+        as "fetchedAt"
     from usage_export.series s
     left join lateral (
       select * from bi.freshness f

@@ -48,6 +48,7 @@ export async function finishRun(
         slices_complete: counts.complete,
         slices_suspect: counts.suspect,
         slices_failed: counts.failed,
+        slices_undated: counts.undated,
         rows_changed: counts.rowsChanged,
         error: error === undefined ? null : storableText(error),
       })

@@ -43,6 +43,7 @@ export type RecentRun = Omit<LastRun, "skippedSince"> & {
   readonly complete: number;
   readonly suspect: number;
   readonly failed: number;
+  readonly undated: number;
   /** Rows that appeared, changed or went. */
   readonly rowsChanged: number;
 };
@@ -52,6 +53,7 @@ export async function recentRuns(db: Database, runsMax: number): Promise<readonl
   const { rows } = await sql<RecentRun>`
     select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
       slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
+      slices_undated as undated,
       rows_changed::double precision as "rowsChanged"
     from bi.runs order by started_at desc, run_id limit ${runsMax}
   `.execute(db);
@@ -62,7 +64,7 @@ export type CoverageCounts = Readonly<Record<"complete" | "suspect" | "failed" |
 
 export async function coverageCounts(db: Database): Promise<CoverageCounts> {
   const { rows } = await sql<{ status: keyof CoverageCounts; slices: number }>`
-    select status, count(*)::integer as slices from bi.coverage group by status
+    select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
   `.execute(db);
   return {
     complete: 0,
@@ -81,6 +83,30 @@ export async function failedSeries(db: Database): Promise<ReadonlySet<string>> {
       and exists (select from usage_export.slice sl where sl.series_id = s.series_id and sl.status = 'failed')
   `.execute(db);
   return new Set(rows.map(({ projectId, grouping, filterKey }) => JSON.stringify([projectId, grouping, filterKey])));
+}
+
+export type UndatedSeries = {
+  readonly project: string;
+  readonly grouping: string;
+  readonly filter: string;
+  readonly snapshots: number;
+  /** Of the newest snapshot. */
+  readonly takenAt: Date;
+};
+
+/** The series whose answers carry no date, so that they have no days. */
+export async function undatedSeries(db: Database): Promise<readonly UndatedSeries[]> {
+  const { rows } = await sql<UndatedSeries>`
+    select s.project, s."grouping", s.filter, newest.snapshot_no as snapshots, newest.taken_at as "takenAt"
+    from usage_export.series s
+    cross join lateral (
+      select snapshot_no, taken_at from usage_export.undated_snapshot n
+      where n.series_id = s.series_id order by snapshot_no desc limit 1
+    ) newest
+    where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null
+    order by s.project collate "C", s."grouping", s.filter collate "C"
+  `.execute(db);
+  return rows;
 }
 
 export type Gap = {

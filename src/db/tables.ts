@@ -21,6 +21,7 @@ interface SeriesTable {
   next_due_at: Date | null;
   retired_at: Date | null;
   superseded_at: Date | null;
+  undated_since: Date | null;
   created_at: Generated<Date>;
 }
 
@@ -68,6 +69,7 @@ interface RunTable {
   slices_complete: Generated<number>;
   slices_suspect: Generated<number>;
   slices_failed: Generated<number>;
+  slices_undated: Generated<number>;
   rows_changed: Generated<Numeric | number>;
   error: string | null;
 }

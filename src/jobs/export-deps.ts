@@ -12,6 +12,7 @@ import { type Backlog, openBacklog } from "../usage/backlog.ts";
 import type { RequestDeps } from "../usage/export-request.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
+import type { Undated } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
@@ -39,6 +40,7 @@ export type StoreSettings = {
   readonly runId: string;
   readonly idOf: (request: UsageRequest) => number;
   readonly emptyGuard: "confirm" | "off";
+  readonly undated: Undated;
   /** Done together with the answer, or not at all. */
   readonly also?: Also;
   /** Whether a request that fails for this reason is tried again by the same run. */
@@ -47,7 +49,7 @@ export type StoreSettings = {
 
 export function exportDeps(
   { app, db, service, keys, dialects, fetchNumbers, merging, backlog }: ExportWorld,
-  { runId, idOf, emptyGuard, also, triedAgain = () => false }: StoreSettings,
+  { runId, idOf, emptyGuard, undated, also, triedAgain = () => false }: StoreSettings,
 ): Omit<RequestDeps, "log" | "refuse"> {
   const dialectOf = new WeakMap<object, Dialect>();
   return {
@@ -70,10 +72,12 @@ export function exportDeps(
     },
     askedAs: ({ series }, answer) =>
       groupingName(series.grouping, (isObject(answer) && dialectOf.get(answer)) || DEFAULT_DIALECT),
+    undated,
     store: (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
       const { grouping } = request.series;
-      return merging({ ...answer, seriesId: idOf(request), grouping, fetchNo, runId, emptyGuard, ownDays, also });
+      const settings = { fetchNo, runId, emptyGuard, undated, ownDays };
+      return merging({ ...answer, ...settings, seriesId: idOf(request), grouping, also });
     },
     fail: (request, fetchNo, days, { reason, code }) =>
       recordFailure(db, {

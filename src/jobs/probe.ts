@@ -13,8 +13,10 @@ import { addDays, type Day, type Window } from "../usage/day.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
+import type { SnapshotStep } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import { type FeatureCheck, ignoredText, type Strictness } from "./feature-check.ts";
+import { probeUndated } from "./undated-probe.ts";
 
 export type Finding = {
   readonly what: string;
@@ -32,6 +34,8 @@ export type Probe = {
   readonly features: FeatureCheck;
   readonly dialects: Dialects;
   readonly today: Day;
+  /** Of answers without a date that are stored; none without a database. */
+  readonly snapshotSteps: (project: Project) => Promise<readonly SnapshotStep[]>;
   readonly signal: AbortSignal;
 };
 
@@ -64,6 +68,11 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
   for (const { series: one, windowed } of groupings.values()) {
     const unfiltered = { ...one, filter: UNFILTERED };
     findings.push(await finding(`grouping ${one.grouping}`, () => probeGrouping(probe, unfiltered, windowed)));
+  }
+  const windowless = probe.jobs.filter((job) => !job.window && job.projects.some(({ id }) => id === probe.project.id));
+  if (windowless.length > 0) {
+    const steps = await probe.snapshotSteps(probe.project);
+    findings.push(await finding("dates", () => probeUndated(probe, totalOf(probe), windowless, steps)));
   }
   if (series.some(({ windowed }) => windowed)) findings.push(await finding("window", () => probeWindow(probe)));
   for (const { series: one, windowed } of filters.values()) {

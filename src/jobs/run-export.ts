@@ -65,7 +65,8 @@ export async function runExportJob(
   };
   try {
     const features = openFeatureCheck(context);
-    const stored = { runId, idOf: ({ series }: UsageRequest) => idOf(ids, series), emptyGuard: job.emptyGuard };
+    const { emptyGuard, undated } = job;
+    const stored = { runId, idOf: ({ series }: UsageRequest) => idOf(ids, series), emptyGuard, undated };
     const deps = {
       ...exportDeps(context, stored),
       refuse: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),

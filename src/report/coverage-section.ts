@@ -23,13 +23,24 @@ export function coverageSection({ coverage }: { readonly coverage: Coverage }): 
 }
 
 function bodyOf(coverage: Coverage): Html {
-  const { series, seriesLeftOut, days } = coverage;
+  const { series, seriesLeftOut, days, undated } = coverage;
   const more =
     seriesLeftOut > 0
       ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown are the ones that lack most.</p>`
       : undefined;
   return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Days before a series began or not yet due are left blank.</p>
-${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapOf(coverage), freshness(series))}${more}${gaps(coverage)}`;
+${undatedNote(undated)}${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapOf(coverage), freshness(series))}${more}${gaps(coverage)}`;
+}
+
+const UNDATED_SHOWN_MAX = 20;
+
+function undatedNote(undated: Coverage["undated"]): Html | undefined {
+  if (undated.length === 0) return undefined;
+  const names = undated.slice(0, UNDATED_SHOWN_MAX).map((one) => html`<li>${seriesHtml(one)}</li>`);
+  const more = undated.length - UNDATED_SHOWN_MAX;
+  return html`<p class="note">The service's answers about ${counted(undated.length, "series", "series")} carry no date. Nobody knows which days those numbers are of, so they are in no figure of this page; the view <code>bi.usage_snapshot</code> has them:</p>
+<ul class="note">${names}${more > 0 ? html`<li>and ${more} more</li>` : undefined}</ul>
+`;
 }
 
 function mapOf({ days, series }: Coverage): ReturnType<typeof coverageMap> {

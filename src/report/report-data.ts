@@ -113,6 +113,8 @@ export type Coverage = {
   /** What is not complete in the period, in stretches, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
   readonly gapsLeftOut: number;
+  /** Series whose answers carry no date: their numbers are in no report. */
+  readonly undated: readonly SeriesName[];
 };
 
 export type SeriesCoverage = SeriesName & {

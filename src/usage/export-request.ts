@@ -8,10 +8,18 @@ import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
 import type { UsageRequest } from "./plan.ts";
 import type { SliceDecision } from "./slice.ts";
+import { dayOfUndated, type Undated } from "./undated.ts";
+
+type StoredSliceOf = {
+  readonly day: Day;
+  readonly decision: SliceDecision;
+  /** Stored as a snapshot without a day. */
+  readonly undated?: true;
+};
 
 /** What was stored of one answer. */
 export type Stored = {
-  readonly slices: readonly { readonly day: Day; readonly decision: SliceDecision }[];
+  readonly slices: readonly StoredSliceOf[];
   readonly rowsChanged: number;
 };
 
@@ -33,6 +41,8 @@ export type RequestDeps = {
   readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
   /** The name the request's grouping was sent by, for this answer. */
   readonly askedAs: (request: UsageRequest, answer: unknown) => string;
+  /** What an answer without any date is. */
+  readonly undated: Undated;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
   /** Whether a request that fails with this code is tried again later, which its caller says in the log. */
@@ -64,7 +74,8 @@ export async function exportRequest(
     const answer = await deps.fetch(request, signal, onTurn);
     const rowCount = rowCountOf(answer);
     onAnswer();
-    const slices = () => normalise(request, answer, runDay, deps.askedAs(request, answer));
+    const day = dayOfUndated(runDay, deps.undated);
+    const slices = () => normalise(request, answer, day, deps.askedAs(request, answer));
     return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { rowCount, slices }));
   } catch (error) {
     signal.throwIfAborted();

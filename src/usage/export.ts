@@ -14,15 +14,26 @@ export type RunCounts = {
   readonly complete: number;
   readonly suspect: number;
   readonly failed: number;
+  /** Answers without any date, stored as snapshots of unknown span. */
+  readonly undated: number;
   /** Rows that appeared, changed or went. */
   readonly rowsChanged: number;
 };
 
-export const NOTHING_DONE: RunCounts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
+export const NOTHING_DONE: RunCounts = {
+  requests: 0,
+  planned: 0,
+  complete: 0,
+  suspect: 0,
+  failed: 0,
+  undated: 0,
+  rowsChanged: 0,
+};
 
 /** Nothing else of what has them, such as a result with its failures. */
-export function pickCounts({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): RunCounts {
-  return { requests, planned, complete, suspect, failed, rowsChanged };
+export function pickCounts(counts: RunCounts): RunCounts {
+  const { requests, planned, complete, suspect, failed, undated, rowsChanged } = counts;
+  return { requests, planned, complete, suspect, failed, undated, rowsChanged };
 }
 
 /** What a run needs from the world. */
@@ -34,7 +45,7 @@ export type ExportDeps = RequestDeps & {
 
 export type ExportRun = {
   readonly requests: readonly UsageRequest[];
-  /** The day an answer without any date is stored under. */
+  /** The day the run was planned on: a failure without a window is recorded under it. */
   readonly runDay: Day;
   /** Requests that want an answer at the same time. Those that have one wait for the database besides. */
   readonly concurrency: number;
@@ -50,8 +61,7 @@ export type RequestFailure = { readonly request: UsageRequest; readonly reason: 
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
-  const counts = { requests: 0, planned: 0, complete: 0, suspect: 0, failed: 0, rowsChanged: 0 };
-  counts.planned = slicesOf(run.requests);
+  const counts = { ...NOTHING_DONE, planned: slicesOf(run.requests) };
   const queue = run.requests.values();
   const inHand = new Set<Promise<void>>();
   let lost: { readonly error: unknown } | undefined;
@@ -62,9 +72,10 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       failures.push({ request, reason: outcome.reason });
       counts.failed += sliceCount(request);
     } else {
-      const { complete, suspect, rowsChanged } = countStored(outcome);
+      const { complete, suspect, undated, rowsChanged } = countStored(outcome);
       counts.complete += complete;
       counts.suspect += suspect;
+      counts.undated += undated;
       counts.rowsChanged += rowsChanged;
     }
     deps.onProgress?.(counts);
@@ -98,7 +109,10 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   return { ...counts, failures };
 }
 
-export function countStored({ slices, rowsChanged }: Stored): Pick<RunCounts, "complete" | "suspect" | "rowsChanged"> {
+export type StoredCounts = Pick<RunCounts, "complete" | "suspect" | "undated" | "rowsChanged">;
+
+export function countStored({ slices, rowsChanged }: Stored): StoredCounts {
   const suspect = slices.filter(({ decision }) => decision === "suspect").length;
-  return { complete: slices.length - suspect, suspect, rowsChanged };
+  const undated = slices.filter((slice) => slice.undated).length;
+  return { complete: slices.length - suspect - undated, suspect, undated, rowsChanged };
 }

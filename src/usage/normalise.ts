@@ -42,16 +42,19 @@ export function normalise(
   if (grouping !== "none") requireDimension(grouping, askedAs, results);
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
-  const undatedDays = new Set<Day>();
+  let undatedRows = 0;
   const knownDays = new Set<Day>();
   for (const [i, row] of results.entries()) {
     const dated = dayOfRow(row, period, `results[${i}]`, runDay, knownDays);
     addRow(slices, dated.day, readRow(row, grouping, `results[${i}]`), grouping);
-    if (dated.undated) undatedDays.add(dated.day);
+    if (dated.undated) undatedRows++;
+  }
+  if (undatedRows > 0 && undatedRows < results.length) {
+    throw refused(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
   }
   return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) => ({
     day,
-    undated: undated || undatedDays.has(day),
+    undated: undated || undatedRows > 0,
     rows: [...(slices.get(day)?.values() ?? [])],
   }));
 }

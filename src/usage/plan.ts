@@ -2,6 +2,7 @@
 
 import { addDays, type Day, dayCount, type Window } from "./day.ts";
 import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
+import type { Undated } from "./undated.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
@@ -24,6 +25,8 @@ export type ExportJob = {
   readonly checkFeatures: "error" | "warn" | "off";
   /** "confirm": a slice that had rows keeps them when an answer has none, until a later run says so again. */
   readonly emptyGuard: "confirm" | "off";
+  /** What an answer without any date is. */
+  readonly undated: Undated;
 };
 
 /** One breakdown call. Without a window the service chooses the days. */
@@ -117,7 +120,7 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
 /** What a run reads, and what is due because of it. */
 export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
-  /** The day it was planned on. An answer without any date is stored under it. */
+  /** The day it was planned on. */
   readonly runDay: Day;
   readonly due: DueDays | undefined;
 };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Day, startOfDay } from "../usage/day.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
+import { UNDATED } from "../usage/undated.ts";
 
 const Text = z.string();
 
@@ -13,10 +14,12 @@ const QueuedRequest = z.object({
   seriesId: z.int(),
   /** A number taken before the run was begun: a slice with a higher one was read since. */
   fetchNo: z.number(),
-  /** The day an answer without any date is stored under. */
+  /** The day the run was planned on. */
   runDay: Text,
   emptyGuard: z.enum(["confirm", "off"]),
   checkFeatures: z.enum(["error", "warn", "off"]),
+  /** A request of an older version has none. */
+  undated: z.enum(UNDATED).default("snapshot"),
   project: z.object({ id: Text, name: Text }),
   grouping: z.enum(GROUPINGS),
   filter: z.object({

@@ -98,6 +98,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
       runId,
       slices: DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests)),
       emptyGuard: "confirm",
+      undated: "snapshot",
       ownDays: false,
     } as const;
     seconds += await secondsOf(() => mergeAnswers(db, [{ answer }]));

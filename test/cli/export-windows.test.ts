@@ -66,17 +66,6 @@ test("without a window no day is sent, and the answer's own days are stored", as
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
 });
 
-test("an answer that names no day is stored under the day of the run", async ({ world }) => {
-  const emulator = await world.serve({ window: "undated", usage: () => [{ endpoint: "listen", requests: 12 }] });
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], window: undefined }] }));
-
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
-
-  const { rows } = await sql`select usage_date, endpoint, requests from bi.usage_by_endpoint`.execute(db);
-  expect(rows).toEqual([{ usage_date: today, endpoint: "listen", requests: "12" }]);
-  expect(await coverage()).toMatchObject([{ usage_date: today, status: "complete" }]);
-});
-
 test("two exports that read the same series keep one set of numbers", async ({ world }) => {
   const emulator = await world.serve();
   const exports = [

@@ -34,6 +34,7 @@ export async function passDays(db: Database, days: number): Promise<void> {
     update usage_export.run
     set started_at = started_at - ${ago}, finished_at = finished_at - ${ago}, scheduled_for = scheduled_for - ${ago}
   `.execute(db);
+  await sql`update usage_export.undated_snapshot set taken_at = taken_at - ${ago}`.execute(db);
   await sql`
     update usage_export.job
     set scheduled_through = scheduled_through - ${ago}, resumed_at = resumed_at - ${ago}, created_at = created_at - ${ago}

@@ -57,7 +57,7 @@ test("slices that are gone are read again, although no schedule asks for them", 
 });
 
 test("without a window a missed night stays a gap, and the next one is read", async ({ world }) => {
-  await serveWorkers(world, { exports: [{ window: undefined }] }, { window: "undated" });
+  await serveWorkers(world, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(world, db);
   await passDays(db, 3);
   world.start(["start"]);

@@ -104,6 +104,7 @@ test("the answer in JSON has the same facts", async ({ world }) => {
         ...{ from: addDays(today, -1), to: addDays(today, -1) },
       },
     ],
+    undated: [],
     rotations: [],
     queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
     windows: [],

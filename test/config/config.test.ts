@@ -48,6 +48,7 @@ test("a configuration with every field becomes what the program uses", () => {
         ],
         checkFeatures: "warn",
         emptyGuard: "off",
+        undated: "snapshot",
       },
       {
         name: "weekly",
@@ -60,6 +61,7 @@ test("a configuration with every field becomes what the program uses", () => {
         filters: [{ name: "all", features: {}, dimensions: {} }],
         checkFeatures: "error",
         emptyGuard: "confirm",
+        undated: "snapshot",
       },
     ],
     rotations: [

@@ -104,6 +104,8 @@ const EXPORTS: readonly Case[] = [
   ["worker.drainSeconds", 0, "expected a whole number from 1 to 600; got 0"],
   ["exports[0].checkFeatures", "ignore", 'expected one of "error", "warn", "off"; got "ignore"'],
   ["exports[0].emptyGuard", false, 'expected one of "confirm", "off"; got false'],
+  ["exports[1].undated", "week", 'expected one of "snapshot", "day", "day-before"; got "week"'],
+  ["exports[0].undated", "day", 'expected no "undated" beside "window"'],
 ];
 
 const FILTERS: readonly Case[] = [

@@ -28,6 +28,11 @@ const PROMISED: Readonly<Record<string, readonly string[]>> = {
   reconciliation: [],
   runs: [],
   api_keys: [],
+  usage_snapshot: [
+    ...["project_id", "project", "grouping", "filter", "taken_at", "group_value", ...METRICS, "extra_metrics"],
+    ...METRICS.map((metric) => `${metric}_change`),
+    "fell",
+  ],
 };
 
 async function names(query: ReturnType<typeof sql<{ name: string }>>): Promise<string[]> {

@@ -53,6 +53,9 @@ async function fill(): Promise<void> {
     const rows = values.map((value) => rowOf(value, { hours: "0.1", tokens_in: "99999999999999" }, null, dimension));
     await store(db, seriesId, [rowsOn("2026-03-17", rows)], { grouping: dimension });
   }
+  const summed = await newSeries(db, "none", { project: newProject() });
+  const running = { ...total("2026-03-17", { hours: "0.1", requests: "99999999999999" }), undated: true };
+  await store(db, summed.seriesId, [running], { grouping: "none", ownDays: true });
   const filter = { name: "=filter", features: { diarize: "true" }, dimensions: {} };
   // The last one that is registered: the others are not configured any more then, and nothing of them is due.
   const { seriesId: filteredId } = await newSeries(db, "endpoint", { project, filter });

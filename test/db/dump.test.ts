@@ -101,7 +101,18 @@ test("of every column it is known how to write it down", async () => {
     where relnamespace = 'bi'::regnamespace and relkind = 'v' and attnum > 0 order by type
   `.execute(db);
   expect(rows.map(({ type }) => type)).toEqual([
-    ...["bigint", "date", "integer", "jsonb", "numeric", "text", "text[]", "timestamp with time zone", "uuid"],
+    ...[
+      "bigint",
+      "boolean",
+      "date",
+      "integer",
+      "jsonb",
+      "numeric",
+      "text",
+      "text[]",
+      "timestamp with time zone",
+      "uuid",
+    ],
   ]);
 });
 

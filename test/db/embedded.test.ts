@@ -15,6 +15,7 @@ import { testMerge } from "./merge-behaviour.ts";
 import { testNoticeClaims } from "./notices-behaviour.ts";
 import { testSeries } from "./series-behaviour.ts";
 import { newSeries, shown, slice, store } from "./stored-usage.ts";
+import { testUndated } from "./undated-behaviour.ts";
 
 const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-embedded-"));
 const folder = path.join(root, "data");
@@ -62,6 +63,7 @@ test("restored where the reader's role is missing, it gets the role and its righ
 describe("dump", () => testDump(db));
 describe("merge", () => testMerge(db));
 describe("empty guard", () => testEmptyGuard(db));
+describe("undated", () => testUndated(db));
 describe("series", () => testSeries(db));
 describe("failures", () => testFailures(db));
 describe("figures", () => testFigures(db));

@@ -92,10 +92,10 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("without a window and without a date the failure of a day goes when the same day succeeds, and only then", async () => {
+  test("without a window and with undated days the failure of a day goes when the same day succeeds, and only then", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const undated = (day: string) => ({ ...totalOf(day, { requests: "1" }), undated: true });
-    const own = { grouping: "none", ownDays: true } as const;
+    const own = { grouping: "none", ownDays: true, undated: "day" } as const;
     await store(db, seriesId, [undated("2026-03-15")], own);
     await fail(seriesId, [FIRST]);
     await fail(seriesId, [SECOND]);

@@ -21,6 +21,7 @@ async function incoming(seriesId: number, slices: readonly NormalisedSlice[], pa
     fetchNo: await nextFetchNo(db),
     runId: randomUUID(),
     emptyGuard: "confirm",
+    undated: "snapshot",
     ownDays: false,
     rowCount: slices.length,
     slices: () => slices,

@@ -48,7 +48,7 @@ test("a finished run has its counts", async () => {
     db,
     runId,
     "failed",
-    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 7, rowsChanged: 5_000_000_000 },
+    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 7, undated: 0, rowsChanged: 5_000_000_000 },
     "503",
   );
   expect(await run(runId)).toMatchObject({

@@ -89,6 +89,7 @@ export async function store(
     runId: randomUUID(),
     slices,
     emptyGuard: "confirm",
+    undated: "snapshot",
     ownDays: false,
     ...part,
   } as const;

@@ -135,12 +135,15 @@ test("usage of today is open, of the window that is read again settling, and fin
   });
 });
 
-test("a reading while the day lasts leaves it open, and numbers without a date are never completed later", async () => {
+test("a reading while the day lasts leaves it open, and undated numbers of a day are never completed later", async () => {
   const back = await daysBack(db);
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 7 });
   await store(db, seriesId, [total(back(0), { requests: "1" })], { grouping: "none" });
   const undated = await newSeries(db, "none");
-  await store(db, undated.seriesId, [{ ...total(back(0), { requests: "1" }), undated: true }], { grouping: "none" });
+  await store(db, undated.seriesId, [{ ...total(back(0), { requests: "1" }), undated: true }], {
+    grouping: "none",
+    undated: "day",
+  });
   const { rows } = await sql`
     select project_id, finality from bi.usage_as_of(${`${back(-1)}T01:00:00Z`}::timestamptz)
     where project_id in (${project.id}, ${undated.project.id})

@@ -34,7 +34,12 @@ test("a reason is stored without the secrets that are known", async () => {
   const dialects = openDialects({ app, db, service, keys });
   const world = { app, db, service, keys, dialects, ...openTogether(db) };
   const { project, series, seriesId } = await newSeries(db);
-  const { fail } = exportDeps(world, { runId: randomUUID(), idOf: () => seriesId, emptyGuard: "confirm" });
+  const { fail } = exportDeps(world, {
+    runId: randomUUID(),
+    idOf: () => seriesId,
+    emptyGuard: "confirm",
+    undated: "snapshot",
+  });
 
   const window = { start: DAY, end: DAY };
   const refusal = { reason: `no answer from http://${SECRET}@host`, code: "unavailable" } as const;

@@ -51,6 +51,7 @@ export function makeReportData(
       dueThrough: LAST_DAY,
       gaps: [],
       gapsLeftOut: 0,
+      undated: [],
     },
     restatements: { byDaysLate: [], largest: [] },
     ...overrides,

@@ -36,6 +36,7 @@ function world(part: Partial<ExportDeps> = {}) {
     nextFetchNo: async () => ++fetches,
     fetch: async () => GOOD,
     askedAs: ({ series }) => series.grouping,
+    undated: "snapshot",
     store: async (_request, _fetchNo, { slices }) => {
       slices();
       return BOTH_REPLACED;
@@ -68,6 +69,7 @@ test("what was stored is counted by slice", async () => {
     complete: 4,
     suspect: 0,
     failed: 0,
+    undated: 0,
     rowsChanged: 6,
     failures: [],
   });

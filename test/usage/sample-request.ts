@@ -24,6 +24,7 @@ export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
     window: { days: 7, today: false },
     checkFeatures: "error",
     emptyGuard: "confirm",
+    undated: "snapshot",
     ...part,
   };
 }

@@ -34,6 +34,7 @@ export type RunLine = {
   readonly complete: number;
   readonly suspect: number;
   readonly failed: number;
+  readonly undated: number;
   readonly rowsChanged: number;
   readonly error: string | null;
 };

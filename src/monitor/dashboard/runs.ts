@@ -45,10 +45,11 @@ function startedCell({ startedAt, kind, job, trigger }: RunLine): Html {
 }
 
 /** A rotation reads none. */
-function slicesText({ kind, planned, complete, suspect, failed }: RunLine): string | undefined {
+function slicesText({ kind, planned, complete, suspect, failed, undated }: RunLine): string | undefined {
   if (kind === "rotation") return undefined;
   return [
     `${rounded(String(complete))} of ${rounded(String(planned))}`,
+    ...(undated > 0 ? [`${undated} undated`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(suspect > 0 ? [`${suspect} suspect`] : []),
   ].join(", ");

@@ -114,8 +114,8 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "nights without a worker are not missing",
     file: "migrations/views/due_series.sql",
-    replace: "when now() >= next_due_at then greatest(due_through, (now() at time zone 'UTC')::date - 1)",
-    by: "when now() >= next_due_at then due_through",
+    replace: "then greatest(due_through, (now() at time zone 'UTC')::date - 1)",
+    by: "then due_through",
     caughtBy: ["test/db/coverage-views.test.ts", "a worker that was down for days is missing all of them"],
   },
   {

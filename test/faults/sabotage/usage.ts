@@ -136,4 +136,25 @@ export const USAGE: readonly Sabotage[] = [
     by: "",
     caughtBy: ["test/usage/export.test.ts", "a request that fails is recorded on its days and counted"],
   },
+  {
+    name: "an answer without a date is the usage of a day",
+    file: "src/db/merge.ts",
+    replace: `slice.undated && slice.answer.undated === "snapshot"`,
+    by: `slice.undated && slice.answer.undated !== "snapshot"`,
+    caughtBy: ["test/db/merge.test.ts", "an answer without any date is a snapshot, and no slice"],
+  },
+  {
+    name: "a snapshot that comes late is the newest",
+    file: "src/usage/undated.ts",
+    replace: `if (newest.fetchNo > incoming.fetchNo) return "stale";`,
+    by: "",
+    caughtBy: ["test/usage/undated.test.ts", "an older fetch is stale, whatever it says"],
+  },
+  {
+    name: "a group that is new since the snapshot before has not grown",
+    file: "migrations/views/usage_snapshot.sql",
+    replace: "case when o.group_id is null then 0 else o.requests end",
+    by: "o.requests",
+    caughtBy: ["test/db/merge.test.ts", "a snapshot has the change of each group since the one before"],
+  },
 ];

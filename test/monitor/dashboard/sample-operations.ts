@@ -57,6 +57,7 @@ export function runLine(part: Partial<RunLine> = {}): RunLine {
     complete: 60,
     suspect: 0,
     failed: 0,
+    undated: 0,
     rowsChanged: 12_345,
     error: null,
     ...part,
