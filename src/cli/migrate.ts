@@ -2,7 +2,13 @@ import { type App, withDatabaseToMigrate } from "../app.ts";
 import { migrateToLatest } from "../db/migrate.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
-  const { migrations: applied, views, hasReader } = await withDatabaseToMigrate(app, migrateToLatest);
+  const {
+    migrations: applied,
+    views,
+    hasReader,
+  } = await withDatabaseToMigrate(app, (db) =>
+    migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal }),
+  );
   if (options.json) app.write(`${JSON.stringify({ applied, views })}\n`);
   else if (applied.length + views.length === 0) app.write("the database is up to date\n");
   else {

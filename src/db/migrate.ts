@@ -2,11 +2,13 @@
 
 import fs from "node:fs/promises";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
 import { AppError } from "../errors.ts";
 import { MIGRATIONS_FOLDER } from "../package-files.ts";
 import type { Database } from "./database.ts";
+import { describeLockHolders } from "./lock-holders.ts";
 import { installQueue } from "./queue.ts";
 import { repairReader } from "./reader.ts";
 import { allowStatements } from "./statement-limit.ts";
@@ -17,6 +19,19 @@ const SCHEMA = "usage_export";
 const LOCK = 7_205_521_846_402;
 /** An index on years of usage takes minutes, and so does waiting for another replica that makes it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
+/** SQLSTATE of a lock that was not to be had in time, and of a deadlock. */
+const LOCKED_OUT = new Set(["55P03", "40P01"]);
+
+export type MigrateOptions = {
+  /** Is told who holds what is waited for. */
+  readonly onWait?: (text: string) => void;
+  readonly signal?: AbortSignal | undefined;
+  /** How long a lock is waited for at most: whoever reads the same view queues behind the wait. */
+  readonly lockMs?: number;
+  /** How long readers then go on before the next attempt. */
+  readonly pauseMs?: number;
+  readonly giveUpMs?: number;
+};
 
 function provider(): MigrationProvider {
   return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS_FOLDER });
@@ -35,24 +50,52 @@ export type Migrated = {
  * lock that ends with it: replicas that migrate at once wait for the first and find nothing left to do, a crash leaves the schema as it
  * was, and a pooler keeps no lock.
  */
-export async function migrateToLatest(db: Database): Promise<Migrated> {
+export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
   return allowStatements(STATEMENT_MS_MAX, async () => {
-    const migrated = await applyMigrations(db);
+    const migrated = await untilUnlocked(db, options);
     // The queue brings migrations of its own, which do nothing where there is nothing to do.
     await installQueue(db);
     return migrated;
   });
 }
 
-async function applyMigrations(db: Database): Promise<Migrated> {
+/** Whole and again while another session's open transaction holds what has to be changed. */
+async function untilUnlocked(
+  db: Database,
+  { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,
+): Promise<Migrated> {
+  const startedMs = performance.now();
+  for (;;) {
+    try {
+      return await applyMigrations(db, lockMs);
+    } catch (error) {
+      if (!isLockedOut(error)) throw error;
+      const holders = await describeLockHolders(db);
+      if (performance.now() - startedMs > giveUpMs) {
+        throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
+      }
+      onWait?.(`${holders}; the next attempt is in ${Math.ceil(pauseMs / 1000)} s`);
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
+}
+
+function isLockedOut(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ("code" in error && LOCKED_OUT.has(String(error.code))) || isLockedOut(error.cause);
+}
+
+async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> {
   return db.transaction().execute(async (tx) => {
     // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
     // Nothing that somebody put into a schema of the search path may take part in what is created.
     await sql`
       select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true),
-        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
+        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+        pg_catalog.set_config('lock_timeout', '0', true)
     `.execute(tx);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
+    await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
     const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });
     const { error, results } = await migrator.migrateToLatest();
     if (error !== undefined) {

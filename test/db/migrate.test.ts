@@ -1,6 +1,7 @@
 import { sql } from "kysely";
+import pg from "pg";
 import { expect, test } from "vitest";
-import { openPostgres } from "../../src/db/database.ts";
+import { type Database, openPostgres } from "../../src/db/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/migrate.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { type Program, startProgram } from "../support/program.ts";
@@ -87,6 +88,65 @@ async function migrators(url: string): Promise<readonly unknown[]> {
   );
   return rows.map((row) => row.wait_event_type);
 }
+
+/** A session that has read a view and left its transaction open, as a person at a tool does. */
+async function openReader(url: string): Promise<pg.Client> {
+  const reader = new pg.Client({ connectionString: url, application_name: "a tool" });
+  await reader.connect();
+  await reader.query("begin; select * from bi.usage_total");
+  return reader;
+}
+
+async function olderViews(db: Database): Promise<void> {
+  await sql`update usage_export.view_version set hash = 'of another text', program_version = '0.0.1'`.execute(db);
+}
+
+test("behind a reader's open transaction it waits without stopping other readers, says who it is, and goes on after it", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const reader = await openReader(empty.directUrl);
+  const waits: string[] = [];
+  try {
+    const migrated = migrateToLatest(db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
+    await using other = openPostgres(empty.directUrl);
+    // Each must come through although `migrate` tries again and again in between.
+    while (waits.length < 3) {
+      await other.transaction().execute(async (tx) => {
+        await sql`set local statement_timeout = '20s'`.execute(tx);
+        await sql`select from bi.usage_total`.execute(tx);
+      });
+    }
+    const [pid] = (await reader.query("select pg_backend_pid() as pid")).rows.map((row) => row.pid);
+    expect(waits[0]).toContain(`more are in use by process ${pid} of the database (user `);
+    expect(waits[0]).toMatch(
+      /^bi\.usage_total .*, a tool\), whose transaction is open: end it there, or by select pg_terminate/,
+    );
+    await reader.query("commit");
+    expect((await migrated).views).toContain("bi.usage_total");
+  } finally {
+    await reader.end();
+  }
+});
+
+test("it gives up in the end, changed nothing, and names whom to end", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const reader = await openReader(empty.directUrl);
+  try {
+    await expect(migrateToLatest(db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
+      code: "database",
+      message: expect.stringMatching(/^nothing was migrated: .*pg_terminate_backend\(\d+\); then run migrate again$/),
+    });
+  } finally {
+    await reader.end();
+  }
+  const { rows } = await sql`select distinct hash from usage_export.view_version`.execute(db);
+  expect(rows).toEqual([{ hash: "of another text" }]);
+});
 
 test("a migration that fails is named, and nothing of any is left", async () => {
   await using empty = await emptyDatabase();

@@ -174,6 +174,13 @@ end $$;`,
     caughtBy: ["test/db/hostile-reader.test.ts", "shadowed operators change nothing"],
   },
   {
+    name: "readers wait behind a migration that waits for one of them",
+    file: "src/db/migrate.ts",
+    replace: "lockMs}ms`",
+    by: "lockMs}h`",
+    caughtBy: ["test/db/migrate.test.ts", "behind a reader's open transaction it waits without stopping other readers"],
+  },
+  {
     name: "two runs of one moment",
     file: "migrations/0001_create_usage.ts",
     replace: "create unique index run_scheduled",
