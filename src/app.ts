@@ -23,7 +23,9 @@ export type App = {
   readonly signal: AbortSignal;
   readonly scrubber: Scrubber;
   readonly log: Logger;
-  /** Who writes to the key ledger, for its events. */
+  /** Who asks for what is done, for those who read it later. */
+  readonly person: string;
+  /** Who writes to the key ledger, for its events. Without a process: it will have ended when somebody reads that. */
   readonly actor: string;
   /** Standard output: the command's answer. */
   readonly write: (text: string) => void;
@@ -55,8 +57,21 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
-  const actor = `usage-export on ${os.hostname()} (pid ${process.pid})`;
-  return { env, configPath, signal, scrubber, log, actor, write, terminal };
+  const user = userName(env);
+  const host = os.hostname();
+  const person = user === undefined ? host : `${user} on ${host}`;
+  const actor = `usage-export on ${host}${user === undefined ? "" : ` (${user})`}`;
+  return { env, configPath, signal, scrubber, log, person, actor, write, terminal };
+}
+
+/** Undefined where this system has no name for who runs it, as in many containers. */
+function userName({ SUDO_USER }: Environment): string | undefined {
+  if (SUDO_USER) return SUDO_USER;
+  try {
+    return os.userInfo().username || undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whatever does not say otherwise by itself, the database's driver for one, would then take any certificate. */

@@ -13,19 +13,23 @@ export type Outcome = {
   /** One for each job that had something to read. */
   readonly results: readonly JobResult[];
   readonly state: RangeState;
+  /** By a signal, before all was read. */
+  readonly isStopped: boolean;
 };
 
 export function outcomeText(outcome: Outcome): string {
-  const { options, results, state } = outcome;
+  const { options, results, state, isStopped } = outcome;
   const { complete, suspect, failed, missing } = state.counts;
   const lines = [
     ...results.map((one) => resultText(one).trimEnd()),
-    ...(results.length === 0 ? [NOTHING[options.only]] : []),
+    ...(isStopped ? [STOPPED] : results.length === 0 ? [NOTHING[options.only]] : []),
     `${options.from} to ${options.to}: ${state.slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
     ...commandsLeft(outcome).map(({ status, command }) => `  to read what is ${status}: ${command}`),
   ];
   return `${lines.join("\n")}\n`;
 }
+
+const STOPPED = "stopped: what was read is stored, and to go on reads only what is not there";
 
 const NOTHING: Readonly<Record<BackfillMode, string>> = {
   missing: "nothing to do: no slice is missing",
@@ -34,10 +38,10 @@ const NOTHING: Readonly<Record<BackfillMode, string>> = {
 };
 
 export function outcomeJson(outcome: Outcome): object {
-  const { options, results, state } = outcome;
+  const { options, results, state, isStopped } = outcome;
   const { from, to, only } = options;
   const range = { slices: state.slices, ...state.counts };
-  return { from, to, only, jobs: results.map(resultJson), range, next: commandsLeft(outcome) };
+  return { from, to, only, stopped: isStopped, jobs: results.map(resultJson), range, next: commandsLeft(outcome) };
 }
 
 type CommandLeft = { readonly status: string; readonly command: string };

@@ -37,13 +37,22 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
       app.write(options.json ? `${JSON.stringify(enqueued)}\n` : enqueuedText(enqueued));
       return 0;
     }
-    const results =
-      plans.length > 0 ? await withExportContext(app, config, db, (context) => runPlans(context, plans)) : [];
-    const after = plans.length > 0 ? await sliceStatuses(db, series, range) : before;
-    const state = rangeState(jobs, range, after);
-    const outcome = { options, configPath: app.configPath, results, state };
-    app.write(options.json ? `${JSON.stringify(outcomeJson(outcome))}\n` : outcomeText(outcome));
-    return isDone(state, options.only) ? 0 : 1;
+    const results: JobResult[] = [];
+    const answer = async (isStopped: boolean) => {
+      const after = plans.length > 0 ? await sliceStatuses(db, series, range) : before;
+      const state = rangeState(jobs, range, after);
+      const outcome = { options, configPath: app.configPath, results, state, isStopped };
+      app.write(options.json ? `${JSON.stringify(outcomeJson(outcome))}\n` : outcomeText(outcome));
+      return state;
+    };
+    try {
+      if (plans.length > 0) await withExportContext(app, config, db, (context) => runPlans(context, plans, results));
+    } catch (error) {
+      // Who stopped it wants to know what is stored, and how to go on. Where that can't be read the stop is said all the same.
+      if (app.signal.aborted) await answer(true).catch(() => {});
+      throw error;
+    }
+    return isDone(await answer(false), options.only) ? 0 : 1;
   });
 }
 
@@ -52,10 +61,10 @@ function isDone({ counts }: RangeState, only: BackfillMode): boolean {
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
 }
 
-async function runPlans(context: ExportContext, plans: readonly JobPlan[]): Promise<JobResult[]> {
+/** Adds what each job came to: those before a stop are known then. */
+async function runPlans(context: ExportContext, plans: readonly JobPlan[], results: JobResult[]): Promise<void> {
   const planned = slicesOf(plans.flatMap(({ plan }) => plan.requests));
   const progress = openProgress(context.app, planned);
-  const results: JobResult[] = [];
   let before = NOT_BEGUN;
   try {
     for (const { job, plan } of plans) {
@@ -64,7 +73,6 @@ async function runPlans(context: ExportContext, plans: readonly JobPlan[]): Prom
       before = doneOf(result, before);
       results.push({ job, result });
     }
-    return results;
   } finally {
     progress.stop();
   }

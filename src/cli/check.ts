@@ -112,5 +112,12 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
 function render({ of, findings }: Findings): string {
-  return [of, ...findings.map(({ what, state, text }) => `  ${MARKS[state]} ${what}: ${text}`)].join("\n").concat("\n");
+  // What one cause does to many questions is said once. A request id differs each time.
+  const told = ({ state, text }: Finding) =>
+    state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
+  const lines = [...Map.groupBy(findings, told).values()].flatMap((same) => {
+    const [first] = same;
+    return first ? [`  ${MARKS[first.state]} ${same.map(({ what }) => what).join(", ")}: ${first.text}`] : [];
+  });
+  return [of, ...lines, ""].join("\n");
 }

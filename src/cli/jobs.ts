@@ -28,7 +28,8 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   return scheduledJobs(config).map((job) => {
     const { kind, name, schedule, timezone } = job;
     const { pause, scheduledThrough } = find(stored, job) ?? {};
-    return { kind, job: name, schedule, timezone, scheduledThrough, nextRun: nextRunAt(job, now), paused: pause };
+    const nextRun = pause ? undefined : nextRunAt(job, now);
+    return { kind, job: name, schedule, timezone, scheduledThrough, nextRun, paused: pause };
   });
 }
 
@@ -53,7 +54,7 @@ export async function runJobsPause(
   options: JobsOptions & { readonly why: string },
 ): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
-  const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.actor }));
+  const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.person }));
   return tell(app, paused, options);
 }
 

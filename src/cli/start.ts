@@ -35,7 +35,10 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
       say((await listJobs(db, config)).map(renderJob).join(""));
       say("a line a run follows; Ctrl-C stops the worker when it has finished what it has in hand\n");
     };
-    await runWorker(app, config, db, { contact, metrics: monitoring.metrics, receivers, onReady });
+    // A process that can be looked up while it lives.
+    const actor = `${app.actor} worker, pid ${process.pid}`;
+    const deps = { contact, metrics: monitoring.metrics, receivers, onReady };
+    await runWorker({ ...app, actor }, config, db, deps);
   } catch (error) {
     if (!app.signal.aborted) throw error;
   } finally {

@@ -45,8 +45,7 @@ function render(status: Status, alerts: readonly string[]): string {
   const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
-    `  next run: ${nextRun ? instant(nextRun) : "none"}`,
-    ...(paused ? [`  ${renderPause(paused)}`] : []),
+    `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instant(nextRun) : "none"}`}`,
     ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
   ]);
   lines.push(...jobLines, ...workerLines(workers));

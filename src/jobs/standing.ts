@@ -110,7 +110,8 @@ function statusOf(job: ScheduledJob, { stored, runs, outcome, now }: Known): Job
     job: name,
     schedule,
     timezone,
-    nextRun: nextRunAt(job, now),
+    // The workers leave it alone until it is resumed.
+    nextRun: known?.pause ? undefined : nextRunAt(job, now),
     lastRun,
     failedRun: failedRunOf(job, lastRun, outcome),
     paused: known?.pause,

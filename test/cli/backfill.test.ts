@@ -60,6 +60,28 @@ test("killed in the middle, what is left is shown as missing", async ({ world })
   expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
 });
 
+test("stopped by Ctrl-C it says what is stored and how to go on, and that does go on", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const program = world.start(backfill(HUNDRED));
+  await reached(emulator, 7);
+  program.kill("SIGINT");
+  const stopped = await program.ended;
+
+  const stored = await storedSlices();
+  expect(stored.length).toBeGreaterThan(0);
+  expect(stopped).toMatchObject({ status: 1, stderr: expect.stringContaining("usage-export: stopped by SIGINT") });
+  const lines = stopped.stdout.trimEnd().split("\n");
+  expect(lines.slice(0, 2)).toEqual([
+    "stopped: what was read is stored, and to go on reads only what is not there",
+    `${HUNDRED.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
+  ]);
+  const [command = ""] = lines[2]?.match(/(?<=to read what is missing: usage-export )backfill .*/) ?? [];
+  emulator.fault = undefined;
+  expect(await world.run(command.split(" "))).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 300 });
+  expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
+});
+
 test("a second one right away has nothing to do", async ({ world }) => {
   const emulator = await serveSeries(world);
   const range = lastDays(3);
@@ -161,7 +183,7 @@ test("the answer in JSON has the runs, the range, and what to run next", async (
   const { stdout } = await world.run(backfill(range, "--json", "--job", "nightly"));
 
   expect(JSON.parse(stdout)).toEqual({
-    ...{ from: range.start, to: range.end, only: "missing" },
+    ...{ from: range.start, to: range.end, only: "missing", stopped: false },
     jobs: [expect.objectContaining({ job: "nightly", requests: 3, planned: 9, complete: 6, failed: 3 })],
     range: { slices: 9, complete: 6, suspect: 0, failed: 3, missing: 0 },
     next: [

@@ -124,6 +124,27 @@ test("a key that is refused is one finding, and one call", async ({ world }) => 
   expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
 });
 
+test("what one cause does to many questions is printed once, and each is a finding all the same", async ({ world }) => {
+  const emulator = await world.serve();
+  let n = 0;
+  emulator.fault = ({ path }) =>
+    path.includes("/usage/breakdown")
+      ? { kind: "answer", status: 404, headers: { "dg-request-id": `r-${++n}` }, body: "no such project" }
+      : undefined;
+  const exports = [{ groupings: ["none", "model", "tags"], filters: [{ name: "all" }, DIARIZED] }];
+  await world.configure(smallConfig(emulator.url, { exports }));
+
+  const { status, stdout } = await world.run(["check"]);
+
+  expect(stdout.match(/no such project/g)).toHaveLength(1);
+  expect(stdout).toMatch(
+    /^ {2}FAIL grouping none, grouping model, grouping tags, window, filter diarized: .*no such project/m,
+  );
+  expect(status).toBe(1);
+  const { lines } = await findings(world);
+  expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
+});
+
 test("a key without the scope to read usage is told which one it needs", async ({ world }) => {
   const secret = world.newSecret();
   const emulator = await world.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });

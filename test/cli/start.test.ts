@@ -1,5 +1,6 @@
 // The worker as it runs every night: what is due is read, what was missed is caught up, what is paused is left alone.
 
+import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../support/database.ts";
@@ -89,7 +90,15 @@ test("a paused job is left alone, says why, and is caught up when it is resumed"
   await workOnce(world, db);
   expect(breakdowns(emulator)).toHaveLength(asked);
   const { stdout } = await world.run(["status"]);
-  expect(stdout).toMatch(/paused since .* by usage-export on .*: the vendor moves house/);
+  const { username } = os.userInfo();
+  expect(stdout).toContain(` by ${username} on ${os.hostname()}: the vendor moves house\n`);
+  expect(stdout).not.toContain("next run");
+  const { jobs } = JSON.parse((await world.run(["status", "--json"])).stdout);
+  expect(jobs).toMatchObject([{ paused: { by: `${username} on ${os.hostname()}` } }]);
+  expect(jobs[0]).not.toHaveProperty("nextRun");
+  expect((await world.run(["jobs"])).stdout).toMatch(
+    /^export nightly \(.*\): paused since .*: the vendor moves house\n$/,
+  );
 
   await world.run(["jobs", "resume", "nightly"]);
   world.start(["start"]);

@@ -26,6 +26,7 @@ test("a reason is stored without the secrets that are known", async () => {
     signal: new AbortController().signal,
     scrubber,
     log: pino({ level: "silent" }),
+    person: "the test",
     actor: "the test",
     write: () => {},
     terminal: false,

@@ -13,6 +13,7 @@ const app: App = {
   signal: NEVER,
   scrubber: new Scrubber(),
   log,
+  person: "the test",
   actor: "the test",
   write: () => {},
   terminal: false,
