@@ -82,8 +82,8 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config);
-  const features = openFeatureCheck({ app, db, service, keys });
   const dialects = openDialects({ app, db, service, keys });
+  const features = openFeatureCheck({ app, db, service, keys, dialects });
   const all: Findings[] = [];
   try {
     for (const project of config.projects) {

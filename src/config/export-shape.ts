@@ -31,9 +31,11 @@ const Dimensions = object({
   tags: dimensionValue("tags").describe("A tag used."),
 });
 
-function dimensionValue(dimension: Dimension): z.ZodExactOptional<z.ZodString | z.ZodEnum<Record<string, string>>> {
+/** Whether the interface names the value is for `checkFeatures` of the export: see references.ts. */
+function dimensionValue(dimension: Dimension): z.ZodExactOptional<z.ZodString> {
   const listed = DIMENSION_VALUES[dimension];
-  return listed === undefined ? text(256).exactOptional() : z.enum(listed).exactOptional();
+  const value = text(256);
+  return (listed === undefined ? value : value.meta({ examples: [...listed] })).exactOptional();
 }
 
 export const Filter = object({
@@ -76,7 +78,7 @@ export const Export = object({
     .enum(["error", "warn", "off"])
     .default("error")
     .describe(
-      "What becomes of a filter by a feature that the service does not know: neither named in its interface nor ever listed, and the numbers with it are those of all usage.",
+      "What becomes of a filter by a feature, tag, model or other value that the service does not know: neither named in its interface nor ever listed, and not shown by its numbers.",
     ),
   emptyGuard: z
     .enum(["confirm", "off"])

@@ -1,6 +1,7 @@
 // What the checks across the file read, however broken the rest is: so that one wrong field does not hide the others.
 
 import { z } from "zod";
+import { DIMENSIONS, type Filter } from "../usage/series.ts";
 
 const text = z.string().optional().catch(undefined);
 const texts = z.array(text).catch([]);
@@ -19,6 +20,7 @@ const Export = z.object({
   filters: z.array(z.unknown()).optional().catch([]),
   window: z.unknown().optional(),
   undated: text,
+  checkFeatures: text,
 });
 
 const Rotation = z.object({
@@ -57,4 +59,13 @@ const ByFeatureSet = z.object({ dimensions: z.object({ feature_set: z.unknown().
 /** Whether the filter, as it stands in the file, narrows by feature set. */
 export function narrowsByFeatureSet(filter: unknown): boolean {
   return ByFeatureSet.safeParse(filter).success;
+}
+
+const ByDimensions = z.object({ dimensions: z.partialRecord(z.enum(DIMENSIONS), text) });
+
+/** The dimensions that the filter, as it stands in the file, narrows by, as far as they can be read. */
+export function dimensionsIn(filter: unknown): Filter["dimensions"] {
+  const parsed = ByDimensions.safeParse(filter);
+  if (!parsed.success) return {};
+  return Object.fromEntries(Object.entries(parsed.data.dimensions).filter(([, value]) => value !== undefined));
 }

@@ -2,10 +2,12 @@
 // shape.
 
 import path from "node:path";
-import type { Fault } from "./fault.ts";
+import { unlistedValues } from "../usage/features.ts";
+import { type Fault, shown } from "./fault.ts";
 import { filterFaults } from "./filter-identity.ts";
 import { entriesOf, type Named, repeats, unknown } from "./names.ts";
-import { narrowsByFeatureSet, type Outline } from "./outline.ts";
+import { didYouMean } from "./near-miss.ts";
+import { dimensionsIn, narrowsByFeatureSet, type Outline } from "./outline.ts";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "./rotation-shape.ts";
 
 export function referenceFaults(outline: Outline, baseDir: string): Fault[] {
@@ -59,6 +61,7 @@ function exportFaults({ service, projects, exports }: Outline, index: number): F
     ...repeats(entriesOf(job.groupings, [...at, "groupings"]), "each grouping once"),
     ...(service.dialect === "2026" ? featureSetFaults(job, index) : []),
     ...undatedFaults(job, index),
+    ...(job.checkFeatures === undefined || job.checkFeatures === "error" ? valueFaults(job, index) : []),
   ];
 }
 
@@ -75,6 +78,21 @@ function featureSetFaults(job: Outline["exports"][number], index: number): Fault
     narrowsByFeatureSet(filter)
       ? [{ path: ["exports", index, "filters", number, "dimensions", "feature_set"], message }]
       : [],
+  );
+}
+
+/** A value that the service does not know is answered with no usage, which looks like a day without any. */
+function valueFaults(job: Outline["exports"][number], index: number): Fault[] {
+  return (job.filters ?? []).flatMap((filter, number) =>
+    unlistedValues({ dimensions: dimensionsIn(filter) }).map(({ dimension, value, listed }) => {
+      const guess = didYouMean(value, listed);
+      const hint = '; "checkFeatures": "warn" asks for what the interface does not name';
+      const expected = listed.map((name) => JSON.stringify(name)).join(", ");
+      return {
+        path: ["exports", index, "filters", number, "dimensions", dimension],
+        message: `expected one of ${expected}; got ${shown(value)}${guess === "" ? hint : guess}`,
+      };
+    }),
   );
 }
 

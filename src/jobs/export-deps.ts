@@ -14,6 +14,7 @@ import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { Undated } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
+import type { FeatureCheck } from "./feature-check.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
 /** Shared by all that run in this process, so that what comes at the same time is asked, held and stored together. */
@@ -41,6 +42,8 @@ export type StoreSettings = {
   readonly idOf: (request: UsageRequest) => number;
   readonly emptyGuard: "confirm" | "off";
   readonly undated: Undated;
+  /** The request by the names that the service takes in the dialect. */
+  readonly asSent?: FeatureCheck["asSent"];
   /** Done together with the answer, or not at all. */
   readonly also?: Also;
   /** Whether a request that fails for this reason is tried again by the same run. */
@@ -49,7 +52,15 @@ export type StoreSettings = {
 
 export function exportDeps(
   { app, db, service, keys, dialects, fetchNumbers, merging, backlog }: ExportWorld,
-  { runId, idOf, emptyGuard, undated, also, triedAgain = () => false }: StoreSettings,
+  {
+    runId,
+    idOf,
+    asSent = async (request) => request,
+    emptyGuard,
+    undated,
+    also,
+    triedAgain = () => false,
+  }: StoreSettings,
 ): Omit<RequestDeps, "log" | "refuse"> {
   const dialectOf = new WeakMap<object, Dialect>();
   return {
@@ -58,8 +69,9 @@ export function exportDeps(
     backlog,
     async fetch(request, signal, onTurn) {
       const ask = async (dialect: Dialect) => {
+        const sent = await asSent(request, dialect);
         const answer = await keys.use(request.series.project, (key) =>
-          fetchBreakdown(service, request, key, signal, { dialect, onTurn }),
+          fetchBreakdown(service, sent, key, signal, { dialect, onTurn }),
         );
         if (isObject(answer)) dialectOf.set(answer, dialect);
         return answer;

@@ -1,115 +1,119 @@
-// Finds out whether the service knows the features of a filter before usage is asked for by them: a name that is none would be
-// answered with numbers for another question.
+// Finds out whether the service knows what a filter names before usage is asked for by it. A feature that is none, and a tag
+// or a model that nobody has, would be answered with plausible, wrong numbers.
 
 import { fetchBreakdown } from "../api/breakdown.ts";
-import { type Fields, fetchFields, NAMED_FEATURES } from "../api/fields.ts";
-import type { Service } from "../api/http.ts";
-import type { App } from "../app.ts";
+import { NAMED_FEATURES } from "../api/fields.ts";
+import type { Dialect } from "../api/http.ts";
 import { didYouMean } from "../config/near-miss.ts";
-import type { Database } from "../db/database.ts";
-import { type ListedName, listedNames, storeListedNames } from "../db/listed-names.ts";
 import { rememberAnswers } from "../remembered.ts";
 import { dayOf, type Window } from "../usage/day.ts";
-import { unknownFeatures } from "../usage/features.ts";
-import { type DayTotals, dayTotals, effectOf } from "../usage/filter-effect.ts";
+import { unknownFeatures, unlistedValues } from "../usage/features.ts";
+import { type DayTotals, dayTotals, type Effect, effectOf } from "../usage/filter-effect.ts";
 import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
-import type { Filter, Project } from "../usage/series.ts";
-import type { KeyRing } from "./keys-in-use.ts";
+import type { Dimension, Filter, Project } from "../usage/series.ts";
+import type { Dialects } from "./dialects.ts";
+import { type KnownNames, type NameDeps, openKnownNames } from "./known-names.ts";
 
 export type Strictness = ExportJob["checkFeatures"];
 
-export type FeatureDeps = {
-  readonly app: Pick<App, "log" | "signal">;
-  /** Where it is away, nothing is remembered from one run to the next. */
-  readonly db: Database | undefined;
-  readonly service: Service;
-  readonly keys: KeyRing;
-};
+export type FeatureDeps = NameDeps & { readonly dialects: Dialects };
 
-/**
- * - `ignored`: with it the numbers are those of all usage
- * - `unproved`: never listed, and the numbers don't tell: there is no usage, or none with it
- */
-export type FeatureFinding = {
-  readonly feature: string;
-  readonly state: "ignored" | "unproved";
-  /** "; did you mean …?", or nothing. */
-  readonly guess: string;
+/** What a filter names and the service is not known to know. */
+export type NameFinding = {
+  readonly kind: "feature" | Dimension;
+  readonly name: string;
+  /**
+   * - `ignored`: with it the numbers are those of all usage
+   * - `unlisted`: neither listed nor used
+   * - `ambiguous`: a model's name that stands for several models
+   * - `unproved`: never listed, and there is no usage to tell by
+   */
+  readonly state: "ignored" | "unlisted" | "ambiguous" | "unproved";
+  /** What the state means, and what to do. */
+  readonly text: string;
 };
 
 export type FeatureCheck = {
-  /** Of the features that are neither named in the interface nor ever listed, those that are not proved by their numbers. */
-  readonly findings: (
-    project: Project,
-    filter: Filter,
-    window: Window | undefined,
-  ) => Promise<readonly FeatureFinding[]>;
-  /** Why a request must not be made; undefined where it may. Throws what kept the features from being found out. */
+  readonly findings: (project: Project, filter: Filter, window: Window | undefined) => Promise<readonly NameFinding[]>;
+  /** Why a request must not be made; undefined where it may. Throws what kept the names from being found out. */
   readonly refusalOf: (request: UsageRequest, strictness: Strictness) => Promise<string | undefined>;
+  /** The request with the names that the service filters by: today's takes the id of a model for its name. */
+  readonly asSent: (request: UsageRequest, dialect: Dialect) => Promise<UsageRequest>;
 };
-
-const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 /** Asks once for what several requests need to know. What can't be found out fails the requests that wait for it, and no others. */
 export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
-  const { app, db, service, keys } = deps;
-  const listed = rememberAnswers<Fields | undefined>();
-  const stored = rememberAnswers<readonly ListedName[]>();
-  const totals = rememberAnswers<DayTotals>();
-  const states = rememberAnswers<FeatureFinding["state"] | "known">();
-  /** By project and name, in whatever window the numbers showed it. */
-  const proved = new Set<string>();
+  const { app, dialects } = deps;
+  const names = openKnownNames(deps);
+  const read = openReadings(deps, names);
+  const effects = rememberAnswers<Effect>();
 
-  async function findings(project: Project, filter: Filter, window: Window | undefined): Promise<FeatureFinding[]> {
-    const unnamed = unknownFeatures(filter, NAMED_FEATURES);
-    if (unnamed.length === 0) return [];
-    const before = (await stored(project.id, async () => (db ? listedNames(db, project.id) : []))).flatMap(
-      ({ kind, name }) => (kind === "feature" ? [name] : []),
+  /** What the condition alone does to the numbers of the window. */
+  function effect(project: Project, window: Window | undefined, part: Partial<Filter>, dialect?: Dialect) {
+    return effects(JSON.stringify([project.id, window, part, dialect]), async () =>
+      effectOf(await read(project, window, {}, dialect), await read(project, window, part, dialect)),
     );
-    if (unnamed.every((feature) => before.includes(feature))) return [];
-    const now = (await listed(project.id, () => askFields(project)))?.features ?? [];
-    const known = [...NAMED_FEATURES, ...before, ...now];
-    const found: FeatureFinding[] = [];
-    for (const feature of unknownFeatures(filter, known)) {
-      // Without a feature that nobody uses the numbers are those of all usage, known or not.
-      const value = filter.features[feature] === "false" ? "true" : (filter.features[feature] ?? "true");
-      if (proved.has(JSON.stringify([project.id, feature]))) continue;
-      const key = JSON.stringify([project.id, window, feature, value]);
-      const state = await states(key, () => probe(project, window, feature, value));
-      if (state !== "known") found.push({ feature, state, guess: didYouMean(feature, known) });
+  }
+
+  async function featureFinding(project: Project, filter: Filter, window: Window | undefined, name: string) {
+    const { matches, others } = await names.find(project, "feature", name);
+    if (matches.length > 0) return undefined;
+    // Without a feature that nobody uses the numbers are those of all usage, known or not.
+    const value = filter.features[name] === "false" ? "true" : (filter.features[name] ?? "true");
+    const shown = await effect(project, window, { features: { [name]: value } });
+    if (shown === "narrower") return void (await names.prove(project, "feature", name));
+    const guess = didYouMean(name, [...NAMED_FEATURES, ...others]);
+    const state = shown === "same" ? "ignored" : "unproved";
+    return { kind: "feature", name, state, text: featureText(name, guess, state) } as const;
+  }
+
+  async function valueFinding(
+    { project, kind, name, window }: Value,
+    dialect: Dialect,
+  ): Promise<NameFinding | undefined> {
+    const { matches, others, isListed } = await names.find(project, kind === "tags" ? "tag" : kind, name);
+    const ids = idsOf(matches, name);
+    const sameName = `${ids.length} models are called "${name}" (${ids.slice(0, 5).join(", ")}): filter by the id of one`;
+    if (kind === "model" && dialect === "2026" && ids.length > 1)
+      return { kind, name, state: "ambiguous", text: sameName };
+    if (matches.length > 0) return undefined;
+    const shown = await effect(project, window, { dimensions: { [kind]: name } }, dialect);
+    if (shown === "narrower") return void (await names.prove(project, kind === "tags" ? "tag" : kind, name));
+    if (shown === "empty" && !isListed) return undefined;
+    const guess = didYouMean(name, others);
+    const state = shown === "same" ? "ignored" : shown === "empty" ? "unlisted" : "unproved";
+    return { kind, name, state, text: valueText(kind, name, guess, state) };
+  }
+
+  async function valueFindings(project: Project, filter: Filter, window: Window | undefined): Promise<NameFinding[]> {
+    const found: NameFinding[] = [];
+    for (const kind of ["model", "tags"] as const) {
+      const name = filter.dimensions[kind];
+      if (name === undefined) continue;
+      const value: Value = { project, kind, name, window };
+      const request: UsageRequest = { series: { project, grouping: "none", filter }, window };
+      const dialect = await dialects.of(request);
+      let finding = await valueFinding(value, dialect);
+      const other = finding && (await dialects.instead(request, dialect));
+      if (other !== undefined) finding = await valueFinding(value, other);
+      if (finding) found.push(finding);
     }
     return found;
   }
 
-  async function askFields(project: Project): Promise<Fields | undefined> {
-    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
-    if (!fields?.features) {
-      app.log.warn(
-        { project: project.name },
-        "the service does not list its features: only the numbers show what it knows",
-      );
+  async function findings(project: Project, filter: Filter, window: Window | undefined): Promise<NameFinding[]> {
+    const found: NameFinding[] = unlistedValues(filter).map(({ dimension, value, listed }) => ({
+      kind: dimension,
+      name: value,
+      state: "unlisted",
+      text: `"${value}" is no ${dimension} that the interface names (${listed.join(", ")})${didYouMean(value, listed)}`,
+    }));
+    for (const name of unknownFeatures(filter, NAMED_FEATURES)) {
+      const finding = await featureFinding(project, filter, window, name);
+      if (finding) found.push(finding);
     }
-    if (db && fields) await storeListedNames(db, project.id, namesOf(fields));
-    return fields;
-  }
-
-  /** Whether the numbers show that the service knows the feature. */
-  async function probe(project: Project, window: Window | undefined, feature: string, value: string) {
-    const total = await totals(JSON.stringify([project.id, window]), () => read(project, window, ALL_USAGE));
-    const narrowed = await read(project, window, { ...ALL_USAGE, features: { [feature]: value } });
-    const effect = effectOf(total, narrowed);
-    if (effect === "same") return "ignored";
-    if (effect !== "narrower") return "unproved";
-    proved.add(JSON.stringify([project.id, feature]));
-    if (db) await storeListedNames(db, project.id, [{ kind: "feature", name: feature, modelId: "" }]);
-    return "known";
-  }
-
-  async function read(project: Project, window: Window | undefined, filter: Filter): Promise<DayTotals> {
-    const request: UsageRequest = { series: { project, grouping: "none", filter }, window };
-    const answer = await keys.use(project, (key) => fetchBreakdown(service, request, key, app.signal));
-    return dayTotals(normalise(request, answer, dayOf(new Date())));
+    return [...found, ...(await valueFindings(project, filter, window))];
   }
 
   return {
@@ -117,24 +121,84 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
     async refusalOf({ series: { project, filter }, window }, strictness) {
       if (strictness === "off") return undefined;
       const found = await findings(project, filter, window);
-      const ignored = found.find(({ state }) => state === "ignored");
-      if (ignored && strictness === "error") return ignoredText(ignored);
-      for (const { feature, state } of found) {
-        app.log.warn({ project: project.name, filter: filter.name, feature, state }, "feature unknown to the service");
+      const wrong = found.find(isWrong);
+      if (wrong && (strictness === "error" || wrong.state === "ambiguous")) return wrong.text;
+      for (const { kind, name, state } of found) {
+        const log = { project: project.name, filter: filter.name, [kind]: name, state };
+        app.log.warn(log, `${kind} unknown to the service`);
       }
       return undefined;
     },
+    asSent: (request, dialect) => asSent(names, request, dialect),
   };
 }
 
-export function ignoredText({ feature, guess }: FeatureFinding): string {
-  const proof = "ith it the numbers are those of all usage";
-  return `the service knows no feature "${feature}"${guess === "" ? `: w${proof}` : `${guess} W${proof}`}`;
+/** Whether it must not be asked for, and not only looked at again. */
+export function isWrong({ state }: NameFinding): boolean {
+  return state !== "unproved";
 }
 
-function namesOf({ features = [], models = [] }: Fields): ListedName[] {
-  return [
-    ...features.map((name) => ({ kind: "feature", name, modelId: "" }) as const),
-    ...models.map(({ name, id }) => ({ kind: "model", name, modelId: id ?? "" }) as const),
-  ];
+type Value = {
+  readonly project: Project;
+  readonly kind: "model" | "tags";
+  readonly name: string;
+  readonly window: Window | undefined;
+};
+
+const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
+
+/** Readings of ungrouped usage, each made once: all usage first, as what is compared with it must be younger. */
+function openReadings({ app, service, keys, dialects }: FeatureDeps, names: KnownNames) {
+  const totals = rememberAnswers<DayTotals>();
+  return (project: Project, window: Window | undefined, part: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> =>
+    totals(JSON.stringify([project.id, window, part, dialect]), async () => {
+      const request: UsageRequest = {
+        series: { project, grouping: "none", filter: { ...ALL_USAGE, ...part } },
+        window,
+      };
+      const used = dialect ?? (await dialects.of(request));
+      const sent = await asSent(names, request, used);
+      const answer = await keys.use(project, (key) =>
+        fetchBreakdown(service, sent, key, app.signal, { dialect: used }),
+      );
+      return dayTotals(normalise(request, answer, dayOf(new Date())));
+    });
+}
+
+async function asSent(names: KnownNames, request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
+  const { series } = request;
+  const { model } = series.filter.dimensions;
+  if (dialect !== "2026" || model === undefined) return request;
+  const { matches } = await names.find(series.project, "model", model);
+  const [id, another] = idsOf(matches, model);
+  // One of several would be a guess. What is asked for by its id stays as it is.
+  if (id === undefined || another !== undefined) return request;
+  const filter = { ...series.filter, dimensions: { ...series.filter.dimensions, model: id } };
+  return { ...request, series: { ...series, filter } };
+}
+
+/** The ids that a model's name or id stands for. */
+function idsOf(matches: readonly { readonly name: string; readonly modelId: string }[], wanted: string): string[] {
+  if (matches.some(({ modelId }) => modelId === wanted)) return [wanted];
+  return [...new Set(matches.flatMap(({ modelId }) => (modelId === "" ? [] : [modelId])))];
+}
+
+const ALL_THE_SAME = "ith it the numbers are those of all usage";
+
+function featureText(name: string, guess: string, state: "ignored" | "unproved"): string {
+  if (state === "ignored") {
+    return `the service knows no feature "${name}"${guess === "" ? `: w${ALL_THE_SAME}` : `${guess} W${ALL_THE_SAME}`}`;
+  }
+  return `the service has never listed the feature "${name}", and no recent usage shows that it knows it${guess}`;
+}
+
+function valueText(kind: Value["kind"], name: string, guess: string, state: NameFinding["state"]): string {
+  const what = kind === "tags" ? `tag "${name}"` : `model "${name}"`;
+  if (state === "ignored") {
+    return `the service does not narrow by the ${what}: w${ALL_THE_SAME}; it may know the filter by another name (service.dialect)`;
+  }
+  const never = `the service has never listed the ${what}`;
+  return state === "unlisted"
+    ? `${never}, and there is no usage with it${guess}`
+    : `${never}, and there is no usage to tell by${guess}`;
 }

@@ -15,7 +15,7 @@ import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
 import type { SnapshotStep } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
-import { type FeatureCheck, ignoredText, type Strictness } from "./feature-check.ts";
+import { type FeatureCheck, isWrong, type Strictness } from "./feature-check.ts";
 import { probeUndated } from "./undated-probe.ts";
 
 export type Finding = {
@@ -61,10 +61,10 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
   }
   const filters = new Map(series.map((one) => [one.series.filter.name, one]));
   const groupings = new Map(series.map((one) => [one.series.grouping, one]));
-  const featured = [...filters.values()].filter(
-    ({ series: { filter }, strictness }) => strictness !== "off" && Object.keys(filter.features).length > 0,
+  const named = [...filters.values()].filter(
+    ({ series: { filter }, strictness }) => strictness !== "off" && namesOf(filter).length > 0,
   );
-  if (featured.length > 0) findings.push(await finding("features", () => probeFeatures(probe, featured)));
+  if (named.length > 0) findings.push(await finding("features", () => probeNames(probe, named)));
   for (const { series: one, windowed } of groupings.values()) {
     const unfiltered = { ...one, filter: UNFILTERED };
     findings.push(await finding(`grouping ${one.grouping}`, () => probeGrouping(probe, unfiltered, windowed)));
@@ -132,24 +132,25 @@ type CheckedFilter = {
 /** How many days are asked for what numbers can prove: a feature may not be used every day. */
 const PROOF_DAYS = 7;
 
-async function probeFeatures(probe: Probe, filters: readonly CheckedFilter[]): Promise<Told> {
+/** What a filter names that the service may not know. */
+function namesOf({ features, dimensions: { model, tags } }: Filter): string[] {
+  return [...Object.keys(features), model, tags].filter((name) => name !== undefined);
+}
+
+async function probeNames(probe: Probe, filters: readonly CheckedFilter[]): Promise<Told> {
   const { project, features, today } = probe;
   const recent = { start: addDays(today, -PROOF_DAYS), end: addDays(today, -1) };
   let warning: string | undefined;
   for (const { series, windowed, strictness } of filters) {
     const { filter } = series;
     for (const found of await features.findings(project, filter, windowed ? recent : undefined)) {
-      if (found.state === "ignored") {
-        return {
-          state: strictness === "error" ? "fail" : "warn",
-          text: `filter "${filter.name}": ${ignoredText(found)}`,
-        };
-      }
-      warning ??= `filter "${filter.name}": the service has never listed the feature "${found.feature}", and no recent usage shows that it knows it${found.guess}`;
+      const text = `filter "${filter.name}": ${found.text}`;
+      if (isWrong(found) && strictness === "error") return { state: "fail", text };
+      warning ??= text;
     }
   }
   if (warning !== undefined) return { state: "warn", text: warning };
-  const names = filters.flatMap(({ series }) => Object.keys(series.filter.features));
+  const names = filters.flatMap(({ series }) => namesOf(series.filter));
   return { state: "ok", text: `known: ${[...new Set(names)].join(", ")}` };
 }
 
@@ -211,7 +212,8 @@ function totalOf({ project }: Probe): Series {
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const request = { series, window };
   const dialect = await probe.dialects.of(request);
-  const answer = await probe.use((key) => fetchBreakdown(probe.service, request, key, probe.signal, { dialect }));
+  const sent = await probe.features.asSent(request, dialect);
+  const answer = await probe.use((key) => fetchBreakdown(probe.service, sent, key, probe.signal, { dialect }));
   return normalise(request, answer, probe.today, groupingName(series.grouping, dialect));
 }
 

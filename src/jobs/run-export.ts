@@ -66,7 +66,13 @@ export async function runExportJob(
   try {
     const features = openFeatureCheck(context);
     const { emptyGuard, undated } = job;
-    const stored = { runId, idOf: ({ series }: UsageRequest) => idOf(ids, series), emptyGuard, undated };
+    const stored = {
+      runId,
+      asSent: features.asSent,
+      idOf: ({ series }: UsageRequest) => idOf(ids, series),
+      emptyGuard,
+      undated,
+    };
     const deps = {
       ...exportDeps(context, stored),
       refuse: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),

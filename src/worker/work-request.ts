@@ -35,6 +35,7 @@ export async function workAtRequest(
   const deps = {
     ...exportDeps(world, {
       runId,
+      asSent: features.asSent,
       emptyGuard,
       undated,
       idOf: () => seriesId,

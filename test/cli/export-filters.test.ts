@@ -3,7 +3,9 @@
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
+import { sql } from "kysely";
 import { expect } from "vitest";
+import { modelId } from "../../src/emulator/catalogue.ts";
 import type { Fault } from "../../src/emulator/faults.ts";
 import type { Emulator } from "../../src/emulator/server.ts";
 import { testDatabase } from "../support/database.ts";
@@ -109,4 +111,112 @@ test("a feature of which the numbers tell nothing is asked for, with a warning",
   const { status, stderr } = await world.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"feature":"aura-2".*"state":"unproved"/);
+});
+
+const TAGGED = [
+  { requests: 5, model: ["nova-3"], tags: ["prod"] },
+  { requests: 7, model: ["nova-2"], tags: ["staging"] },
+];
+
+const byTag = (tags: string) => ({ name: tags, dimensions: { tags } });
+const byModel = (model: string) => ({ name: model, dimensions: { model } });
+
+/** Requests of each day, by filter. */
+async function filtered(): Promise<Readonly<Record<string, string>>> {
+  const { rows } = await sql<{ filter: string; requests: string }>`
+    select filter, string_agg(requests::text, ' ' order by usage_date) as requests from bi.usage_filtered group by filter
+  `.execute(db);
+  return Object.fromEntries(rows.map(({ filter, requests }) => [filter, requests]));
+}
+
+test("a tag that nobody has is not asked for, and the near miss is named", async ({ world }) => {
+  const emulator = await world.serve({ usage: () => TAGGED });
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
+
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+
+  expect(await filtered()).toEqual({ prod: "5 5" });
+  expect(await lastCoverage(db)).toEqual({
+    prod: { status: "complete", error: null },
+    prodd: {
+      status: "failed",
+      error: expect.stringMatching(/never listed the tag "prodd".*no usage with it; did you mean "prod"\?/),
+    },
+  });
+  const { status, stdout } = await world.run(["check"]);
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/FAIL features: filter "prodd": .*never listed the tag "prodd".*did you mean "prod"\?/);
+});
+
+test("a tag that is not listed, and is used all the same, is known by its numbers", async ({ world }) => {
+  const emulator = await world.serve({ usage: () => TAGGED });
+  answerFieldsBy(emulator, PUBLIC_EXAMPLE);
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod")] }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await filtered()).toEqual({ prod: "5 5" });
+});
+
+test("a tag that is listed as the service's example lists it is known", async ({ world }) => {
+  const emulator = await world.serve({ usage: () => TAGGED });
+  answerFieldsBy(emulator, PUBLIC_EXAMPLE);
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("dev"), byTag("tag=production")] }] }));
+  expect((await world.run(["check"])).stdout).toMatch(/ok {3}features: known: dev, tag=production\n/);
+});
+
+test("today's service is asked for a model by its id, whichever of both is configured", async ({ world }) => {
+  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const service = { dialect: "2026" };
+  const filters = [byModel("nova-3"), byModel(modelId("nova-2"))];
+  await world.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
+
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+
+  expect(await filtered()).toEqual({ "nova-3": "5 5", [modelId("nova-2")]: "7 7" });
+  expect((await world.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
+});
+
+test("a model that the service does not list, and a name of several, are not asked for", async ({ world }) => {
+  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const models = ["1", "2"].map((version) => ({ name: "nova-3", language: "en", version, model_id: `id-${version}` }));
+  answerFieldsBy(emulator, { ...PUBLIC_EXAMPLE, models });
+  const service = { dialect: "2026" };
+  const filters = [byModel("nova-3"), byModel("nova-4"), byModel("id-1")];
+  await world.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
+
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+
+  expect(await lastCoverage(db)).toMatchObject({
+    "nova-3": { status: "failed", error: expect.stringMatching(/2 models are called "nova-3" \(id-1, id-2\)/) },
+    "nova-4": { status: "failed", error: expect.stringMatching(/never listed the model "nova-4".*mean "nova-3"\?/) },
+  });
+  expect(calls(emulator, "model=nova-3")).toBe(0);
+});
+
+test("a service that lists no tags and no models is not held to a list", async ({ world }) => {
+  const emulator = await world.serve({ fields: "missing", usage: () => TAGGED });
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byModel("nova-3")] }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await filtered()).toEqual({ prod: "5 5", "nova-3": "5 5" });
+});
+
+test("a value that the interface does not name is an error, or a warning where that is configured", async ({
+  world,
+}) => {
+  const emulator = await world.serve({ usage: () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }] });
+  const filters = [{ name: "own", dimensions: { deployment: "dedicated" } }];
+  const configure = (job: object) => world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
+  await configure({});
+  expect(await world.run(["export"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(
+      /dimensions\.deployment .*expected one of "self-hosted", "hosted", "beta"; got "dedicated"/,
+    ),
+  });
+  expect(emulator.requests).toEqual([]);
+
+  await configure({ checkFeatures: "warn" });
+  const { status, stderr } = await world.run(["export"]);
+  expect(status).toBe(0);
+  expect(stderr).toMatch(/"level":40.*"deployment":"dedicated".*unknown to the service/);
+  expect(await filtered()).toEqual({ own: "3 3" });
 });

@@ -170,6 +170,7 @@ test.each([
     "exports[1].filters",
     [{ name: "diarized", features: { diarize: "true" }, dimensions: { feature_set: "a", endpoint: "listen" } }],
   ],
+  ["exports[0].filters[1].dimensions.deployment", "dedicated"],
   ["exports[1].filters", [{ name: "Ünïcode 日本 name", dimensions: { tags: "a b" } }]],
   ["notify", { deadMan: { env: "PING_URL" } }],
   ["rotations[0].graceDays", 0],

@@ -125,8 +125,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "a misspelt feature is asked for all the same",
     file: "src/jobs/feature-check.ts",
-    replace: `if (effect === "same") return "ignored";`,
-    by: `if (effect === "same") return "known";`,
+    replace: `if (shown === "narrower") return void (await names.prove(project, "feature", name));`,
+    by: `if (shown !== "no usage") return void (await names.prove(project, "feature", name));`,
     caughtBy: ["test/cli/export-refusals.test.ts", "a feature that the service does not know is no filter"],
   },
   {
@@ -156,5 +156,19 @@ export const USAGE: readonly Sabotage[] = [
     replace: "case when o.group_id is null then 0 else o.requests end",
     by: "o.requests",
     caughtBy: ["test/db/merge.test.ts", "a snapshot has the change of each group since the one before"],
+  },
+  {
+    name: "a tag or a model that nobody has is asked for",
+    file: "src/jobs/feature-check.ts",
+    replace: `const state = shown === "same" ? "ignored" : shown === "empty" ? "unlisted" : "unproved";`,
+    by: `const state = shown === "same" ? "ignored" : "unproved";`,
+    caughtBy: ["test/cli/export-filters.test.ts", "a tag that nobody has is not asked for"],
+  },
+  {
+    name: "today's service is asked for a model by its name",
+    file: "src/jobs/feature-check.ts",
+    replace: `if (dialect !== "2026" || model === undefined) return request;`,
+    by: `if (dialect !== "interface" || model === undefined) return request;`,
+    caughtBy: ["test/cli/export-filters.test.ts", "today's service is asked for a model by its id"],
   },
 ];

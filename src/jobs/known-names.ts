@@ -1,0 +1,93 @@
+// The names that the service knows for a project: what Get Fields lists now, what it ever listed, and what the numbers proved.
+
+import { type Fields, fetchFields } from "../api/fields.ts";
+import type { Service } from "../api/http.ts";
+import type { App } from "../app.ts";
+import type { Database } from "../db/database.ts";
+import { type ListedName, listedNames, storeListedNames } from "../db/listed-names.ts";
+import { rememberAnswers } from "../remembered.ts";
+import type { Project } from "../usage/series.ts";
+import type { KeyRing } from "./keys-in-use.ts";
+
+export type NameDeps = {
+  readonly app: Pick<App, "log" | "signal">;
+  /** Where it is away, nothing is remembered from one run to the next. */
+  readonly db: Database | undefined;
+  readonly service: Service;
+  readonly keys: KeyRing;
+};
+
+export type FoundNames = {
+  /** Empty where the name is not known. Of a model all that have the name, or the one with the id. */
+  readonly matches: readonly ListedName[];
+  /** Of the same kind, to guess what was meant. */
+  readonly others: readonly string[];
+  /** False where the service lists no names of this kind: then nothing can be said of one that is not known. */
+  readonly isListed: boolean;
+};
+
+export type KnownNames = {
+  readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
+  /** The numbers have shown that the service knows it. */
+  readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
+};
+
+/** Asks a project once. What can't be found out fails those that wait for it, and no others. */
+export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
+  const listed = rememberAnswers<Fields | undefined>();
+  const stored = rememberAnswers<readonly ListedName[]>();
+  const proved = new Map<string, ListedName[]>();
+
+  async function before(project: Project): Promise<readonly ListedName[]> {
+    const known = await stored(project.id, async () => (db ? listedNames(db, project.id) : []));
+    return [...known, ...(proved.get(project.id) ?? [])];
+  }
+
+  async function askFields(project: Project): Promise<Fields | undefined> {
+    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
+    if (!fields?.features) {
+      app.log.warn(
+        { project: project.name },
+        "the service does not list its features: only the numbers show what it knows",
+      );
+    }
+    // Tags may be many, and new every day: of them only those are kept that somebody asks for.
+    if (db && fields)
+      await storeListedNames(db, project.id, [...namesOf(fields, "feature"), ...namesOf(fields, "model")]);
+    return fields;
+  }
+
+  return {
+    async find(project, kind, name) {
+      const earlier = (await before(project)).filter((one) => one.kind === kind);
+      const known = earlier.filter((one) => isNamed(one, name));
+      // A model has another id with each version, and the one that is used now is meant.
+      if (known.length > 0 && kind !== "model") return { matches: known, others: [], isListed: true };
+      const fields = await listed(project.id, () => askFields(project));
+      const now = namesOf(fields ?? {}, kind);
+      const matches = now.filter((one) => isNamed(one, name));
+      if (db && kind === "tag") await storeListedNames(db, project.id, matches);
+      return {
+        matches: matches.length > 0 ? matches : known,
+        others: [...now, ...earlier].map((one) => one.name),
+        isListed: fields?.[`${kind}s`] !== undefined,
+      };
+    },
+    async prove(project, kind, name) {
+      const names: ListedName[] = [{ kind, name, modelId: "" }];
+      proved.set(project.id, [...(proved.get(project.id) ?? []), ...names]);
+      if (db) await storeListedNames(db, project.id, names);
+    },
+  };
+}
+
+/** The service's own example lists the tag "dev" as "tag=dev". */
+function isNamed({ kind, name, modelId }: ListedName, wanted: string): boolean {
+  if (name === wanted) return true;
+  return (kind === "tag" && name === `tag=${wanted}`) || (kind === "model" && modelId === wanted);
+}
+
+function namesOf(fields: Partial<Fields>, kind: ListedName["kind"]): ListedName[] {
+  if (kind === "model") return (fields.models ?? []).map(({ name, id }) => ({ kind, name, modelId: id ?? "" }));
+  return (fields[`${kind}s`] ?? []).map((name) => ({ kind, name, modelId: "" }));
+}
