@@ -54,5 +54,10 @@ export async function readRestatements(
       ) as largest
   `.execute(tx);
   const { byDaysLate = [], largest = [] } = rows[0] ?? {};
-  return { byDaysLate, largest: largest.map((one) => ({ ...one, seenAt: new Date(one.seenAt) })) };
+  return {
+    sources: sources.map(({ project, grouping }) => ({ project, grouping })),
+    metrics: totals.map(({ metric }) => metric),
+    byDaysLate,
+    largest: largest.map((one) => ({ ...one, seenAt: new Date(one.seenAt) })),
+  };
 }

@@ -13,6 +13,10 @@ const PERCENT = new Intl.NumberFormat("en-US", {
   signDisplay: "exceptZero",
 });
 
+const HEADLINE_DIGITS_MAX = 5;
+/** Beyond trillions a compact number grows with the amount. */
+const NAMED_DIGITS_MAX = 18;
+
 /** What a chart can draw; sums of it stay finite. */
 const DRAWN_MAX = 1e300;
 
@@ -21,9 +25,18 @@ export function rounded(amount: string): string {
   return isNumeric(amount) ? ROUNDED.format(amount) : amount;
 }
 
-/** For a headline: rounded, and above ten digits "12.35B". */
+/** For a headline, of a width that does not grow with the amount: above five digits "373.4K", above eighteen "1.23E18". */
 export function headline(amount: string): string {
-  return isNumeric(amount) && wholeDigits(amount) > 10 ? SHORT.format(amount) : rounded(amount);
+  if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return rounded(amount);
+  return wholeDigits(amount) <= NAMED_DIGITS_MAX ? SHORT.format(amount) : powerOfTen(amount);
+}
+
+/** Intl takes no more digits than a double has room for. */
+function powerOfTen(amount: string): string {
+  const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
+  const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);
+  const [mantissa, exponent] = hundredths === 1000 ? [1, digits.length] : [hundredths / 100, digits.length - 1];
+  return `${sign}${mantissa}E${exponent}`;
 }
 
 /** Every digit, with separators. */

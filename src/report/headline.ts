@@ -23,9 +23,14 @@ ${folded("Exact figures, and where they come from", html`${exactTable(sent, why 
 type Sent = MetricTotal & { readonly amount: string };
 
 function figure({ metric, amount, before }: Sent, totals: Totals, compared: boolean): Html {
-  return html`<div><dt>${metricName(metric)}</dt><dd><span class="figure">${headline(amount)}</span>
+  return html`<div><dt>${metricName(metric)}</dt><dd><span class="figure">${headline(amount)}</span>${exactBeside(amount)}
 ${tooLowFlag(totals)}${compared ? html`<span class="change">${change(amount, before)}</span>` : undefined}</dd></div>
 `;
+}
+
+/** Where the large figure is not all of it. */
+function exactBeside(amount: string): Html | undefined {
+  return headline(amount) === exact(amount) ? undefined : html` <span class="exact">${exact(amount)}</span>`;
 }
 
 function exactTable(metrics: readonly Sent[], compared: boolean): Html {

@@ -132,7 +132,11 @@ export type CoverageGap = SeriesName &
   Window & { readonly status: Exclude<SliceStatus, "complete">; readonly error: string | null };
 
 export type Restatements = {
-  /** How many numbers changed, by how many days after their day that was seen; ascending. */
+  /** The series in which changes are counted: those of the totals, and one of each project that has no total. */
+  readonly sources: readonly TotalsSource[];
+  /** The metrics of which they are counted. */
+  readonly metrics: readonly MetricTotal["metric"][];
+  /** How many changes there were, by how many days after its day each was seen; ascending. */
   readonly byDaysLate: readonly { readonly daysLate: number; readonly numbers: number }[];
   /** The largest changes of a total, or of a group where there is no total; at most 20. */
   readonly largest: readonly Restatement[];

@@ -1,46 +1,56 @@
-// Which numbers changed after they had been stored: how late, and the largest.
+// Which numbers changed after they had been stored: what is counted, how late, and the largest.
 
+import type { Window } from "../usage/day.ts";
 import { chart, type Drawing, type SeriesOption } from "./chart.ts";
 import { AXIS_LOOK } from "./chart-look.ts";
 import { seriesHtml } from "./coverage-section.ts";
-import { instantText } from "./days.ts";
+import { instantText, windowHtml } from "./days.ts";
 import { change, counted, exact, short } from "./figures.ts";
 import { type Html, html } from "./html.ts";
 import { metricName } from "./metric-names.ts";
 import { groupHtml, nameHtml } from "./names.ts";
 import type { Section } from "./page.ts";
-import type { Restatement, Restatements } from "./report-data.ts";
+import type { ReportData, Restatement, Restatements } from "./report-data.ts";
 import { folded, table } from "./table.ts";
 
 type Lateness = Restatements["byDaysLate"];
 
-export function restatementSection({ byDaysLate, largest }: Restatements): Section {
-  const numbers = byDaysLate.reduce((sum, { numbers }) => sum + numbers, 0);
+export function restatementSection({ restatements, period }: Pick<ReportData, "restatements" | "period">): Section {
+  const { byDaysLate, largest } = restatements;
+  const changes = byDaysLate.reduce((sum, { numbers }) => sum + numbers, 0);
+  const count = changes === 0 ? "No change" : counted(changes, "change");
+  const note = html`<p class="note">${count} counted. ${whatIsCounted(restatements, period)}</p>
+`;
   return {
     id: "restatements",
     title: "Restatements",
-    body:
-      numbers === 0
-        ? html`<p class="empty">No number of this period has changed since it was first stored.</p>`
-        : html`<p class="note">${counted(numbers, "number")} of this period changed after being stored, as usage reaches the service late.</p>
-${latenessChart(byDaysLate)}${largestTable(largest)}`,
+    body: changes === 0 ? note : html`${note}${latenessChart(byDaysLate)}${largestTable(largest)}`,
   };
+}
+
+const PROJECTS_NAMED_MAX = 5;
+
+/** It is a part of bi.restatements, and no reason is known of any change. */
+function whatIsCounted({ sources, metrics }: Restatements, period: Window): Html {
+  const named = sources.map(({ project, grouping }, i) => {
+    const series = grouping === "none" ? "the total" : `by ${grouping}`;
+    return html`${i > 0 ? ", " : ""}${nameHtml(project)} (${series})`;
+  });
+  const where = sources.length > PROJECTS_NAMED_MAX ? `one series of each of ${sources.length} projects` : named;
+  return html`Counted is each time that a stored number was replaced by another after its day had been over and read: of ${metrics.map(metricName).join(", ")}, for the days ${windowHtml(period)}, in ${where}. What changed in other series or metrics, or while its day lasted, is not counted here: the view <code>bi.restatements</code> has every change.`;
 }
 
 function latenessChart(lateness: Lateness): Html {
   const rows = lateness.map(({ daysLate, numbers }) => [String(daysLate), exact(String(numbers))]);
   const columns = [
     { title: "Days late", numeric: true },
-    { title: "Numbers changed", numeric: true },
+    { title: "Changes", numeric: true },
   ];
   return chart(
     "lateness",
-    "Numbers that changed, by days after their day",
+    "Changes, by days after the day of the number",
     { wide: drawing(lateness, 1040), narrow: drawing(lateness, 360) },
-    folded(
-      "Table: numbers changed by days late",
-      table("Numbers that changed, by days after their day", columns, rows),
-    ),
+    folded("Table: changes by days late", table("Changes, by days after the day of the number", columns, rows)),
   );
 }
 

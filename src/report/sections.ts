@@ -16,6 +16,6 @@ export function usageSections(data: ReportData): readonly Section[] {
     ...data.breakdowns.map(breakdownSection),
     ...data.rankings.map(rankingSection),
     coverageSection(data),
-    restatementSection(data.restatements),
+    restatementSection(data),
   ];
 }

@@ -36,8 +36,10 @@ section{padding-top:2.75rem;scroll-margin-top:0}
 .note,.empty{color:var(--soft);max-width:46rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:1.5rem 2rem;margin:0 0 1rem}
 .figures dt{color:var(--soft)}
+.figures>div{min-width:0}
 .figures dd{margin:0}
 .figure{display:block;overflow-wrap:normal;font-size:2rem;line-height:1.25;font-weight:600;letter-spacing:-.02em}
+.exact{display:block;font-size:.85rem;overflow-wrap:anywhere}
 .change{color:var(--soft)}
 figure{margin:0 0 2rem}
 .wide,.narrow{display:block;width:100%;height:auto;font-family:inherit}

@@ -55,6 +55,57 @@ for (const [name, url] of Object.entries(PAGES)) {
   );
 }
 
+/** Of each figure its column, and how far its texts reach. */
+const FIGURE_BOXES = `[...document.querySelectorAll(".figures > div")].map((column) => {
+  const box = column.getBoundingClientRect();
+  const texts = [...column.querySelectorAll("dt, dd > *")].map((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const { left, right } = range.getBoundingClientRect();
+    return { text: element.textContent, left, right };
+  });
+  return { left: box.left, right: box.right, top: box.top, bottom: box.bottom, texts };
+})`;
+
+type FigureBox = Readonly<Record<"left" | "right" | "top" | "bottom", number>> & {
+  readonly texts: readonly { readonly text: string; readonly left: number; readonly right: number }[];
+};
+
+test.each([9, 15, 30])("figures of %i digits stay in their columns at every width", async (digits) => {
+  const amount = "9876543210".repeat(3).slice(0, digits);
+  const data = makeReportData();
+  const metrics = data.totals.metrics.map(({ metric }, i) => ({
+    metric,
+    amount: i === 0 ? `${amount}.0123456789` : amount,
+    before: "1",
+  }));
+  const url = save(`digits-${digits}`, { ...data, totals: { ...data.totals, metrics, incompleteDays: 1 } });
+  for (const width of [390, 600, 768, 1024, 1280, 1440, 1920]) {
+    const { page } = await openPage(browser, url, { viewport: { width, height: 900 } });
+    const boxes = (await page.evaluate(FIGURE_BOXES)) as readonly FigureBox[];
+    expect(boxes).toHaveLength(5);
+    for (const box of boxes) {
+      expect(box.texts.length).toBeGreaterThan(2);
+      const outside = box.texts.filter(({ left, right }) => left < box.left - 1 || right > box.right + 1);
+      expect({ width, outside }).toEqual({ width, outside: [] });
+    }
+    const overlapping = boxes.flatMap((one, i) =>
+      boxes
+        .slice(i + 1)
+        .filter(
+          (other) =>
+            one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom,
+        ),
+    );
+    expect({ width, overlapping }).toEqual({ width, overlapping: [] });
+    expect(await page.evaluate(SIDEWAYS)).toBe(0);
+    if (PICTURES !== undefined) {
+      fs.writeFileSync(path.join(PICTURES, `digits-${digits}-${width}.png`), await page.screenshot());
+    }
+    await page.context().close();
+  }
+});
+
 test("the figures on the page are those of the data", async () => {
   const data = makeReportData();
   const { page } = await openPage(browser, save("figures", data));

@@ -6,15 +6,17 @@ import { makeReportData } from "./make-report-data.ts";
 const { totals } = makeReportData();
 const shown = (part: Partial<Totals>) => String(headlineFigures(makeReportData({ totals: { ...totals, ...part } })));
 
-test("the figures that the service sent, each with its change", () => {
+test("the figures that the service sent, each with its exact value and its change", () => {
   const figures = [
-    ...shown({}).matchAll(/<dt>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>\s*<span class="change">(.*?)</g),
+    ...shown({}).matchAll(
+      /<dt>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>(?: <span class="exact">(.*?)<\/span>)?\s*<span class="change">(.*?)</g,
+    ),
   ];
   expect(figures.map(([, ...figure]) => figure)).toEqual([
-    ["Hours", "1,620", "+9.4%"],
-    ["Requests", "373,381", "-4.3%"],
-    ["Tokens in", "0", "unchanged"],
-    ["TTS characters", "9,158,866", "new"],
+    ["Hours", "1,620", "1,619.7242069444444", "+9.4%"],
+    ["Requests", "373.4K", "373,381", "-4.3%"],
+    ["Tokens in", "0", undefined, "unchanged"],
+    ["TTS characters", "9.159M", "9,158,866", "new"],
   ]);
 });
 

@@ -41,6 +41,7 @@ export function makeHostileData(shift: number): ReportData {
     },
     restatements: {
       ...restatements,
+      sources: [{ project: name(shift), grouping: "none" }],
       largest: restatements.largest.map((one, i) => ({
         ...one,
         project: name(shift + i),

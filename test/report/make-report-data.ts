@@ -53,10 +53,15 @@ export function makeReportData(
       gapsLeftOut: 0,
       undated: [],
     },
-    restatements: { byDaysLate: [], largest: [] },
+    restatements: { ...COUNTED, byDaysLate: [], largest: [] },
     ...overrides,
   };
 }
+
+const COUNTED = {
+  sources: [{ project: "production", grouping: "none" }],
+  metrics: ["hours", "requests"],
+} as const;
 
 const MODELS = [
   "nova-3",
@@ -201,6 +206,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
       ],
     },
     restatements: {
+      ...COUNTED,
       byDaysLate: [1, 2, 3, 4, 5, 6, 7].map((daysLate) => ({ daysLate, numbers: Math.round(240 / daysLate ** 1.7) })),
       largest: [
         {

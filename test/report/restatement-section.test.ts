@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { Restatements } from "../../src/report/report-data.ts";
+import { restatementSection } from "../../src/report/restatement-section.ts";
+import { makeReportData } from "./make-report-data.ts";
+
+const data = makeReportData();
+
+/** What a person reads before the chart. */
+function noteOf(part: Partial<Restatements>): string {
+  const { body } = restatementSection({ ...data, restatements: { ...data.restatements, ...part } });
+  const [, note = ""] = /<p class="note">([\s\S]*?)<\/p>/.exec(String(body)) ?? [];
+  return note.replaceAll(/<[^>]*>/g, "");
+}
+
+const BY_DAYS = [
+  { daysLate: 1, numbers: 3 },
+  { daysLate: 4, numbers: 1 },
+];
+
+test("it says which changes are counted, and where the others are", () => {
+  const sources = [
+    { project: "production", grouping: "none" },
+    { project: "staging", grouping: "tags" },
+  ] as const;
+  expect(noteOf({ byDaysLate: BY_DAYS, sources, metrics: ["hours", "tts_characters"] })).toBe(
+    "4 changes counted. Counted is each time that a stored number was replaced by another after its day had been over and read: of Hours, TTS characters, for the days 2026-10-22 to 2026-11-20, in production (the total), staging (by tags). What changed in other series or metrics, or while its day lasted, is not counted here: the view bi.restatements has every change.",
+  );
+});
+
+test("where none is counted it does not say that no number changed", () => {
+  expect(noteOf({})).toMatch(/^No change counted\. Counted is each time/);
+});
+
+test("no reason is given for a change, as none is known", () => {
+  expect(noteOf({ byDaysLate: BY_DAYS })).not.toMatch(/late|because|as usage|reaches/i);
+});
+
+test("of many projects only their number is told", () => {
+  const sources = Array.from({ length: 6 }, (_, i) => ({ project: `project ${i}`, grouping: "none" as const }));
+  expect(noteOf({ sources })).toContain("in one series of each of 6 projects.");
+});
