@@ -1,4 +1,5 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
+import { forgetOldRuns } from "../db/runs.ts";
 import { withExportContext } from "../jobs/export-context.ts";
 import { requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { dayOf } from "../usage/day.ts";
@@ -18,6 +19,8 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
     withExportContext(app, config, db, async (context) => {
       for (const job of jobs)
         results.push({ job, result: await runNow(context, job, { trigger: "manual", selection }) });
+      // Where a scheduler runs this and no worker nobody else would.
+      await forgetOldRuns(db, config.runs.keepDays, new Date());
     }),
   );
   app.write(options.json ? `${JSON.stringify(results.map(resultJson))}\n` : results.map(resultText).join(""));

@@ -15,6 +15,7 @@ export type Config = {
   readonly projects: readonly ProjectConfig[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationJob[];
+  readonly runs: { readonly keepDays: number };
   readonly worker: { readonly drainSeconds: number };
   readonly monitor: MonitorConfig;
   readonly notify: NotifyConfig;
@@ -32,7 +33,13 @@ export type ServiceConfig = {
 
 export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
 
-export type MonitorConfig = { readonly host: string; readonly port: number; readonly access?: AccessReference };
+export type MonitorConfig = {
+  readonly host: string;
+  readonly port: number;
+  /** With a slash at its end. */
+  readonly publicUrl?: string;
+  readonly access?: AccessReference;
+};
 
 /** What the monitor asks for. */
 export type AccessReference =

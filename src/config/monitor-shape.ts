@@ -1,6 +1,7 @@
 // Where the monitor listens, and who may look.
 
 import { z } from "zod";
+import { shown } from "./fault.ts";
 import { object, wholeNumber } from "./fields.ts";
 import { secret } from "./secret-shape.ts";
 
@@ -27,6 +28,16 @@ const Access = z.union(
   },
 );
 
+const PublicUrl = z
+  .string()
+  .superRefine((text, context) => {
+    if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return;
+    const got = text.includes("@") ? "" : `; got ${shown(text)}`;
+    const message = `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
+    context.addIssue({ code: "custom", message });
+  })
+  .describe("Where people reach the dashboard, past whatever stands before it. Notices name it and link to it.");
+
 export const Monitor = object({
   host: z
     .string()
@@ -34,6 +45,7 @@ export const Monitor = object({
     .default("127.0.0.1")
     .describe("The address the dashboard, the metrics and the health checks listen on."),
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+  publicUrl: PublicUrl.exactOptional(),
   access: Access.exactOptional().describe(
     "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
   ),

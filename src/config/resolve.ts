@@ -22,6 +22,7 @@ export function resolveConfig(shape: Shape, baseDir: string): Config {
     projects: shape.projects.map(({ id, name, key }) => ({ id, name, key: resolveKey(key, baseDir) })),
     exports: shape.exports.map((job) => resolveExport(job, byName)),
     rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
+    runs: shape.runs,
     worker: shape.worker,
     monitor: resolveMonitor(shape.monitor, baseDir),
     notify: resolveNotify(shape.notify, baseDir),
@@ -59,13 +60,18 @@ function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sin
   return "file" in sink ? { kind: "file", path: path.resolve(baseDir, sink.file) } : { kind: "command", ...sink };
 }
 
-function resolveMonitor({ host, port, access }: Shape["monitor"], baseDir: string): MonitorConfig {
-  if (access === undefined) return { host, port };
+function resolveMonitor({ host, port, publicUrl, access }: Shape["monitor"], baseDir: string): MonitorConfig {
+  const monitor = {
+    host,
+    port,
+    ...(publicUrl !== undefined && { publicUrl: new URL(publicUrl).href.replace(/\/*$/, "/") }),
+  };
+  if (access === undefined) return monitor;
   if ("bearer" in access) {
-    return { host, port, access: { kind: "bearer", token: resolveReference(access.bearer, baseDir) } };
+    return { ...monitor, access: { kind: "bearer", token: resolveReference(access.bearer, baseDir) } };
   }
   const { username, password } = access.basic;
-  return { host, port, access: { kind: "basic", username, password: resolveReference(password, baseDir) } };
+  return { ...monitor, access: { kind: "basic", username, password: resolveReference(password, baseDir) } };
 }
 
 function resolveNotify({ webhook, deadMan }: Shape["notify"], baseDir: string): NotifyConfig {

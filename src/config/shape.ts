@@ -58,12 +58,21 @@ const Worker = object({
     .describe("How long a worker that is told to stop may take to finish what it has in hand."),
 });
 
+const Runs = object({
+  keepDays: wholeNumber(1, 36_500)
+    .default(400)
+    .describe(
+      "How many days the log of runs is kept, and the events of keys that are gone. Numbers and coverage are kept for ever.",
+    ),
+});
+
 export const Shape = object({
   $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
   service: Service.describe("The service whose usage is exported."),
   projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
   exports: z.array(Export).default([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
+  runs: Runs.prefault({}).describe("What is kept of past runs."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
   notify: Notify.prefault({}).describe("Whom `start` tells when something goes wrong."),

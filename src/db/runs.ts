@@ -56,3 +56,41 @@ export async function finishRun(
       .execute(),
   );
 }
+
+/** In one statement: many years of a job of every minute are some hundred thousand. */
+const FORGOTTEN_AT_ONCE = 10_000;
+
+export type Forgotten = { readonly runs: number; readonly keyEvents: number };
+
+/**
+ * Deletes runs older than so many days, and events of keys that are retired for as long. Of each job the newest run of every kind
+ * of end and trigger stays, however old: from it is told how the job is. `now` is another clock than the database's: of both the
+ * earlier counts, as one that was set ahead must not forget everything.
+ */
+export async function forgetOldRuns(db: Database, keepDays: number, now: Date): Promise<Forgotten> {
+  const before = sql`least(now(), ${now}::timestamptz) - make_interval(days => ${keepDays})`;
+  let runs = 0;
+  for (let last = FORGOTTEN_AT_ONCE; last === FORGOTTEN_AT_ONCE; runs += last) {
+    const { numAffectedRows } = await inTransaction(db, (tx) =>
+      sql`
+        delete from usage_export.run where run_id in (
+          select run_id from usage_export.run old
+          where started_at < ${before} and heartbeat_at < ${before} and exists (
+            select from usage_export.run newer
+            where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
+              and newer.status = old.status and newer.trigger = old.trigger
+          )
+          order by started_at limit ${FORGOTTEN_AT_ONCE}
+        )
+      `.execute(tx),
+    );
+    last = Number(numAffectedRows ?? 0);
+  }
+  const { numAffectedRows } = await inTransaction(db, (tx) =>
+    sql`
+      delete from usage_export.key_event e using usage_export.api_key k
+      where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
+    `.execute(tx),
+  );
+  return { runs, keyEvents: Number(numAffectedRows ?? 0) };
+}

@@ -54,6 +54,12 @@ function minute(at: Date): string {
   return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
+/** Behind every text: which installation says so, as several may write to one channel, and where to look. */
+export function signature(publicUrl: string | undefined, host: string): string {
+  if (publicUrl === undefined) return ` — usage-export on ${host}`;
+  return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;
+}
+
 /**
  * The text as it is sent: on one line, without secrets, not too long, and with the three characters escaped that Slack takes
  * for its own: an error may quote anything, and `<!channel>` would ring everybody's phone. Secrets go first, while they are whole.

@@ -1,11 +1,13 @@
 // Tells people what went wrong and what is well again, and while all is well says so to whoever waits for silence.
 
+import os from "node:os";
 import { isAway } from "../db/away.ts";
 import { claimNotice, giveNoticeBack, noteSaid, readSaid, type Said } from "../db/notices.ts";
 import { errorText } from "../errors.ts";
 import type { Receivers } from "../jobs/receivers.ts";
 import { readStanding } from "../jobs/standing.ts";
 import { isWell } from "../monitor/health-state.ts";
+import { signature } from "../monitor/notice-texts.ts";
 import { type Notice, noticesOf } from "../monitor/notices.ts";
 import { type PostLimits, ping, postText, type Receiver } from "../monitor/post.ts";
 import { readSituation } from "./read-situation.ts";
@@ -45,6 +47,7 @@ export function openNotifier(
   const scrub = (text: string) => app.scrubber.scrub(text);
   /** Of what the log knows, and need not hear again. */
   const failing = new Set<keyof typeof TROUBLES>();
+  const signed = signature(config.monitor.publicUrl, os.hostname());
   let pingedMinute: number | undefined;
 
   async function sendNotices(to: Receiver): Promise<void> {
@@ -61,7 +64,7 @@ export function openNotifier(
   async function sendNotice(to: Receiver, notice: Notice, said: Said | undefined): Promise<void> {
     const claim = await claimNotice(db, notice.subject, said);
     if (claim === undefined) return;
-    if (await sent("webhook", () => postText(to, notice.text, stop, limits))) {
+    if (await sent("webhook", () => postText(to, `${notice.text}${signed}`, stop, limits))) {
       await noteSaid(db, notice, claim);
       app.log.info({ subject: notice.subject, state: notice.state }, "notice sent");
     } else {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type App, originOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
+import { forgetOldRuns } from "../db/runs.ts";
 import { resumeCalls } from "../db/service-pace.ts";
 import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
 import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker, storedWorkers } from "../db/workers.ts";
@@ -33,6 +34,7 @@ const LEAVE_MS = 2_000;
 const CLOSE_MS_MAX = 500;
 /** What was due at a tick that lost its database does not wait for the next minute. */
 const TICK_AGAIN_MS = 5_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 type WorkerDeps = {
   readonly contact: Contact;
@@ -120,6 +122,13 @@ function startTicking(
   { onWork, onOver }: OnTick,
 ): () => Promise<void> {
   const { app, config, db, metrics } = world;
+  let forgotMs = Number.NEGATIVE_INFINITY;
+  const forgetDaily = async () => {
+    if (performance.now() - forgotMs < DAY_MS) return;
+    const forgotten = await forgetOldRuns(db, config.runs.keepDays, new Date());
+    forgotMs = performance.now();
+    if (forgotten.runs + forgotten.keyEvents > 0) app.log.info(forgotten, "old runs forgotten");
+  };
   const ticks = singleFlight(async () => {
     const startedMs = performance.now();
     try {
@@ -130,6 +139,7 @@ function startTicking(
       await heartbeatWorker(db, worker);
       await touchSharedRuns(db);
       for (const end of await endLostRuns(db)) tellRunEnded(world, { ...end, kind: "export" });
+      await forgetDaily();
       app.log.debug({ began, wakeAt }, "tick over");
     } catch (error) {
       contact.note(error);

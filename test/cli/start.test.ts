@@ -80,6 +80,23 @@ test("while an answer waits for the database the next one is asked for", async (
   expect(await runsOver(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
 });
 
+test.for([["start"], ["export"]])(
+  "%s forgets runs that are older than they are to be kept",
+  async ([command = ""], { world }) => {
+    await serveWorkers(world, { rest: { runs: { keepDays: 30 } } });
+    await workOnce(world, db);
+    await sql`
+    insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
+    select gen_random_uuid(), 'export', 'nightly', 'catchup', 'ok', at, at
+    from (values (now() - interval '31 days'), (now() - interval '29 days')) as moment (at)
+  `.execute(db);
+    if (command === "start") await workOnce(world, db);
+    else expect(await world.run([command])).toMatchObject({ status: 0 });
+    const { rows } = await sql`select from usage_export.run where started_at < now() - interval '1 day'`.execute(db);
+    expect(rows).toHaveLength(1);
+  },
+);
+
 test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ world }) => {
   const emulator = await serveWorkers(world, { exports: [{ window: { days: 1 } }] });
   await workOnce(world, db);

@@ -100,10 +100,12 @@ test("a configuration with every field becomes what the program uses", () => {
         retire: "keep",
       },
     ],
+    runs: { keepDays: 90 },
     worker: { drainSeconds: 45 },
     monitor: {
       host: "0.0.0.0",
       port: 0,
+      publicUrl: "https://usage.example.com/",
       access: {
         kind: "basic",
         username: "ops",
@@ -130,6 +132,7 @@ test("a service and a project are enough, and the rest has defaults", () => {
     projects: [{ id: "p1", name: "one", key: { kind: "env", name: "KEY" } }],
     exports: [],
     rotations: [],
+    runs: { keepDays: 400 },
     worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },
     notify: {},
@@ -226,7 +229,7 @@ test("the message opens with the file and the number of faults, and each fault h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 fault:",
-      "- monitor.port (line 134): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 137): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -56,10 +56,12 @@ export const SAMPLE = {
     },
     { name: "production-key", schedule: "@daily", project: "production", comment: "exporter", scopes: ["member"] },
   ],
+  runs: { keepDays: 90 },
   worker: { drainSeconds: 45 },
   monitor: {
     host: "0.0.0.0",
     port: 0,
+    publicUrl: "https://usage.example.com",
     access: { basic: { username: "ops", password: { file: "secrets/monitor.password" } } },
   },
   notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },

@@ -101,7 +101,7 @@ test("a misspelt kind of key or delivery is offered the right one", () => {
 
 test("a field with nothing near it is told which fields there are", () => {
   expect(faultsFor(sampleWith("monitor.zzz", 1))).toEqual([
-    expect.stringMatching(/unknown field; expected one of "host", "port", "access"$/),
+    expect.stringMatching(/unknown field; expected one of "host", "port", "publicUrl", "access"$/),
   ]);
 });
 

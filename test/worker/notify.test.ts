@@ -1,6 +1,7 @@
 // What receivers get from workers on one database, whatever happens on the way.
 
 import { randomUUID } from "node:crypto";
+import os from "node:os";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/failures.ts";
@@ -39,6 +40,20 @@ test("of two workers one tells that a job fails, once, and that it works again",
   await tickAll();
   await tickAll();
   expect(notices.texts.slice(1)).toEqual([expect.stringMatching(`^Export ${notices.name} works again`)]);
+});
+
+test.each([
+  [{}, `usage-export on ${os.hostname()}`],
+  [{ publicUrl: "https://usage.example.com" }, "usage-export at usage.example.com, https://usage.example.com/"],
+  [
+    { publicUrl: "https://tools.example.com:8443/usage/" },
+    "usage-export at tools.example.com:8443, https://tools.example.com:8443/usage/",
+  ],
+])("with %j a notice says which installation sends it, and where to look", async (monitor, signature) => {
+  await using notices = await testNotices(db, { monitor });
+  await notices.endRun("failed", "x".repeat(1000));
+  await notices.notifier().tick();
+  expect(notices.signatures).toEqual([signature]);
 });
 
 test("a receiver that was away gets it later, once, and the log says so once", async () => {

@@ -25,8 +25,10 @@ export type TestNotices = AsyncDisposable & {
   readonly seriesId: number;
   /** How the receiver answers from now on; undefined does not answer. */
   status: number | undefined;
-  /** What it took. */
+  /** What it took, but for who says so. */
   readonly texts: readonly string[];
+  /** By whom each says that it is sent. */
+  readonly signatures: readonly string[];
   /** What it was asked, method and path, taken or not. */
   readonly asked: readonly string[];
   /** With one of the two receivers. */
@@ -42,28 +44,34 @@ export type TestNotifier = {
 
 export async function testNotices(
   db: Database,
-  { name = `job-${randomUUID()}`, schedule = farSchedule() } = {},
+  { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {} } = {},
 ): Promise<TestNotices> {
   const text = JSON.stringify({
     service: { baseUrl: "http://127.0.0.1:1" },
     projects: [{ id: randomUUID(), name: "production", key: { env: "KEY" } }],
     exports: [{ name, schedule, projects: ["production"], window: { days: 2 }, groupings: ["none"] }],
     rotations: [{ name, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
+    monitor,
   });
   const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const texts: string[] = [];
+  const signatures: string[] = [];
   const asked: string[] = [];
   const server = await scriptedServer(({ method, target, body }, response) => {
     asked.push(`${method} ${target}`);
     if (notices.status === undefined) return;
-    if (notices.status === 200 && method === "POST") texts.push(JSON.parse(body).text);
+    if (notices.status === 200 && method === "POST") {
+      const [text = "", signature = ""] = JSON.parse(body).text.split(" — ");
+      texts.push(text);
+      signatures.push(signature);
+    }
     answer(response, notices.status, "");
   });
   const key = [...ids].find(([one]) => one.includes(config.projects[0]?.id ?? ""));
 
   const notices: TestNotices = {
-    ...{ name, texts, asked, status: 200, seriesId: key?.[1] ?? 0 },
+    ...{ name, texts, signatures, asked, status: 200, seriesId: key?.[1] ?? 0 },
     notifier(receiver = "webhook", stop = new AbortController().signal) {
       const counts: string[] = [];
       const lines: string[] = [];
