@@ -93,6 +93,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         service,
         project,
         use,
+        useToRotate: keys.useToRotate,
         jobs: config.exports,
         rotations,
         features,

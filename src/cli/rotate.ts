@@ -4,6 +4,7 @@ import { didYouMean } from "../config/near-miss.ts";
 import type { Database } from "../db/database.ts";
 import { readLedger } from "../db/key-ledger.ts";
 import { AppError, errorText } from "../errors.ts";
+import { inspectFiles } from "../jobs/delivered-files.ts";
 import { openKeyRing, openMasterKeys, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { runRotationJob, wishOf } from "../jobs/run-rotation.ts";
 import { planRotation } from "../keys/plan.ts";
@@ -109,7 +110,8 @@ async function showPlans(
   const plans = [];
   for (const job of jobs) {
     const { ledger, now } = await readLedger(db, job);
-    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, wishOf(asked, now));
+    const inspection = await inspectFiles(app, db, job, ledger);
+    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, wishOf(asked, now), inspection);
     const steps = [...(next ? [next] : []), ...cleanup].map(shown);
     plans.push({ rotation: job.name, steps, idle, blocked });
   }

@@ -3,6 +3,7 @@ import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
+import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { type Standing, standingAt } from "../jobs/standing.ts";
 import { type GapGroup, groupGaps } from "../monitor/gap-groups.ts";
 import { alertsOf, type WorkerHealth } from "../monitor/health-state.ts";
@@ -29,7 +30,12 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
       const [gaps, undated] = [await coverageGaps(tx), await undatedSeries(tx)];
       return { ...state, gaps, undated, queue: await queueDepths(tx) };
     });
-    return { ...now, windows: await adviseWindows(db, config.exports) };
+    const deliveries = await deliveryWarnings(app, db, config);
+    const rotations = now.rotations.map((rotation) => ({
+      ...rotation,
+      warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
+    }));
+    return { ...now, rotations, windows: await adviseWindows(db, config.exports) };
   });
   const alerts = alertsOf(status).map(({ text }) => text);
   app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : render(status, alerts));

@@ -14,7 +14,7 @@ export type Config = {
   readonly service: ServiceConfig;
   readonly projects: readonly ProjectConfig[];
   readonly exports: readonly ExportJob[];
-  readonly rotations: readonly RotationJob[];
+  readonly rotations: readonly RotationConfig[];
   readonly runs: { readonly keepDays: number };
   readonly worker: { readonly drainSeconds: number };
   readonly monitor: MonitorConfig;
@@ -30,6 +30,9 @@ export type ServiceConfig = {
   readonly maxConcurrent: number;
   readonly timeoutSeconds: number;
 };
+
+/** `createWith` is the key that makes and removes the others; left out, it is the project's own. */
+export type RotationConfig = RotationJob & { readonly createWith?: KeyReference };
 
 export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
 

@@ -11,16 +11,21 @@ export async function readKey(reference: SecretReference, env: Environment): Pro
 }
 
 /**
- * What is wrong with the keys of the projects, each with its place, so that all of it is known before the first call.
+ * What is wrong with the keys of the projects and those that rotations create with, each with its place, so that all of it is known before the first call.
  * `rotated` names the rotations that have a key already: the first key of such a project is not needed any more.
  */
 export async function keyProblems(
-  config: Pick<Config, "projects">,
+  config: Pick<Config, "projects" | "rotations">,
   env: Environment,
   rotated: ReadonlySet<string> = new Set(),
 ): Promise<string[]> {
-  const needed = config.projects.flatMap(({ key }, index) => {
-    const place = ["projects", index, "key"];
+  const keys = [
+    ...config.projects.map(({ key }, index) => ({ key, place: ["projects", index, "key"] })),
+    ...config.rotations.flatMap(({ createWith: key }, index) =>
+      key ? [{ key, place: ["rotations", index, "createWith"] }] : [],
+    ),
+  ];
+  const needed = keys.flatMap(({ key, place }) => {
     if (key.kind !== "rotation") return [{ place, reference: key }];
     return rotated.has(key.rotation) ? [] : [{ place: [...place, "first"], reference: key.first }];
   });

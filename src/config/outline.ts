@@ -26,6 +26,7 @@ const Export = z.object({
 const Rotation = z.object({
   name: text,
   project: text,
+  createWith: z.object({ rotation: text, file: text }).catch({ rotation: undefined, file: undefined }),
   scopes: texts,
   tags: texts,
   maxAgeDays: number,

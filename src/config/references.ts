@@ -105,6 +105,7 @@ function rotationFaults({ projects, rotations }: Outline, index: number): Fault[
     ...repeats(entriesOf(rotation.scopes, [...at, "scopes"]), "each scope once"),
     ...repeats(entriesOf(rotation.tags, [...at, "tags"]), "each tag once"),
     ...expiryFaults(rotation, index),
+    ...creatorFaults(rotation, rotations, projects, index),
   ];
 }
 
@@ -119,6 +120,22 @@ function expiryFaults(rotation: Outline["rotations"][number], index: number): Fa
       message: `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key dies while it is in use; got ${expiresInDays}`,
     },
   ];
+}
+
+/** The key of another project makes none in this one. */
+function creatorFaults(
+  { project, createWith }: Outline["rotations"][number],
+  rotations: Outline["rotations"],
+  projects: Outline["projects"],
+  index: number,
+): Fault[] {
+  const name = createWith.rotation;
+  if (name === undefined) return [];
+  const at = ["rotations", index, "createWith", "rotation"];
+  const rotation = rotations.find((each) => each.name === name);
+  if (!rotation) return unknown("a rotation", namesOf(rotations), { value: name, path: at });
+  if (rotation.project === project || !namesOf(projects).includes(rotation.project)) return [];
+  return [{ path: at, message: "expected a rotation of this project; this one makes the keys of another project" }];
 }
 
 function unknownProject(projects: Outline["projects"], named: Named): Fault[] {

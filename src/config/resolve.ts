@@ -2,11 +2,11 @@
 // what has passed every check.
 
 import path from "node:path";
-import type { RotationJob, Sink } from "../keys/policy.ts";
+import type { Sink } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Project } from "../usage/series.ts";
 import { normaliseBaseUrl } from "./base-url.ts";
-import type { Config, KeyReference, MonitorConfig, NotifyConfig, SecretReference } from "./config.ts";
+import type { Config, KeyReference, MonitorConfig, NotifyConfig, RotationConfig, SecretReference } from "./config.ts";
 import { asSent } from "./filter-identity.ts";
 import type { Shape } from "./shape.ts";
 
@@ -48,12 +48,14 @@ function resolveExport(job: RawExport, byName: ReadonlyMap<string, Project>): Ex
   };
 }
 
-function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>, baseDir: string): RotationJob[] {
+function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>, baseDir: string): RotationConfig[] {
   const project = byName.get(job.project);
   // References are checked before: there is always one.
   if (project === undefined) return [];
   const retire = typeof job.retire === "string" ? job.retire : "delete-by-age";
-  return [{ ...job, project, retire, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
+  const { createWith, ...rest } = job;
+  const creator = createWith && { createWith: resolveKey(createWith, baseDir) };
+  return [{ ...rest, ...creator, project, retire, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
 }
 
 function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {

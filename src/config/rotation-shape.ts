@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { FilePath, JitterSeconds, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
+import { Key } from "./key-shape.ts";
 import { didYouMean } from "./near-miss.ts";
 
 const PLACEHOLDERS = ["{comment}", "{id}"];
@@ -47,6 +48,9 @@ export const Rotation = object({
   timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
   jitterSeconds: JitterSeconds,
   project: Name.describe("The name of the project whose key is rotated."),
+  createWith: Key.exactOptional().describe(
+    "The key that makes and removes the keys of this rotation, apart from the one it renews: it alone needs keys:write. Left out, the project's key does.",
+  ),
   comment: text(200).describe("What the service shows beside the key."),
   commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(
     "How the comment is written; {id} is the rotation's own id, by which a key whose secret was lost is found.",

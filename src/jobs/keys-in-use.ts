@@ -22,7 +22,14 @@ export type KeyRing = {
    * once: the file or the ledger may have a newer one by now, and a rotation has the one before.
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
+  /**
+   * Calls with the key that makes and removes the keys of a rotation. Where that is the project's own every key of it that
+   * there is is tried, the first one too: without any, a refused key could not be replaced.
+   */
+  readonly useToRotate: <T>(job: RotationOfProject, call: (key: Secret) => Promise<T>) => Promise<T>;
 };
+
+type RotationOfProject = { readonly name: string; readonly project: Project };
 
 /** Throws `config` with all that is wrong with keys as far as it shows without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
@@ -41,31 +48,51 @@ export async function openKeyRing(
   onFallback: (rotation: string) => void = () => {},
 ): Promise<KeyRing> {
   requireNone(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
-  const isRotated = config.projects.some(({ key }) => key.kind === "rotation");
+  const creators = new Map(
+    config.rotations.flatMap(({ name, createWith }) => (createWith ? [[name, createWith] as const] : [])),
+  );
+  const all = [...config.projects.map(({ key }) => key), ...creators.values()];
+  const isRotated = all.some(({ kind }) => kind === "rotation");
   const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
   const references = new Map(config.projects.map(({ id, key }) => [id, key]));
   const alertedMs = new Map<string, number>();
-  return { use };
+  return {
+    use: (project, call) => {
+      const reference = references.get(project.id);
+      if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
+      return callWith({ project, reference, keysMax: 2 }, call);
+    },
+    useToRotate: (job, call) => {
+      const reference = creators.get(job.name) ?? references.get(job.project.id);
+      if (!reference) throw new AppError("config", `project "${job.project.name}" has no key`);
+      return callWith({ project: job.project, reference, keysMax: 3 }, call);
+    },
+  };
 
-  async function use<T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> {
-    const reference = references.get(project.id);
-    const [first, ...others] = reference ? await candidates(project, reference) : [];
-    if (!reference || !first) throw new AppError("config", `project "${project.name}" has no key`);
-    try {
-      return await call(first.key);
-    } catch (error) {
-      if (!(error instanceof AppError) || !refusesKey(error)) throw error;
-      // Read again: what was refused may have been replaced since it was read.
-      const next = [...(await candidates(project, reference)), ...others].find(({ key }) => !key.equals(first.key));
-      if (!next) throw error;
-      const answer = await call(next.key);
-      if (reference.kind === "rotation") await alert(project, reference.rotation, first, next);
-      return answer;
+  async function callWith<T>(calling: Calling, call: (key: Secret) => Promise<T>): Promise<T> {
+    const { project, reference, keysMax } = calling;
+    const [first, ...others] = await candidates(calling);
+    if (!first) throw new AppError("config", `project "${project.name}" has no key`);
+    const tried: Candidate[] = [];
+    for (let used = first; ; ) {
+      tried.push(used);
+      try {
+        const answer = await call(used.key);
+        if (reference.kind === "rotation" && tried.length > 1) await alert(project, reference.rotation, first, used);
+        return answer;
+      } catch (error) {
+        if (!(error instanceof AppError) || !refusesKey(error) || tried.length >= keysMax) throw error;
+        // Read again: what was refused may have been replaced since it was read.
+        const known = [...(await candidates(calling)), ...others];
+        const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
+        if (!next) throw error;
+        used = next;
+      }
     }
   }
 
-  /** The key to use, and behind it the one to fall back to. */
-  async function candidates(project: Project, reference: KeyReference): Promise<Candidate[]> {
+  /** The key to use, and behind it those to fall back to. */
+  async function candidates({ project, reference, keysMax }: Calling): Promise<Candidate[]> {
     if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
     const kept: Candidate[] = [];
     const sealedKeys = keystore ? await keysInUse(keystore.db, reference.rotation, project.id) : [];
@@ -73,7 +100,7 @@ export async function openKeyRing(
       const key = keystore && (await openSealedKey(sealed, apiKeyId, keystore.masterKeys));
       if (key) kept.push({ id: apiKeyId, key: app.scrubber.add(key) });
     }
-    if (kept.length > 1) return kept;
+    if (kept.length >= keysMax) return kept;
     // Once there is a rotated key the first one may be gone from the environment.
     const first =
       kept.length === 0 ? await readStatic(reference.first) : await readStatic(reference.first).catch(() => undefined);
@@ -100,6 +127,13 @@ export async function openKeyRing(
   }
 }
 
+type Calling = {
+  readonly project: Project;
+  readonly reference: KeyReference;
+  /** How many keys are tried. */
+  readonly keysMax: number;
+};
+
 type Candidate = { readonly id: string; readonly key: Secret };
 
 /** The master keys of the environment. Throws `config` where one is missing that something is sealed with. */
@@ -116,14 +150,16 @@ async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string
 }
 
 function rotationProblems({ rotations, projects }: Config): string[] {
-  return rotations.flatMap(({ name, scopes }, index) => {
+  return rotations.flatMap(({ name, scopes, createWith }, index) => {
     const place = `rotations[${index}].scopes`;
     const fault = scopesFault(scopes);
     if (fault !== undefined) return [`${place}: ${fault}`];
-    const makesItsSuccessor = projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);
+    const makesItsSuccessor = createWith
+      ? createWith.kind === "rotation" && createWith.rotation === name
+      : projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);
     if (!makesItsSuccessor || holdsScope(scopes, "keys:write")) return [];
     return [
-      `${place}: expected keys:write, or a role with it: the next key is made with this one; got ${scopes.join(", ")}`,
+      `${place}: expected keys:write, or a role with it: the next key is made with this one, unless createWith names another; got ${scopes.join(", ")}`,
     ];
   });
 }

@@ -30,7 +30,7 @@ export async function seenInUse({ service, keys, job, key, today, signal }: Look
   const start = addDays(today, -Math.max(job.graceDays, 1));
   const series = { project, grouping: "accessor", filter: { name: "all", features: {}, dimensions: {} } } as const;
   try {
-    const listed = await keys.use(project, (caller) => listKeys(service, project.id, caller, signal));
+    const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
     const used: Usage[] = [];
     for (const window of stretchesOf({ start, end: today })) {
       const request: UsageRequest = { series, window };

@@ -4,10 +4,11 @@ import { randomBytes } from "node:crypto";
 import { dependsOnDialect, fetchBreakdown, groupingName } from "../api/breakdown.ts";
 import type { Service } from "../api/http.ts";
 import { fetchToken } from "../api/keys.ts";
+import type { RotationConfig } from "../config/config.ts";
 import { AppError, errorText } from "../errors.ts";
 import { testSink } from "../keys/deliver.ts";
-import type { RotationJob } from "../keys/policy.ts";
 import { holdsScope } from "../keys/scopes.ts";
+import { printable } from "../printable.ts";
 import type { Secret } from "../secret.ts";
 import { addDays, type Day, type Window } from "../usage/day.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
@@ -16,6 +17,7 @@ import type { Filter, Project, Series } from "../usage/series.ts";
 import type { SnapshotStep } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import { type FeatureCheck, isWrong, type Strictness } from "./feature-check.ts";
+import type { KeyRing } from "./keys-in-use.ts";
 import { probeUndated } from "./undated-probe.ts";
 
 export type Finding = {
@@ -30,7 +32,8 @@ export type Probe = {
   readonly project: Project;
   readonly use: <T>(call: (key: Secret) => Promise<T>) => Promise<T>;
   readonly jobs: readonly ExportJob[];
-  readonly rotations: readonly RotationJob[];
+  readonly useToRotate: KeyRing["useToRotate"];
+  readonly rotations: readonly RotationConfig[];
   readonly features: FeatureCheck;
   readonly dialects: Dialects;
   readonly today: Day;
@@ -40,7 +43,14 @@ export type Probe = {
 };
 
 export async function probeProject(probe: Probe): Promise<Finding[]> {
-  const key = await finding("key", () => probeKey(probe));
+  const isRead = probe.jobs.some(({ projects }) => projects.some(({ id }) => id === probe.project.id));
+  let mayRead = false;
+  const key = await finding("key", async () => {
+    const { told, scopes } = await probeKey(probe, isRead);
+    // A service that does not say what a key may do is asked by the call, unless the key is there to create others.
+    mayRead = scopes ? READING_SCOPES.some((scope) => holdsScope(scopes, scope)) : probe.rotations.length === 0;
+    return told;
+  });
   // Without a key that works every other answer would be the same refusal.
   if (key.state === "fail") return [key];
   const findings = [key];
@@ -54,7 +64,7 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
       strictness: job.checkFeatures,
     })),
   );
-  if (series.length === 0) findings.push(await finding("usage", () => probeGrouping(probe, totalOf(probe), false)));
+  if (!isRead && mayRead) findings.push(await finding("usage", () => probeGrouping(probe, totalOf(probe), false)));
   const apart = series.find((one) => dependsOnDialect(one.series));
   if (apart && probe.service.dialect === "auto") {
     findings.push(await finding("dialect", () => probeDialect(probe, apart.windowed)));
@@ -102,25 +112,33 @@ function isEmpty({ features, dimensions }: Filter): boolean {
   return Object.keys(features).length + Object.keys(dimensions).length === 0;
 }
 
-async function probeKey({ service, use, project, signal }: Probe): Promise<Told> {
+type KeyTold = { readonly told: Told; readonly scopes: readonly string[] | undefined };
+
+async function probeKey({ service, use, project, signal }: Probe, isRead: boolean): Promise<KeyTold> {
   const token = await use((key) => fetchToken(service, key, signal));
-  if (!token) return { state: "warn", text: "the service does not say which scopes a key has" };
-  const scopes = token.scopes.join(", ");
-  if (READING_SCOPES.some((scope) => holdsScope(token.scopes, scope))) return { state: "ok", text: `scopes ${scopes}` };
-  return {
-    state: "fail",
-    text: `the key of "${project.name}" has the scopes ${scopes || "(none)"}; reading usage needs project:read`,
-  };
+  if (!token) {
+    return { told: { state: "warn", text: "the service does not say which scopes a key has" }, scopes: undefined };
+  }
+  const scopes = token.scopes.map(printable).join(", ") || "(none)";
+  const told = (state: Finding["state"], text: string): KeyTold => ({ told: { state, text }, scopes: token.scopes });
+  if (READING_SCOPES.some((scope) => holdsScope(token.scopes, scope))) return told("ok", `scopes ${scopes}`);
+  return isRead
+    ? told("fail", `the key of "${project.name}" has the scopes ${scopes}; reading usage needs project:read`)
+    : told("ok", `scopes ${scopes}; it can't read usage, and no export reads this project`);
 }
 
 /** Whether the key that would create may, and whether every sink would take what it makes. */
-async function probeRotation({ service, use, signal }: Probe, job: RotationJob): Promise<Told> {
+async function probeRotation({ service, useToRotate, signal }: Probe, job: RotationConfig): Promise<Told> {
   for (const sink of job.deliver) await testSink(sink);
-  const token = await use((key) => fetchToken(service, key, signal));
-  if (!token) return { state: "warn", text: "the service does not say whether the key may create keys" };
-  return holdsScope(token.scopes, "keys:write")
-    ? { state: "ok", text: "the key may create keys, and every sink can be written" }
-    : { state: "fail", text: `the key may not create keys: it needs keys:write, and has ${token.scopes.join(", ")}` };
+  const token = await useToRotate(job, (key) => fetchToken(service, key, signal));
+  const which = job.createWith ? "the key of createWith" : "the key";
+  if (!token) return { state: "warn", text: `the service does not say whether ${which} may create keys` };
+  if (holdsScope(token.scopes, "keys:write")) {
+    return { state: "ok", text: `${which} may create keys, and every sink can be written` };
+  }
+  const has = token.scopes.map(printable).join(", ");
+  const mend = job.createWith ? "" : '; or name another in createWith, such as { "env": "NAME" }';
+  return { state: "fail", text: `${which} may not create keys: it needs keys:write, and has ${has}${mend}` };
 }
 
 type CheckedFilter = {

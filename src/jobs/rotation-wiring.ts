@@ -11,7 +11,7 @@ import { readLedger } from "../db/key-ledger.ts";
 import { sealedKey } from "../db/keystore.ts";
 import { type Lease, renewLease } from "../db/lease.ts";
 import { AppError, errorText } from "../errors.ts";
-import { deliverKey, testSink } from "../keys/deliver.ts";
+import { deliverKey, staleFiles, testSink } from "../keys/deliver.ts";
 import type { LedgerChange, LedgerKey } from "../keys/ledger.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { RotationDeps, SeenInUse } from "../keys/rotation-deps.ts";
@@ -21,7 +21,7 @@ import type { Secret } from "../secret.ts";
 import { dayOf } from "../usage/day.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 import { seenInUse } from "./keys-seen.ts";
-import { tryKey } from "./try-key.ts";
+import { refusalOf, tryKey } from "./try-key.ts";
 
 export type RotationContext = {
   readonly app: App;
@@ -54,8 +54,16 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
     confirmLease: () => renewLease(db, lease),
     testSink,
     deliver: (sink, key, apiKeyId) => deliverKey(sink, key, apiKeyId, (text) => app.scrubber.scrub(text)),
+    inspect: async (key, signal) => {
+      const { key: secret } = await openKey(context, key.intentId);
+      return {
+        intentId: key.intentId,
+        refusal: await refusalOf(service, secret, log, signal),
+        stale: await staleFiles(job.deliver, key, secret),
+      };
+    },
     findCaller: (signal) =>
-      keys.use(project, async (key) => {
+      keys.useToRotate(job, async (key) => {
         await fetchToken(service, key, signal);
         return key;
       }),
@@ -65,12 +73,13 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
       const today = dayOf(await databaseNow(db));
       await tryKey(service, job, { key, apiKeyId, granted, today }, signal);
     },
-    list: (signal) => keys.use(project, (key) => listKeys(service, project.id, key, signal)),
+    list: (signal) => keys.useToRotate(job, (key) => listKeys(service, project.id, key, signal)),
     callerIds: async (signal) => {
-      const token = await keys.use(project, (key) => fetchToken(service, key, signal));
-      return token ? [token.apiKeyId] : [];
+      const fetch = (key: Secret) => fetchToken(service, key, signal);
+      const tokens = [await keys.useToRotate(job, fetch), await keys.use(project, fetch)];
+      return tokens.flatMap((token) => token?.apiKeyId ?? []);
     },
-    remove: (apiKeyId, signal) => keys.use(project, (key) => deleteKey(service, project.id, apiKeyId, key, signal)),
+    remove: (apiKeyId, signal) => keys.useToRotate(job, (key) => deleteKey(service, project.id, apiKeyId, key, signal)),
     seenInUse: async (key, signal) => {
       const known = seen.get(key.intentId) ?? (await look(key, signal));
       seen.set(key.intentId, known);
@@ -78,7 +87,7 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
     },
     clocks: async (signal) => {
       // Without an answer by now, the service's time is not known.
-      if (!service.serviceTime()) await keys.use(project, (key) => fetchToken(service, key, signal));
+      if (!service.serviceTime()) await keys.useToRotate(job, (key) => fetchToken(service, key, signal));
       return { database: await databaseNow(db), machine: new Date(), service: service.serviceTime() };
     },
   };

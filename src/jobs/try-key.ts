@@ -1,10 +1,12 @@
 // Tries an API key by a harmless call.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
 import { fetchBreakdown } from "../api/breakdown.ts";
+import { refusesKey } from "../api/failure.ts";
 import type { Service } from "../api/http.ts";
 import { fetchProjects, fetchToken, listKeys } from "../api/keys.ts";
-import { AppError } from "../errors.ts";
+import { AppError, errorText } from "../errors.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
@@ -24,13 +26,49 @@ const WAIT_MS = 1_000;
 
 /** Throws where the service does not take the key for what its scopes allow. */
 export async function tryKey(service: Service, job: RotationJob, tried: KeyToTry, signal: AbortSignal): Promise<void> {
+  await whileUnknown(service, tried.key, signal, () => callWith(service, job, tried, signal));
+}
+
+/** How long a rotation waits to learn whether the key in use works: it goes on without knowing. */
+const REFUSAL_MS_MAX = 30_000;
+
+/** Why a key in use does not work any more; undefined where it does, and where the service does not say now. */
+export async function refusalOf(
+  service: Service,
+  key: Secret,
+  log: Logger,
+  stop: AbortSignal,
+): Promise<string | undefined> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_MS_MAX)]);
+  try {
+    // What was refused in an earlier run may work again.
+    service.forgetRefusals(key);
+    await whileUnknown(service, key, signal, async () => {
+      if (!(await fetchToken(service, key, signal))) await fetchProjects(service, key, signal);
+    });
+    return undefined;
+  } catch (error) {
+    stop.throwIfAborted();
+    if (error instanceof AppError && refusesKey(error)) return "the service refuses the key in use";
+    if (!(error instanceof AppError) && !signal.aborted) throw error;
+    log.warn({ reason: errorText(error) }, "not known whether the key in use works");
+    return undefined;
+  }
+}
+
+async function whileUnknown(
+  service: Service,
+  key: Secret,
+  signal: AbortSignal,
+  call: () => Promise<void>,
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await callWith(service, job, tried, signal);
+      return await call();
     } catch (error) {
       const isUnknownYet = error instanceof AppError && error.details.status === 401;
       if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
-      service.forgetRefusals(tried.key);
+      service.forgetRefusals(key);
       await sleep(WAIT_MS, undefined, { signal });
     }
   }

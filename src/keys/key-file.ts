@@ -1,6 +1,6 @@
 // A sink that is a file. A reader sees the old key or the new one, whole, also after the power fails.
 
-import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -59,5 +59,16 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/** What is wrong with what the file holds; undefined where it holds the key. Without a key only whether it is there is told. */
+export async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
+  try {
+    const text = await readFile(file, "utf8");
+    return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "unknown";
+    return code === "ENOENT" || code === "ENOTDIR" ? "is gone" : `can't be read (${code})`;
   }
 }

@@ -29,7 +29,22 @@ export type Wish = {
   readonly previousSince?: Date;
 };
 
-export function nextStep(job: RotationJob, ledger: Ledger, now: Date, wish: Wish): Step | undefined {
+/** What is known of the key in use besides the ledger. */
+export type Inspection = {
+  readonly intentId: string;
+  /** Why it does not work any more; undefined where it does, or where nobody knows. */
+  readonly refusal: string | undefined;
+  /** The sinks that had it and have it no more, by sinkId, with what is wrong. */
+  readonly stale: ReadonlyMap<string, string>;
+};
+
+export function nextStep(
+  job: RotationJob,
+  ledger: Ledger,
+  now: Date,
+  wish: Wish,
+  inspection?: Inspection,
+): Step | undefined {
   const wanted = wish.freshSince ? undefined : wantedKey(ledger);
   const pending = ledger.keys.find(({ state }) => state === "pending");
   if (wanted) return rollbackStep(job, wanted, pending);
@@ -39,11 +54,16 @@ export function nextStep(job: RotationJob, ledger: Ledger, now: Date, wish: Wish
   }
   if (pending) return pendingStep(job, ledger, pending, wish);
   const active = activeKey(ledger);
-  const due = dueReason(job, active, now, wish);
+  const known = inspection?.intentId === active?.intentId ? inspection : undefined;
+  const due = dueReason(job, active, now, wish, known?.refusal);
   if (due !== undefined) return { kind: "create", reason: due };
-  const reason = "a sink does not have the key in use";
   if (active && sinksLeft(job, active)) {
+    const reason = "a sink does not have the key in use";
     return { kind: "deliver", key: active, sinks: missingSinks(job, active), reason };
+  }
+  const stale = job.deliver.filter((sink) => known?.stale.has(sinkId(sink)));
+  if (active && known && stale.length > 0) {
+    return { kind: "deliver", key: active, sinks: stale, reason: [...known.stale.values()].join("; ") };
   }
   return ledger.failedAttempts > 0 ? { kind: "settle", reason: "nothing is left to do" } : undefined;
 }
@@ -92,8 +112,15 @@ function previousKey(ledger: Ledger): LedgerKey | undefined {
   );
 }
 
-function dueReason(job: RotationJob, active: LedgerKey | undefined, now: Date, wish: Wish): string | undefined {
+function dueReason(
+  job: RotationJob,
+  active: LedgerKey | undefined,
+  now: Date,
+  wish: Wish,
+  refusal: string | undefined,
+): string | undefined {
   if (!active?.activeSince) return "there is no active key";
+  if (refusal !== undefined) return refusal;
   if (wish.freshSince && active.activeSince < wish.freshSince) return "a fresh key was asked for";
   const ageDays = daysInService(active, now);
   if (ageDays >= job.maxAgeDays)

@@ -2,7 +2,7 @@
 
 import { activeKey, type Ledger } from "./ledger.ts";
 import { type CleanupStep, cleanupSteps } from "./plan-cleanup.ts";
-import { daysInService, nextStep, type Step, type Wish, wantsPrevious } from "./plan-next.ts";
+import { daysInService, type Inspection, nextStep, type Step, type Wish, wantsPrevious } from "./plan-next.ts";
 import type { RotationJob } from "./policy.ts";
 
 /** After this many failures in a row only a person makes the rotation create again. */
@@ -19,9 +19,15 @@ export type Plan = {
   readonly cleanup: readonly CleanupStep[];
 };
 
-export function planRotation(job: RotationJob, ledger: Ledger, now: Date, wish: Wish = {}): Plan {
+export function planRotation(
+  job: RotationJob,
+  ledger: Ledger,
+  now: Date,
+  wish: Wish = {},
+  inspection?: Inspection,
+): Plan {
   const cleanup = cleanupSteps(job, ledger, now);
-  const next = nextStep(job, ledger, now, wish);
+  const next = nextStep(job, ledger, now, wish, inspection);
   const blocked = blockedText(ledger, next, wish);
   if (blocked !== undefined) return { next: undefined, idle: undefined, blocked, cleanup };
   return { next, idle: next ? undefined : idleText(job, ledger, now), blocked, cleanup };

@@ -3,9 +3,10 @@
 
 import { AppError, errorText } from "../errors.ts";
 import { advance } from "./advance.ts";
+import { activeKey } from "./ledger.ts";
 import { needsAttention, type Plan, planRotation } from "./plan.ts";
 import type { CleanupStep } from "./plan-cleanup.ts";
-import type { Step, Wish } from "./plan-next.ts";
+import type { Inspection, Step, Wish } from "./plan-next.ts";
 import type { RotationJob } from "./policy.ts";
 import type { RotationDeps } from "./rotation-deps.ts";
 import { tidy } from "./tidy.ts";
@@ -32,11 +33,15 @@ export async function rotateKey(
   wish: Wish,
   signal: AbortSignal,
 ): Promise<RotationResult> {
+  let inspection = await inspectActive(deps, wish, signal);
   const plan = async (): Promise<Plan> => {
     const { ledger, now } = await deps.readLedger();
-    return planRotation(job, ledger, now, wish);
+    return planRotation(job, ledger, now, wish, inspection);
   };
-  const forward = await goForward(job, plan, deps, signal);
+  const forward = await goForward(job, plan, deps, signal, ({ kind }) => {
+    // What was delivered again is there, whatever was seen before.
+    if (kind === "deliver" && inspection) inspection = { ...inspection, stale: new Map() };
+  });
   const backward = await tidyUp(job, plan, deps, signal);
   const errors = [...forward.errors, ...backward.errors];
   const { ledger } = await deps.readLedger();
@@ -50,6 +55,15 @@ export async function rotateKey(
   };
 }
 
+/** Only where what it shows can matter: not where a person decided, nor while another key is on its way. */
+async function inspectActive(deps: RotationDeps, wish: Wish, signal: AbortSignal): Promise<Inspection | undefined> {
+  const { ledger } = await deps.readLedger();
+  const active = activeKey(ledger);
+  const isOnItsWay = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== undefined;
+  if (!active || isOnItsWay || wish.freshSince || wish.previousSince) return undefined;
+  return deps.inspect(active, signal);
+}
+
 type Done = { readonly did: readonly string[]; readonly errors: readonly string[] };
 
 /** Towards a key in use, step by step, as far as it goes. */
@@ -58,6 +72,7 @@ async function goForward(
   plan: () => Promise<Plan>,
   deps: RotationDeps,
   signal: AbortSignal,
+  onDone: (step: Step) => void,
 ): Promise<Done & { readonly idle: string | undefined }> {
   const did: string[] = [];
   try {
@@ -67,6 +82,7 @@ async function goForward(
       signal.throwIfAborted();
       await advance(job, next, deps, signal);
       did.push(textOf(next));
+      onDone(next);
     }
   } catch (error) {
     const reason = failureText(error, signal);

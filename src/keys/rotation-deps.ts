@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { Ledger, LedgerChange, LedgerKey, NewKey } from "./ledger.ts";
 import type { Clocks } from "./plan-cleanup.ts";
+import type { Inspection } from "./plan-next.ts";
 import type { Sink } from "./policy.ts";
 
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
@@ -24,6 +25,8 @@ export type RotationDeps = {
   readonly confirmLease: () => Promise<void>;
   readonly testSink: (sink: Sink) => Promise<void>;
   readonly deliver: (sink: Sink, key: Secret, apiKeyId: string) => Promise<void>;
+  /** Looks whether the key in use works, and is where it was delivered. */
+  readonly inspect: (key: LedgerKey, signal: AbortSignal) => Promise<Inspection>;
   /** The key to create with, tried by a call that may be repeated. */
   readonly findCaller: (signal: AbortSignal) => Promise<Secret>;
   /** One POST. A failure says in `details.created` whether a key may have been made. */

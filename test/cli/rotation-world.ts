@@ -53,6 +53,8 @@ export type RotationWorld = AsyncDisposable & {
 
 export type WorldOptions = {
   readonly scopes?: readonly string[];
+  /** Of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
+  readonly creatorScopes?: readonly string[];
   readonly emulator?: Partial<EmulatorOptions>;
   readonly gate?: Gate;
   /** Where the program finds its database instead. */
@@ -86,7 +88,11 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
   const firstKey = newSecret();
   const newMasterKey = () => keep(secrets, randomBytes(32).toString("base64"));
   const masterKey = newMasterKey();
-  const consoleKeys = [{ secret: firstKey, projectId: PROJECT_ID, scopes: options.scopes ?? ["member"] }];
+  const creatorKey = newSecret();
+  const consoleKeys = [
+    { secret: firstKey, projectId: PROJECT_ID, scopes: options.scopes ?? ["member"] },
+    ...(options.creatorScopes ? [{ secret: creatorKey, projectId: PROJECT_ID, scopes: options.creatorScopes }] : []),
+  ];
   const emulator = opened.use(await startEmulator({ consoleKeys, ...options.emulator }));
   const proxy = opened.use(await startHttpProxy(emulator.url, options.gate ?? (() => PASS)));
   const programUrl = options.databaseVia ? opened.use(await options.databaseVia(url)).url : url;
@@ -97,7 +103,12 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
     writeFile(configPath, JSON.stringify(rotationConfig(proxy.urlOf(PROGRAM), sink, rotation, rest)));
   await configure();
 
-  const baseEnv = { DATABASE_URL: programUrl, USAGE_EXPORT_KEY: firstKey, USAGE_EXPORT_MASTER_KEY: masterKey };
+  const baseEnv = {
+    DATABASE_URL: programUrl,
+    USAGE_EXPORT_KEY: firstKey,
+    USAGE_EXPORT_MASTER_KEY: masterKey,
+    USAGE_EXPORT_CREATOR_KEY: creatorKey,
+  };
   const results: Promise<ProgramResult>[] = [];
   const limit = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs };
   const start: RotationWorld["start"] = (args, changes = {}) => {
@@ -153,7 +164,7 @@ function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, re
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
   return {
     // As fast as the program may: a test has no service to spare.
-    service: { baseUrl, requestsPerSecond: 100 },
+    service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
     projects: [{ id: PROJECT_ID, name: "production", key }],
     exports: [
       { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 }, groupings: ["none"] },

@@ -31,7 +31,7 @@ test("a reason is stored without the secrets that are known", async () => {
     write: () => {},
     terminal: false,
   };
-  const keys: KeyRing = { use: (_, call) => call(KEY) };
+  const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
   const dialects = openDialects({ app, db, service, keys });
   const world = { app, db, service, keys, dialects, ...openTogether(db) };
   const { project, series, seriesId } = await newSeries(db);

@@ -21,6 +21,7 @@ function world(part: Partial<RotationDeps> = {}) {
     confirmLease: async () => void done.push("confirm lease"),
     testSink: async () => void done.push("test sink"),
     deliver: async () => void done.push("deliver"),
+    inspect: async ({ intentId }) => ({ intentId, refusal: undefined, stale: new Map() }),
     findCaller: async () => {
       done.push("find caller");
       return KEY;

@@ -75,6 +75,20 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/db/key-ledger.test.ts", "where commits are off, an intent, a created key and its secret"],
   },
   {
+    name: "a key in use that the service refuses is kept until its time",
+    file: "src/keys/plan-next.ts",
+    replace: "if (refusal !== undefined) return refusal;",
+    by: 'if (refusal === "") return refusal;',
+    caughtBy: ["test/cli/rotate-inspect.test.ts", "a key in use that the service refuses is replaced at once"],
+  },
+  {
+    name: "a delivered file that is gone is not delivered again",
+    file: "src/keys/key-file.ts",
+    replace: `code === "ENOENT" || code === "ENOTDIR" ? "is gone"`,
+    by: `code === "ENOENT" || code === "ENOTDIR" ? undefined`,
+    caughtBy: ["test/cli/rotate-inspect.test.ts", "a delivered file that is gone is noticed by status"],
+  },
+  {
     name: "keys are made without end where none is taken",
     file: "src/keys/plan.ts",
     replace: "export const FAILED_ATTEMPTS_MAX = 5;",
