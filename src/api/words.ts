@@ -36,8 +36,12 @@ const REQUEST_ID_LENGTH_MAX = 100;
 const TITLE_WITHIN = 4_096;
 
 const Text = z.string().min(1).optional().catch(undefined);
-/** All the shapes seen; every member is optional. */
+/** All the shapes seen; every member is optional. An `error` is a sentence, or an object with one. */
 const ErrorBody = z.object({
+  error: z
+    .union([z.string().min(1), z.object({ message: Text }).transform(({ message }) => message)])
+    .optional()
+    .catch(undefined),
   category: Text,
   err_code: Text,
   error_code: Text,
@@ -81,7 +85,9 @@ function saidBy(headers: Headers, body: Uint8Array | undefined): { text: string;
 
   const said = ErrorBody.safeParse(parseLoosely(text)).data ?? {};
   const code = said.err_code ?? said.error_code ?? said.category;
-  const sentence = [said.message ?? said.err_msg, said.details].filter((part) => part !== undefined).join(" ");
+  const sentence = [said.message ?? said.err_msg ?? said.error, said.details]
+    .filter((part) => part !== undefined)
+    .join(" ");
   const words = [code, sentence].filter((part) => part !== undefined && part !== "").join(": ");
   // JSON of another shape is not quoted: it may be anything, and hold anything.
   return { text: words === "" ? "(a body without a message)" : words, requestId: said.request_id };
