@@ -83,7 +83,15 @@ export const Export = object({
   emptyGuard: z
     .enum(["confirm", "off"])
     .default("confirm")
-    .describe("Whether a day that had usage keeps it when an answer has none, until a later run confirms that."),
+    .describe(
+      "Whether a day that had usage keeps it when an answer has none, until a run at least an hour later confirms that.",
+    ),
+  cliffGuard: z
+    .enum(["confirm", "off"])
+    .default("confirm")
+    .describe(
+      "The same for a day that falls by more than 90 % against what is stored for it, by requests, or by hours or another metric where there are none. Days of less than 100 requests, 10 hours or 10,000 tokens or characters are not guarded.",
+    ),
   undated: z
     .enum(UNDATED)
     .default("snapshot")

@@ -10,7 +10,7 @@ import { inTransaction } from "./transaction.ts";
 export type Failure = {
   readonly seriesId: number;
   readonly days: readonly Day[];
-  /** The number of the fetch that failed: a slice that a later one has completed is left alone. */
+  /** The number of the fetch that failed: a slice that a later one has answered is left alone. */
   readonly fetchNo: number;
   readonly reason: string;
   /** Left out where it is not known, as when a process ended: then it is what it was before. */
@@ -36,7 +36,8 @@ export async function recordFailure(
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
         failing_since = case when status = 'failed' and error is not null then coalesce(failing_since, attempted_at) else now() end,
         failures = failures + ${triedAgain ? 0 : 1}
-      where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[]) and fetch_no < ${fetchNo}
+      where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
+        and greatest(fetch_no, suspect_fetch_no) < ${fetchNo}
     `.execute(tx);
   });
 }

@@ -2,27 +2,38 @@
 
 import { createHash } from "node:crypto";
 import type { Day } from "../usage/day.ts";
+import { METRICS } from "../usage/metrics.ts";
 import type { NormalisedSlice } from "../usage/normalise.ts";
 import type { Grouping } from "../usage/series.ts";
-import { decideSlice, type SliceDecision, type StoredSlice } from "../usage/slice.ts";
+import {
+  decideSlice,
+  doubtAfter,
+  type Guards,
+  keptBy,
+  newestFetchNo,
+  type SliceDecision,
+  type StoredSlice,
+  type Totals,
+} from "../usage/slice.ts";
 import { decideSnapshot, type Undated } from "../usage/undated.ts";
 import { type Database, databaseNow } from "./database.ts";
 import { type GroupIds, type GroupOf, internGroups } from "./group-values.ts";
 import { mergeRows } from "./merge-rows.ts";
 import { extendDue } from "./series.ts";
-import { lockSlices, type SliceRef, type StoredSlices, sliceKey, storedSlices } from "./slices.ts";
+import { lockSlices, type SliceRef, type StoredSlices, sliceKey, storedSlices, sumSlices } from "./slices.ts";
 import { inTransaction, type Tx } from "./transaction.ts";
 import { datedSeries, lockSnapshots, markDated, type NewestSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 import { Overtaken, writeSlices } from "./write-slices.ts";
 
-export type Answer = {
+export type Answer = Guards & {
   readonly seriesId: number;
   readonly grouping: Grouping;
   /** Taken right before the call, see fetch-numbers.ts. */
   readonly fetchNo: number;
+  /** `performance.now()` right before the call. */
+  readonly askedMs: number;
   readonly runId: string;
   readonly slices: readonly NormalisedSlice[];
-  readonly emptyGuard: "confirm" | "off";
   /** What slices without a date are. */
   readonly undated: Undated;
   /** No window was sent: which days are due is what the answer says. */
@@ -89,7 +100,7 @@ async function mergeIncoming(
 ): Promise<readonly MergeResult[]> {
   const looked = await inTransaction(db, async (tx) => {
     const before = await storedSlices(tx, incoming.slices);
-    const moving = incoming.slices.filter((slice) => isMoving(decide(slice, before).decision));
+    const moving = incoming.slices.filter((slice) => mayMove(slice, before));
     const groupIds = await internGroups(tx, groupsOf([...moving, ...incoming.snapshots]));
     const look = { before, moving, groupIds };
     const isQuiet = moving.length + incoming.snapshots.length === 0;
@@ -117,13 +128,15 @@ async function store(
   // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
   // In no order, so two that write the same ones may wait for each other; the server ends one, which is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, moving))]);
-  const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored) }));
-  const replaced = decided.filter(({ decision }) => decision === "replace");
   // By series, whichever runs the answers are of: series are locked in this order everywhere.
   const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
   const newest = await lockSnapshots(tx, [...followed.map(({ answer }) => answer), ...incoming.snapshots]);
   // What changes is locked now: this is the moment its readers see it, and it never goes back.
   const seenAt = await databaseNow(tx);
+  const guarded = moving.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
+  const totals = await sumSlices(tx, guarded);
+  const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
+  const replaced = decided.filter(({ decision }) => decision === "replace");
   const changed = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
   const snapshots = incoming.snapshots.map((snapshot) => decidedSnapshot(snapshot, newest));
@@ -157,22 +170,49 @@ function decidedSnapshot(snapshot: IncomingSlice, newest: NewestSnapshots) {
   return { ...snapshot, fetchNo, runId, before, decision, sliceDecision };
 }
 
-const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, suspectRun: undefined };
+const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
 
-function isMoving(decision: SliceDecision): boolean {
-  return decision === "replace" || decision === "suspect";
+function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
+  return all.get(sliceKey(slice)) ?? NOTHING_STORED;
 }
 
-function decide(slice: IncomingSlice, all: StoredSlices) {
-  const { fetchNo, runId, emptyGuard } = slice.answer;
-  const { contentHash, rows } = slice;
-  const stored = all.get(sliceKey(slice)) ?? NOTHING_STORED;
-  return {
+function mayMove(slice: IncomingSlice, all: StoredSlices): boolean {
+  const { contentHash, answer } = slice;
+  return keptBy(storedOf(slice, all), { fetchNo: answer.fetchNo, contentHash }) === undefined;
+}
+
+/** It has rows, and is to get others. */
+function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
+  return slice.rows.length > 0 && storedOf(slice, all).rows > 0 && mayMove(slice, all);
+}
+
+function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
+  const { contentHash, rows, answer } = slice;
+  const { fetchNo, runId, askedMs } = answer;
+  const stored = { ...storedOf(slice, all), totals: totals.get(sliceKey(slice)) };
+  const askedAt = new Date(now.getTime() - (performance.now() - askedMs));
+  const incoming = {
     fetchNo,
     runId,
-    storedFetchNo: stored.fetchNo,
-    decision: decideSlice(stored, { fetchNo, runId, contentHash, rows: rows.length }, emptyGuard),
+    contentHash,
+    askedAt,
+    rows: rows.length,
+    totals: stored.totals ? totalsOf(slice) : [],
   };
+  return {
+    fetchNo,
+    askedAt,
+    storedFetchNo: newestFetchNo(stored),
+    decision: decideSlice(stored, incoming, answer),
+    doubt: doubtAfter(stored, incoming, answer),
+  };
+}
+
+function totalsOf({ rows }: IncomingSlice): Totals {
+  return METRICS.map((_, i) => {
+    const values = rows.flatMap(({ metrics }) => metrics.values[i] ?? []);
+    return values.length > 0 ? values.reduce((sum, value) => sum + Number(value), 0) : undefined;
+  });
 }
 
 /** The numbers and groups of a slice, in one order, as one hash: two answers with the same hash are the same snapshot. */

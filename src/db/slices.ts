@@ -2,7 +2,8 @@
 
 import { sql } from "kysely";
 import type { Day } from "../usage/day.ts";
-import type { StoredSlice } from "../usage/slice.ts";
+import { METRICS } from "../usage/metrics.ts";
+import type { DoubtKind, StoredSlice, Totals } from "../usage/slice.ts";
 import type { Tx } from "./transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
@@ -41,11 +42,15 @@ type SliceRow = {
   readonly content_hash: string | null;
   readonly rows: number;
   readonly suspect_run: string | null;
+  readonly suspect_why: DoubtKind | null;
+  readonly suspect_since: Date | null;
+  readonly suspect_fetch_no: string | number | null;
 };
 
 async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): Promise<StoredSlices> {
   const { rows } = await sql<SliceRow>`
-    select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run
+    select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run, sl.suspect_why,
+      sl.suspect_since, sl.suspect_fetch_no
     from ${wanted(slices)} join usage_export.slice sl using (series_id, usage_date)
     order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
   `.execute(tx);
@@ -56,8 +61,34 @@ async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): P
         fetchNo: Number(row.fetch_no),
         contentHash: row.content_hash ?? undefined,
         rows: row.rows,
-        suspectRun: row.suspect_run ?? undefined,
+        doubt: doubtOf(row),
       },
+    ]),
+  );
+}
+
+function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: SliceRow): StoredSlice["doubt"] {
+  if (suspect_run === null || suspect_why === null || suspect_since === null) return undefined;
+  return { kind: suspect_why, runId: suspect_run, since: suspect_since, fetchNo: Number(suspect_fetch_no) };
+}
+
+/** By `sliceKey`, the sums over the visible rows of these slices. Doubles, for comparing orders of magnitude. */
+export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
+  if (slices.length === 0) return new Map();
+  const sums = sql.join(METRICS.map((metric) => sql`sum(r.${sql.ref(metric)})::text`));
+  // Slice by slice, whatever the planner expects of the number of rows.
+  const { rows } = await sql<{ series_id: number; usage_date: Day; sums: readonly (string | null)[] }>`
+    select wanted.series_id, wanted.usage_date, total.sums
+    from ${wanted(slices)}
+    cross join lateral (
+      select array[${sums}] as sums from usage_export.snapshot_row r
+      where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date and not r.gone
+    ) total
+  `.execute(tx);
+  return new Map(
+    rows.map(({ series_id, usage_date, sums }) => [
+      sliceKey({ seriesId: series_id, day: usage_date }),
+      sums.map((sum) => (sum === null ? undefined : Number(sum))),
     ]),
   );
 }

@@ -38,6 +38,9 @@ interface SliceTable {
   error_code: string | null;
   failing_since: Date | null;
   suspect_run: string | null;
+  suspect_why: "empty" | "fall" | null;
+  suspect_since: Date | null;
+  suspect_fetch_no: Numeric | null;
   attempted_at: Generated<Date>;
   failures: Generated<number>;
 }
@@ -70,6 +73,7 @@ interface RunTable {
   slices_suspect: Generated<number>;
   slices_failed: Generated<number>;
   slices_undated: Generated<number>;
+  slices_stale: Generated<number>;
   rows_changed: Generated<Numeric | number>;
   error: string | null;
 }

@@ -2,7 +2,7 @@
 
 import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
 import type { Dialect, Service } from "../api/http.ts";
-import type { App } from "../app.ts";
+import { type App, raiseSequencesOf } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { recordFailure } from "../db/failures.ts";
 import { type FetchNumbers, openFetchNumbers } from "../db/fetch-numbers.ts";
@@ -12,6 +12,7 @@ import { type Backlog, openBacklog } from "../usage/backlog.ts";
 import type { RequestDeps } from "../usage/export-request.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
+import type { Guards } from "../usage/slice.ts";
 import type { Undated } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import type { FeatureCheck } from "./feature-check.ts";
@@ -37,10 +38,9 @@ export function openTogether(db: Database): Together {
 }
 
 /** What is stored for which run, and how. */
-export type StoreSettings = {
+export type StoreSettings = Guards & {
   readonly runId: string;
   readonly idOf: (request: UsageRequest) => number;
-  readonly emptyGuard: "confirm" | "off";
   readonly undated: Undated;
   /** The request by the names that the service takes in the dialect. */
   readonly asSent?: FeatureCheck["asSent"];
@@ -57,6 +57,7 @@ export function exportDeps(
     idOf,
     asSent = async (request) => request,
     emptyGuard,
+    cliffGuard,
     undated,
     also,
     triedAgain = () => false,
@@ -85,11 +86,14 @@ export function exportDeps(
     askedAs: ({ series }, answer) =>
       groupingName(series.grouping, (isObject(answer) && dialectOf.get(answer)) || DEFAULT_DIALECT),
     undated,
-    store: (request, fetchNo, answer) => {
+    store: async (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
       const { grouping } = request.series;
-      const settings = { fetchNo, runId, emptyGuard, undated, ownDays };
-      return merging({ ...answer, ...settings, seriesId: idOf(request), grouping, also });
+      const settings = { fetchNo, runId, emptyGuard, cliffGuard, undated, ownDays };
+      const stored = await merging({ ...answer, ...settings, seriesId: idOf(request), grouping, also });
+      // Another process was faster, or the database was replaced by its copy under this one.
+      if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
+      return stored;
     },
     fail: (request, fetchNo, days, { reason, code }) =>
       recordFailure(db, {

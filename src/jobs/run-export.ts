@@ -65,12 +65,13 @@ export async function runExportJob(
   };
   try {
     const features = openFeatureCheck(context);
-    const { emptyGuard, undated } = job;
+    const { emptyGuard, cliffGuard, undated } = job;
     const stored = {
       runId,
       asSent: features.asSent,
       idOf: ({ series }: UsageRequest) => idOf(ids, series),
       emptyGuard,
+      cliffGuard,
       undated,
     };
     const deps = {

@@ -28,6 +28,8 @@ export type Refusal = { readonly reason: string; readonly code: ErrorCode | "int
 
 /** An answer is large, and is taken apart only when it is stored. */
 export type FetchedAnswer = {
+  /** `performance.now()` right before the call. */
+  readonly askedMs: number;
   /** Its rows, about. */
   readonly rowCount: number;
   /** Throws `bad_answer`. */
@@ -65,8 +67,10 @@ export async function exportRequest(
   // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
   // answer that waited long for its turn would count as older than one that was given before it.
   let fetchNo = await deps.nextFetchNo();
+  let askedMs = performance.now();
   const onTurn = async () => {
     fetchNo = await deps.nextFetchNo();
+    askedMs = performance.now();
   };
   try {
     const refusal = await deps.refuse(request);
@@ -76,7 +80,7 @@ export async function exportRequest(
     onAnswer();
     const day = dayOfUndated(runDay, deps.undated);
     const slices = () => normalise(request, answer, day, deps.askedAs(request, answer));
-    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { rowCount, slices }));
+    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { askedMs, rowCount, slices }));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

@@ -17,6 +17,8 @@ const QueuedRequest = z.object({
   /** The day the run was planned on. */
   runDay: Text,
   emptyGuard: z.enum(["confirm", "off"]),
+  /** One that was queued by an earlier version has none. */
+  cliffGuard: z.enum(["confirm", "off"]).default("confirm"),
   checkFeatures: z.enum(["error", "warn", "off"]),
   /** A request of an older version has none. */
   undated: z.enum(UNDATED).default("snapshot"),

@@ -37,7 +37,8 @@ export async function shareRun(
     const { series, window } = request;
     const data: QueuedRequest = {
       ...{ runId, fetchNo, runDay, job: job.name, seriesId: idOf(ids, series) },
-      ...{ emptyGuard: job.emptyGuard, checkFeatures: job.checkFeatures, undated: job.undated },
+      ...{ emptyGuard: job.emptyGuard, cliffGuard: job.cliffGuard },
+      ...{ checkFeatures: job.checkFeatures, undated: job.undated },
       ...series,
       ...(window && { window }),
     };

@@ -29,7 +29,7 @@ export async function workAtRequest(
 ): Promise<void> {
   const work = parseQueued(taken.data);
   const request = requestOf(work);
-  const { runId, job, runDay, seriesId, emptyGuard, checkFeatures, undated } = work;
+  const { runId, job, runDay, seriesId, emptyGuard, cliffGuard, checkFeatures, undated } = work;
   const features = featuresOfRun(runId);
   const settling = openSettling(world, taken, work);
   const deps = {
@@ -38,6 +38,7 @@ export async function workAtRequest(
       asSent: features.asSent,
       emptyGuard,
       undated,
+      cliffGuard,
       idOf: () => seriesId,
       also: (tx, result) => settling.settle(tx, { ...countStored(result), failed: 0, error: undefined }),
       triedAgain: (code) => TRIED_AGAIN.has(code),
@@ -110,5 +111,5 @@ function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runI
 
 function failed({ app }: WorkerWorld, work: QueuedRequest, reason: string): Settled {
   const slices = sliceCount(requestOf(work));
-  return { complete: 0, suspect: 0, undated: 0, failed: slices, rowsChanged: 0, error: app.scrubber.scrub(reason) };
+  return { complete: 0, suspect: 0, undated: 0, stale: 0, failed: slices, rowsChanged: 0, error: app.scrubber.scrub(reason) };
 }

@@ -54,13 +54,9 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
   }
   const start = addDays(dayOf(await databaseNow(db)), round * DAYS_AN_ANSWER);
   const days = daysOf({ start, end: addDays(start, DAYS_AN_ANSWER - 1) });
-  const fetch = {
-    fetchNo: await nextFetchNo(db),
-    runId: randomUUID(),
-    emptyGuard: "confirm",
-    undated: "snapshot",
-    ownDays: false,
-  } as const;
+  const guards = { emptyGuard: "confirm", cliffGuard: "confirm" } as const;
+  const asked = { fetchNo: await nextFetchNo(db), askedMs: performance.now() };
+  const fetch = { ...asked, ...guards, runId: randomUUID(), undated: "snapshot", ownDays: false } as const;
   const answers = Array.from({ length: ANSWERS }, (_, i) => {
     const grouping = DIMENSIONS[i % DIMENSIONS.length] ?? "model";
     const [series] = config.exports.flatMap((job) =>

@@ -99,6 +99,8 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
       slices: DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests)),
       emptyGuard: "confirm",
       undated: "snapshot",
+      cliffGuard: "confirm",
+      askedMs: performance.now(),
       ownDays: false,
     } as const;
     seconds += await secondsOf(() => mergeAnswers(db, [{ answer }]));

@@ -19,7 +19,8 @@ export async function passDays(db: Database, days: number): Promise<void> {
   const ago = sql`make_interval(hours => ${24 * days})`;
   await sql`
     update usage_export.slice
-    set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago}
+    set fetched_at = fetched_at - ${ago}, closed_at = closed_at - ${ago}, attempted_at = attempted_at - ${ago},
+      suspect_since = suspect_since - ${ago}
   `.execute(db);
   await sql`
     update usage_export.snapshot_row

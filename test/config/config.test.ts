@@ -49,6 +49,7 @@ test("a configuration with every field becomes what the program uses", () => {
         checkFeatures: "warn",
         emptyGuard: "off",
         undated: "snapshot",
+        cliffGuard: "off",
       },
       {
         name: "weekly",
@@ -62,6 +63,7 @@ test("a configuration with every field becomes what the program uses", () => {
         checkFeatures: "error",
         emptyGuard: "confirm",
         undated: "snapshot",
+        cliffGuard: "confirm",
       },
     ],
     rotations: [
@@ -229,7 +231,7 @@ test("the message opens with the file and the number of faults, and each fault h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 fault:",
-      "- monitor.port (line 137): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 138): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -34,6 +34,7 @@ export const SAMPLE = {
       ],
       checkFeatures: "warn",
       emptyGuard: "off",
+      cliffGuard: "off",
     },
     { name: "weekly", schedule: "0 5 * * mon", projects: ["lab"], groupings: ["tags"] },
   ],

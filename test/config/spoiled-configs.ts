@@ -110,6 +110,7 @@ const EXPORTS: readonly Case[] = [
   ["exports[0].emptyGuard", false, 'expected one of "confirm", "off"; got false'],
   ["exports[1].undated", "week", 'expected one of "snapshot", "day", "day-before"; got "week"'],
   ["exports[0].undated", "day", 'expected no "undated" beside "window"'],
+  ["exports[0].cliffGuard", 90, 'expected one of "confirm", "off"; got 90'],
 ];
 
 const FILTERS: readonly Case[] = [

@@ -8,7 +8,7 @@ import { recordFailure } from "../../src/db/failures.ts";
 import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
-import { newSeries, shown, slice, store, type ViewRow, view } from "./stored-usage.ts";
+import { letDoubtsAge, newSeries, shown, slice, store, type ViewRow, view } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -16,14 +16,15 @@ const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 const GROUPS = ["agent", "listen", "speak"];
 
 type Rows = Readonly<Record<string, string>>;
-type Kept = { fetchNo: number; rows: Rows; status: string; suspectRun: string | undefined };
+type Doubt = { readonly kind: string; readonly run: string; readonly hour: number; readonly fetchNo: number };
+type Kept = { fetchNo: number; rows: Rows; status: string; doubt: Doubt | undefined };
 
-const aRows = fc.dictionary(fc.constantFrom(...GROUPS), fc.constantFrom("1", "2"), {
+const aRows = fc.dictionary(fc.constantFrom(...GROUPS), fc.constantFrom("1", "2", "800"), {
   maxKeys: 3,
   noNullPrototype: true,
 });
 const aStep = fc.record({
-  kind: fc.constantFrom("answer", "answer", "answer", "failure"),
+  kind: fc.constantFrom("answer", "answer", "answer", "failure", "an hour passes"),
   days: fc.dictionary(fc.constantFrom(...DAYS), aRows, { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
   /** How many fetches ago it began: 0 is the newest. */
   late: fc.constantFrom(0, 0, 0, 1, 2),
@@ -31,15 +32,25 @@ const aStep = fc.record({
 });
 type Step = { readonly kind: string; readonly run: string };
 
+const sum = (rows: Rows) => Object.values(rows).reduce((total, requests) => total + Number(requests), 0);
+
+function doubtOf(before: Rows, after: Rows): string | undefined {
+  if (Object.keys(before).length === 0) return undefined;
+  if (Object.keys(after).length === 0) return "empty";
+  return sum(before) >= 100 && sum(after) * 10 < sum(before) ? "fall" : undefined;
+}
+
 /** What a step must do to a day. */
-function applied(kept: Kept | undefined, step: Step, rows: Rows, fetchNo: number): Kept {
-  const before = kept ?? { fetchNo: 0, rows: {}, status: "failed", suspectRun: undefined };
-  if (step.kind === "failure") return before.fetchNo < fetchNo ? { ...before, status: "failed" } : before;
-  if (before.fetchNo > fetchNo) return before;
-  const emptied = Object.keys(before.rows).length > 0 && Object.keys(rows).length === 0;
-  const confirmed = before.suspectRun !== undefined && before.suspectRun !== step.run;
-  if (emptied && !confirmed) return { ...before, status: "suspect", suspectRun: step.run };
-  return { fetchNo, rows, status: "complete", suspectRun: undefined };
+function applied(kept: Kept | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): Kept {
+  const before = kept ?? { fetchNo: 0, rows: {}, status: "failed", doubt: undefined };
+  const newest = Math.max(before.fetchNo, before.doubt?.fetchNo ?? 0);
+  if (step.kind === "failure") return newest < fetchNo ? { ...before, status: "failed" } : before;
+  if (newest > fetchNo) return before;
+  const kind = doubtOf(before.rows, rows);
+  const first = before.doubt?.kind === kind ? before.doubt : undefined;
+  const confirmed = first !== undefined && first.run !== step.run && first.hour < hour;
+  if (kind === undefined || confirmed) return { fetchNo, rows, status: "complete", doubt: undefined };
+  return { ...before, status: "suspect", doubt: { run: step.run, hour, ...first, kind, fetchNo } };
 }
 
 const visible = (kept: ReadonlyMap<string, Kept>) =>
@@ -71,11 +82,17 @@ test("any sequence of readings shows what it must, then and in the past", async 
       const kept = new Map<string, Kept>();
       const fetches = [await nextFetchNo(db), await nextFetchNo(db)];
       const past: { readonly moment: string; readonly shows: unknown }[] = [];
+      let hour = 0;
 
       for (const step of steps) {
         fetches.push(await nextFetchNo(db));
         const fetchNo = fetches.at(-1 - step.late) ?? 0;
         const days = Object.entries(step.days);
+        if (step.kind === "an hour passes") {
+          await letDoubtsAge(db);
+          hour++;
+          continue;
+        }
         if (step.kind === "failure") {
           await recordFailure(db, { seriesId, days: days.map(([day]) => day), fetchNo, reason: "down" });
         } else {
@@ -86,7 +103,7 @@ test("any sequence of readings shows what it must, then and in the past", async 
             { fetchNo, runId: runs.get(step.run) ?? "" },
           );
         }
-        for (const [day, rows] of days) kept.set(day, applied(kept.get(day), step, rows, fetchNo));
+        for (const [day, rows] of days) kept.set(day, applied(kept.get(day), step, rows, fetchNo, hour));
 
         expect(await shown(db, project)).toEqual(visible(kept));
         const coverage = await view(db, "coverage", project);

@@ -22,6 +22,8 @@ async function incoming(seriesId: number, slices: readonly NormalisedSlice[], pa
     runId: randomUUID(),
     emptyGuard: "confirm",
     undated: "snapshot",
+    cliffGuard: "confirm",
+    askedMs: performance.now(),
     ownDays: false,
     rowCount: slices.length,
     slices: () => slices,

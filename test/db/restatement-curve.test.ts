@@ -20,7 +20,7 @@ async function live(seriesId: number, readings: readonly Reading[], grouping: Gr
   let age = 0;
   for (const [daysAfter, rows] of readings) {
     await pass(seriesId, daysAfter - age);
-    await store(db, seriesId, [rowsOn(back(daysAfter), rows)], { grouping, emptyGuard: "off" });
+    await store(db, seriesId, [rowsOn(back(daysAfter), rows)], { grouping, emptyGuard: "off", cliffGuard: "off" });
     age = daysAfter;
   }
   await pass(seriesId, 20);

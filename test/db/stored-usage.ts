@@ -86,16 +86,23 @@ export async function store(
     seriesId,
     grouping: "endpoint",
     fetchNo: part.fetchNo ?? (await nextFetchNo(db)),
+    askedMs: performance.now(),
     runId: randomUUID(),
     slices,
     emptyGuard: "confirm",
     undated: "snapshot",
+    cliffGuard: "confirm",
     ownDays: false,
     ...part,
   } as const;
   const [result] = await mergeAnswers(db, [{ answer }]);
   if (!result) throw new Error("the answer has no result");
   return result;
+}
+
+/** Makes every doubt an hour older: a run of now may confirm it. */
+export async function letDoubtsAge(db: Database): Promise<void> {
+  await sql`update usage_export.slice set suspect_since = suspect_since - interval '1 hour'`.execute(db);
 }
 
 export type ViewRow = Readonly<Record<string, unknown>>;

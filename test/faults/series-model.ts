@@ -6,7 +6,7 @@ import type { Verdict } from "./answer-verdict.ts";
 import type { SeenSeries } from "./seen-series.ts";
 import type { StoredRow } from "./verdict-rows.ts";
 
-type Kept = { readonly rows: readonly StoredRow[]; readonly suspect: boolean };
+type Kept = { readonly rows: readonly StoredRow[]; readonly doubt: "empty" | "fall" | undefined };
 
 export type Series = { readonly days: Map<string, Kept>; last: Served | undefined };
 export type Served = {
@@ -37,13 +37,33 @@ function isObject(line: string): boolean {
 /** Told from the answers alone, before they are taken over. */
 function isFailure({ last, days }: Series): boolean {
   if (last === undefined) return false;
-  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => becomes(days.get(day), rows).suspect);
+  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => becomes(days.get(day), rows).doubt);
 }
 
-/** What had rows and gets none keeps them until it gets none again. */
+/** What had rows and gets none, or a fraction, keeps them until it gets the same again. Between two runs an hour passes. */
 function becomes(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
-  const emptied = kept !== undefined && kept.rows.length > 0 && rows.length === 0;
-  return emptied && !kept.suspect ? { rows: kept.rows, suspect: true } : { rows, suspect: false };
+  const doubt = kept && doubtOf(kept.rows, rows);
+  return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
+}
+
+/** By the numbers of a row: requests, then hours, tokens and characters, and from how many on a fall of one is doubted. */
+const GUARDED = [
+  ...[6, 0, 1, 2].map((i) => ({ i, from: i === 6 ? 100 : 10 })),
+  ...[3, 4, 5].map((i) => ({ i, from: 10_000 })),
+];
+
+function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): Kept["doubt"] {
+  if (before.length === 0) return undefined;
+  if (after.length === 0) return "empty";
+  const sums = GUARDED.map(({ i, from }) => ({ from, was: sumOf(before, i), is: sumOf(after, i) }));
+  const told = sums.find(({ was, is }) => was !== undefined && is !== undefined);
+  const { from = 0, was = 0, is = 0 } = told ?? {};
+  return was >= from && is * 10 < was ? "fall" : undefined;
+}
+
+function sumOf(rows: readonly StoredRow[], i: number): number | undefined {
+  const numbers = rows.flatMap((row) => row.numbers[i] ?? []);
+  return numbers.length > 0 ? numbers.reduce((sum, number) => sum + Number(number), 0) : undefined;
 }
 
 /** Takes the answer over as the contract says, and compares. */
@@ -62,7 +82,7 @@ export function seriesFaults(
   }
   const asked = last.verdict?.keys() ?? (last.window ? [last.window.start, last.window.end] : []);
   for (const day of asked) {
-    const expected = last.verdict === undefined ? "failed" : days.get(day)?.suspect ? "suspect" : "complete";
+    const expected = last.verdict === undefined ? "failed" : days.get(day)?.doubt ? "suspect" : "complete";
     const found = seen.status.get(day);
     if (found !== expected) faults.push(`${last.name}: ${day} should be ${expected} and is ${found}`);
   }

@@ -40,6 +40,7 @@ test("a reason is stored without the secrets that are known", async () => {
     idOf: () => seriesId,
     emptyGuard: "confirm",
     undated: "snapshot",
+    cliffGuard: "confirm",
   });
 
   const window = { start: DAY, end: DAY };

@@ -25,6 +25,7 @@ export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
     checkFeatures: "error",
     emptyGuard: "confirm",
     undated: "snapshot",
+    cliffGuard: "confirm",
     ...part,
   };
 }

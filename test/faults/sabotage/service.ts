@@ -134,6 +134,7 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/usage/export-request.ts",
     replace: `  const onTurn = async () => {
     fetchNo = await deps.nextFetchNo();
+    askedMs = performance.now();
   };`,
     by: "  const onTurn = async () => {};",
     caughtBy: ["test/usage/export.test.ts", "what is stored has the number that was taken when its last attempt"],
