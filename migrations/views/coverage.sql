@@ -1,10 +1,20 @@
 create or replace view bi.coverage as
-select s.project_id, s.project, s."grouping", s.filter, sl.usage_date, sl.status,
+select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
+  case when closing.is_missing then 'missing' else sl.status end as status,
   usage_export.finality(sl.usage_date, s.window_days,
     coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()) as finality,
-  sl.fetched_at, sl.rows, sl.error
+  sl.fetched_at, sl.rows,
+  case
+    when closing.is_missing then 'read before the day was over, at ' || to_char(sl.fetched_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
+      || ' UTC, and not since'
+    else sl.error
+  end as error
 from usage_export.slice sl
 join usage_export.series s using (series_id)
+left join usage_export.due_series d using (series_id)
+cross join lateral (
+  select sl.status = 'complete' and sl.closed_at is null and sl.usage_date between d.due_from and d.closing_until as is_missing
+) closing
 -- What is configured no more is not read again, so a failure of its last night would stay for ever.
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')
 union all
@@ -30,8 +40,8 @@ comment on column bi.coverage.project is 'The project''s name in the configurati
 comment on column bi.coverage."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.coverage.filter is 'The filter''s name in the configuration';
 comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC; NULL where the status is undated';
-comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer was empty and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due and never read; undated: the answers carry no date, and their numbers are in bi.usage_snapshot and in no other view';
+comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer had no rows, or less than a tenth of the numbers, and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due, and never read, or not since the day was over; undated: the answers carry no date, and their numbers are in bi.usage_snapshot and in no other view';
 comment on column bi.coverage.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again; NULL where the status is undated';
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
 comment on column bi.coverage.rows is 'How many rows the slice has, a count';
-comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated; NULL when it is complete';
+comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated, or is missing although it has rows; NULL otherwise';

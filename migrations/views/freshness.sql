@@ -3,7 +3,8 @@ select s.project_id, s.project, s."grouping", s.filter,
   coalesce(
     (select min(c.usage_date) - 1 from bi.coverage c
       where c.project_id = s.project_id and c."grouping" = s."grouping" and c.filter = s.filter
-        and c.usage_date between s.due_from and s.due_until and c.fetched_at is null),
+        and c.usage_date between s.due_from and s.due_until
+        and (c.fetched_at is null or c.status = 'missing')),
     s.due_until
   ) as fresh_through,
   s.due_from, s.due_until as due_through,
@@ -22,7 +23,7 @@ comment on column bi.freshness.project_id is 'The service''s identifier of the p
 comment on column bi.freshness.project is 'The project''s name in the configuration';
 comment on column bi.freshness."grouping" is 'The dimension the usage is grouped by, or none';
 comment on column bi.freshness.filter is 'The filter''s name in the configuration';
-comment on column bi.freshness.fresh_through is 'The newest day up to which every due day has been read at least once; the day before due_from while none has; NULL for a series without days';
+comment on column bi.freshness.fresh_through is 'The newest day up to which every due day has been read at least once after it was over; the day before due_from while none has; NULL for a series without days';
 comment on column bi.freshness.due_from is 'The first day that was ever due';
 comment on column bi.freshness.due_through is 'The newest day that is due';
 comment on column bi.freshness.fetched_at is 'When a day of the series was last read well; NULL while none was';

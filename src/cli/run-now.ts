@@ -1,10 +1,11 @@
 // Runs an export job now, in this process, and shows on a terminal how far it is.
 
 import { databaseNow } from "../db/database.ts";
+import { unclosedDays } from "../db/slice-statuses.ts";
 import { type ExportContext, runExportJob } from "../jobs/run-export.ts";
 import { dayOf } from "../usage/day.ts";
 import type { ExportResult, RunCounts, RunTrigger } from "../usage/export.ts";
-import { type ExportJob, planRun, type Selection, slicesOf } from "../usage/plan.ts";
+import { type ExportJob, planRun, type Selection, seriesOf, slicesOf } from "../usage/plan.ts";
 import { doneOf, progressBar } from "./progress.ts";
 
 type Wanted = { readonly trigger: RunTrigger; readonly selection: Selection; readonly label?: string };
@@ -15,7 +16,8 @@ export async function runNow(
   { trigger, selection, label = job.name }: Wanted,
 ): Promise<ExportResult> {
   // The database's clock is the one all replicas share.
-  const plan = planRun(job, dayOf(await databaseNow(context.db)), selection);
+  const today = dayOf(await databaseNow(context.db));
+  const plan = planRun(job, today, selection, await unclosedDays(context.db, seriesOf(job, selection), today));
   const progress = progressBar(label, slicesOf(plan.requests), process.stderr);
   const onProgress = (counts: RunCounts) => progress.show(doneOf(counts));
   try {

@@ -16,20 +16,24 @@ type SeriesRow = {
 };
 
 /**
- * Missing are the due days that have no slice. Fresh is a series through the last day that was read well, where as many were
- * as there are days up to it; else the first hole has to be looked for, which is rare, and slow.
+ * Missing are the due days that have no slice, or one that was not read since its day was over. Fresh is a series through the
+ * last day that was read well, where as many were as there are days up to it; else the first hole has to be looked for, which
+ * is rare, and slow.
  */
 export async function seriesFigures(tx: Tx): Promise<readonly Figure[]> {
   const { rows } = await sql<SeriesRow>`
     with counted as (
-      select sl.series_id, count(*) filter (where due.due)::integer as present,
-        count(*) filter (where due.due and sl.fetched_at is not null)::integer as read,
-        max(sl.usage_date) filter (where due.due and sl.fetched_at is not null) as last_read,
+      select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
+        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
+        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
         count(*) filter (where sl.status = 'failed')::integer as failed,
         count(*) filter (where sl.status = 'suspect')::integer as suspect
       from usage_export.slice sl
       left join usage_export.due_series d using (series_id)
-      cross join lateral (select sl.usage_date between d.due_from and d.due_until as due) due
+      cross join lateral (
+        select sl.usage_date between d.due_from and d.due_until as due,
+          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
+      ) due
       group by sl.series_id
     )
     select s.project, s."grouping", s.filter, coalesce(c.failed, 0) as failed, coalesce(c.suspect, 0) as suspect,
@@ -43,6 +47,7 @@ export async function seriesFigures(tx: Tx): Promise<readonly Figure[]> {
           where not exists (
             select from usage_export.slice sl
             where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
+              and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
           )
         )
       end)::timestamp at time zone 'UTC')::double precision as "freshThrough"

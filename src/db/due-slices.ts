@@ -16,23 +16,28 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
   }>`
     with there as materialized (
       select sl.series_id,
-        count(*) filter (where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until) as days
+        count(*) filter (
+          where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
+            and (sl.closed_at is not null or sl.usage_date > d.closing_until)
+        ) as days
       from usage_export.slice sl
       join usage_export.due_series d using (series_id)
       group by sl.series_id
     ),
     short as materialized (
-      select d.series_id, d.due_from, d.due_until
+      select d.series_id, d.due_from, d.due_until, d.closing_until
       from usage_export.due_series d
       left join there using (series_id)
       where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(there.days, 0)
     )
-    select s.series_id, to_char(day, 'YYYY-MM-DD') as day, case when sl.series_id is null then 'missing' else 'failed' end as status,
+    select s.series_id, to_char(day, 'YYYY-MM-DD') as day,
+      case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       coalesce(sl.failures, 0) as failures, sl.attempted_at
     from short s
     cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day::date
     where sl.series_id is null or sl.status = 'failed'
+      or (sl.closed_at is null and sl.usage_date <= s.closing_until)
     order by day desc, s.series_id
   `.execute(tx);
   return rows.map(({ series_id, day, status, failures, attempted_at }) => ({

@@ -99,11 +99,11 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
       (array_agg(error order by usage_date desc))[1] as error, (count(*) over ())::integer as "gapCount"
     from (
       select c.*, usage_date - (row_number() over (
-        partition by project_id, "grouping", filter, status order by usage_date))::integer as stretch
+        partition by project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
       from bi.coverage c
       where status <> 'complete' and usage_date between ${start}::date and ${end}::date
     ) stretches
-    group by project_id, project, "grouping", filter, status, stretch
+    group by project_id, project, "grouping", filter, status, error is null, stretch
     order by "end" desc, project collate "C", "grouping", filter collate "C", status
     limit ${GAPS_MAX}
   `.execute(tx);

@@ -1,10 +1,15 @@
 // What is known of the slices of many series.
 
 import { sql } from "kysely";
-import type { Window } from "../usage/day.ts";
+import type { Day, Window } from "../usage/day.ts";
 import type { KnownSlices, SliceStatus } from "../usage/plan-backfill.ts";
 import { filterKey, type Series, seriesKey } from "../usage/series.ts";
 import type { Database } from "./database.ts";
+
+/** A day that was read while it lasted, and not since. */
+const IS_UNCLOSED = sql`
+  sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
+`;
 
 /**
  * One row comes back for each series, whatever the number of days. A series that was never registered, or is hidden now
@@ -16,13 +21,10 @@ export async function sliceStatuses(
   { start, end }: Window,
 ): Promise<KnownSlices> {
   const { rows } = await sql<{ index: number; days: Readonly<Record<string, SliceStatus>> }>`
-    select wanted.index::integer as index, json_object_agg(to_char(sl.usage_date, 'YYYY-MM-DD'), sl.status) as days
-    from unnest(
-      ${series.map(({ project }) => project.id)}::text[], ${series.map(({ grouping }) => grouping)}::text[],
-      ${series.map(({ filter }) => filterKey(filter))}::text[]
-    ) with ordinality as wanted (project_id, "grouping", filter_key, index)
-    join usage_export.series s using (project_id, "grouping", filter_key)
-    join usage_export.slice sl using (series_id)
+    select wanted.index::integer as index, json_object_agg(
+      to_char(sl.usage_date, 'YYYY-MM-DD'), case when ${IS_UNCLOSED} then 'missing' else sl.status end
+    ) as days
+    from ${slicesOf(series)}
     where sl.usage_date between ${start}::date and ${end}::date
     group by wanted.index
   `.execute(db);
@@ -32,4 +34,34 @@ export async function sliceStatuses(
       return one ? [[seriesKey(one), days] as const] : [];
     }),
   );
+}
+
+/** By seriesKey, the days before this one that were read while they lasted, and not since. */
+export async function unclosedDays(
+  db: Database,
+  series: readonly Series[],
+  before: Day,
+): Promise<ReadonlyMap<string, readonly Day[]>> {
+  const { rows } = await sql<{ index: number; day: Day }>`
+    select wanted.index::integer as index, to_char(sl.usage_date, 'YYYY-MM-DD') as day
+    from ${slicesOf(series)}
+    where ${IS_UNCLOSED} and sl.usage_date < ${before}::date
+  `.execute(db);
+  const days = new Map<string, Day[]>();
+  for (const { index, day } of rows) {
+    const one = series[index - 1];
+    if (one) days.set(seriesKey(one), [...(days.get(seriesKey(one)) ?? []), day]);
+  }
+  return days;
+}
+
+function slicesOf(series: readonly Series[]) {
+  return sql`
+    unnest(
+      ${series.map(({ project }) => project.id)}::text[], ${series.map(({ grouping }) => grouping)}::text[],
+      ${series.map(({ filter }) => filterKey(filter))}::text[]
+    ) with ordinality as wanted (project_id, "grouping", filter_key, index)
+    join usage_export.series s using (project_id, "grouping", filter_key)
+    join usage_export.slice sl using (series_id)
+  `;
 }

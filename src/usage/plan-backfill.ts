@@ -14,16 +14,17 @@ import {
 import { type Series, seriesKey } from "./series.ts";
 
 /**
- * - `missing`: days that were never read
+ * - `missing`: days that were never read, or not since they were over
  * - `failed`: days whose newest reading failed
  * - `all`: every day, whatever is stored
  */
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
 
-export type SliceStatus = "complete" | "suspect" | "failed";
+/** Missing is a slice that was read while its day lasted, and not since. */
+export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** By seriesKey and day, what is known of slices. A slice that is not in it was never read. */
+/** By seriesKey and day, what is known of slices. A slice that is not in it was never read, so it is missing, too. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
 /** A job and the series that it reads in a backfill. */
@@ -71,9 +72,8 @@ export function planBackfill(
   });
 }
 
-function isWanted(only: BackfillMode, status: SliceStatus | undefined): boolean {
-  if (only === "all") return true;
-  return only === "failed" ? status === "failed" : status === undefined;
+function isWanted(only: BackfillMode, status: SliceStatus = "missing"): boolean {
+  return only === "all" || only === status;
 }
 
 function newestFirst(a: UsageRequest, b: UsageRequest): number {
@@ -82,18 +82,16 @@ function newestFirst(a: UsageRequest, b: UsageRequest): number {
   return endOfA > endOfB ? -1 : 1;
 }
 
-type Standing = SliceStatus | "missing";
-
 /** How the slices of a range stand. */
 export type RangeState = {
   readonly slices: number;
-  readonly counts: Readonly<Record<Standing, number>>;
+  readonly counts: Readonly<Record<SliceStatus, number>>;
   /** What is left to read: in which mode, and from the first to the last of its days. */
-  readonly left: readonly { readonly status: Standing; readonly only: BackfillMode; readonly days: Window }[];
+  readonly left: readonly { readonly status: SliceStatus; readonly only: BackfillMode; readonly days: Window }[];
 };
 
 /** A suspect slice is settled by another reading, which no mode but `all` makes. */
-const READ_BY: readonly (readonly [Standing, BackfillMode])[] = [
+const READ_BY: readonly (readonly [SliceStatus, BackfillMode])[] = [
   ["failed", "failed"],
   ["suspect", "all"],
   ["missing", "missing"],
@@ -103,7 +101,7 @@ export function rangeState(jobs: readonly BackfillJob[], range: Window, known: K
   const days = daysOf(range);
   const series = jobs.flatMap((one) => one.series);
   const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
-  const spans = new Map<Standing, Window>();
+  const spans = new Map<SliceStatus, Window>();
   for (const day of days) {
     for (const one of series) {
       const status = known.get(seriesKey(one))?.[day] ?? "missing";

@@ -2,11 +2,12 @@
 
 import type { Day } from "./day.ts";
 
-/** A slice that is due and not complete. */
+/** A slice that is due, and not complete or not read since its day was over. */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
-  readonly status: "missing" | "failed";
+  /** Suspect is here only what was not read well since its day was over: of another day the window's next run tells. */
+  readonly status: "missing" | "failed" | "suspect";
   /** How many runs failed to read it, one after the other. */
   readonly failures: number;
   readonly attemptedAt: Date | undefined;

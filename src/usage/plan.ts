@@ -27,6 +27,8 @@ export type ExportJob = {
   readonly emptyGuard: "confirm" | "off";
   /** What an answer without any date is. */
   readonly undated: Undated;
+  /** "confirm": the same where an answer has less than a tenth of what is stored. */
+  readonly cliffGuard: "confirm" | "off";
 };
 
 /** One breakdown call. Without a window the service chooses the days. */
@@ -125,8 +127,26 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-export function planRun(job: ExportJob, today: Day, selection: Selection = {}): ExportPlan {
-  return { requests: planExport(job, today, selection), runDay: today, due: dueDays(job, today, selection) };
+/** By seriesKey, days that were read while they lasted, and not since. */
+export type UnclosedDays = ReadonlyMap<string, readonly Day[]>;
+
+/** Beside what the job reads, unless days were picked, the days before its window that are read partially only. */
+export function planRun(
+  job: ExportJob,
+  today: Day,
+  selection: Selection = {},
+  unclosed: UnclosedDays = new Map(),
+): ExportPlan {
+  const due = dueDays(job, today, selection);
+  const before = due && !selection.days ? seriesOf(job, selection) : [];
+  const closing = before.flatMap((series) => {
+    const days = unclosed.get(seriesKey(series)) ?? [];
+    return requestsOfDays(
+      series,
+      days.filter((day) => due !== undefined && day < due.oldest.start),
+    );
+  });
+  return { requests: [...planExport(job, today, selection), ...closing], runDay: today, due };
 }
 
 /**

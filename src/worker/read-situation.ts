@@ -53,7 +53,8 @@ async function gapsOfJobs(tx: Tx, { config, ids }: Part): Promise<(GapsOfJob & {
   }
   const seriesIds = jobs.flatMap(({ series }) => [...series.keys()]);
   const due = await dueSlices(tx, seriesIds);
-  const notRead = [...due.filter(({ status }) => status === "missing"), ...(await failedSlices(tx, seriesIds))];
+  const missing = due.flatMap(({ seriesId, day, status }) => (status === "missing" ? [{ seriesId, day, status }] : []));
+  const notRead = [...missing, ...(await failedSlices(tx, seriesIds))];
   return jobs.map(({ job, series }) => {
     // Whatever reads one of its series may be about to read its gaps.
     const untold = jobs.some((other) => other.unsettled && [...other.series.keys()].some((id) => series.has(id)));

@@ -113,6 +113,49 @@ test("a day that was read while it lasted is open, also when later readings fail
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "failed", finality: "open", rows: 1 }]);
 });
 
+const DAY_MS = 24 * HOUR_MS;
+/** Asked for at this hour of yesterday, and stored now. */
+const askedYesterday = () => ({ askedMs: performance.now() - DAY_MS });
+
+test("a day whose reading began while it lasted is due again, however late the answer came", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(3), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(2), {}), slice(back(1), { listen: "1" })], askedYesterday());
+  expect(await view(db, "coverage", project)).toMatchObject([
+    { usage_date: back(3), status: "missing", error: null },
+    { usage_date: back(2), status: "complete" },
+    { usage_date: back(1), status: "missing", finality: "open", rows: 1, error: expect.stringMatching(/^read before/) },
+  ]);
+  expect(await view(db, "coverage_gaps", project)).toMatchObject([
+    { from_date: back(3), to_date: back(3), error: null },
+    { from_date: back(1), to_date: back(1), error: expect.stringMatching(/^read before/) },
+  ]);
+  await store(db, seriesId, [slice(back(3), {})]);
+  expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(2) }]);
+
+  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
+  expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
+});
+
+test("without a window the last day of an answer is due again with the next alarm, and the days before it at once", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint");
+  await store(db, seriesId, [slice(back(2), { listen: "1" }), slice(back(1), { listen: "1" })], {
+    ...{ ownDays: true, askedMs: performance.now() - 2 * DAY_MS },
+  });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: FUTURE }]));
+  expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "complete" });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
+  expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "missing" });
+});
+
+test("an open day of a series that is configured no more is not read again", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(1), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(1), { listen: "1" })], askedYesterday());
+  await registerSeries(db, []);
+  expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
+});
+
 test("gaps are stretches of days, those that failed apart from those that are missing", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
   await due(seriesId, back(9), back(1), FUTURE);
