@@ -9,6 +9,7 @@ import { loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
 import { type Database, type OnLost, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
+import { raiseSequences } from "./db/sequences.ts";
 import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
@@ -103,6 +104,14 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
     await requireCurrentSchema(db);
     return work(db);
   });
+}
+
+/** Before anything is written: rows whose tables were copied without their sequences would be taken for newer than all that is read. */
+export async function raiseSequencesOf({ log }: App, db: Database): Promise<void> {
+  const sequences = await raiseSequences(db);
+  if (sequences.length > 0) {
+    log.warn({ sequences }, "sequences were behind what is stored, as after logical replication, and were raised");
+  }
 }
 
 /** The same whatever the schema is, for `migrate`: past the pooler, where MIGRATION_DATABASE_URL says the way. */

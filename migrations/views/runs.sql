@@ -3,7 +3,7 @@ select run_id, kind, job, trigger, scheduled_for, started_at, finished_at,
   case when status = 'running' and heartbeat_at < now() - interval '1 minute' then 'interrupted' else status end
     as status,
   requests, slices_planned, slices_complete, slices_suspect, slices_failed, rows_changed, error,
-  slices_undated
+  slices_undated, slices_stale
 from usage_export.run;
 
 comment on view bi.runs is 'One row a run of a job.';
@@ -18,8 +18,9 @@ comment on column bi.runs.status is 'running; ok: everything was stored; failed:
 comment on column bi.runs.requests is 'Usage requests it made, a count';
 comment on column bi.runs.slices_planned is 'Slices it was to read, a count';
 comment on column bi.runs.slices_complete is 'Slices that are complete by it, a count';
-comment on column bi.runs.slices_suspect is 'Slices whose answer was empty where rows had been, a count';
+comment on column bi.runs.slices_suspect is 'Slices whose answer had no rows, or a fraction of the numbers, where there had been more, a count';
 comment on column bi.runs.slices_failed is 'Slices that failed, a count';
 comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went, a count';
 comment on column bi.runs.error is 'What went wrong first; NULL when nothing did';
 comment on column bi.runs.slices_undated is 'Answers that carry no date and were stored in bi.usage_snapshot, a count: none of them is a slice that is complete';
+comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as one that was asked for later was there already, a count';

@@ -19,9 +19,9 @@ export function resultJson({ job, result }: JobResult): RunCounts & {
 const REASONS_SHOWN_MAX = 5;
 
 export function resultText({ job, result }: JobResult): string {
-  const { requests, complete, suspect, failed, undated, rowsChanged } = result;
+  const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
   const lines = [
-    `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed; ${rowsChanged} rows changed`,
+    `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
   ];
   // A service that is down fails every request in the same words.
   const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
@@ -31,12 +31,17 @@ export function resultText({ job, result }: JobResult): string {
   }
   if (byReason.size > REASONS_SHOWN_MAX)
     lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
-  if (suspect > 0) lines.push("  suspect: days that had usage came back empty and keep it until the next run confirms");
+  if (suspect > 0) {
+    lines.push(
+      "  suspect: days that had usage came back empty, or with a fraction of it, and keep it until a run at least an hour later confirms that",
+    );
+  }
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
     lines.push(
       `  undated: ${answers} no date and may be of any span; see bi.usage_snapshot, as no usage view has them; check says more`,
     );
   }
+  if (stale > 0) lines.push("  stale: an answer that was asked for later is there already, and this one was dropped");
   return `${lines.join("\n")}\n`;
 }

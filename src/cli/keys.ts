@@ -1,4 +1,4 @@
-import { type App, withDatabase } from "../app.ts";
+import { type App, raiseSequencesOf, withDatabase } from "../app.ts";
 import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
@@ -50,6 +50,7 @@ function renderKey({
 /** Seals everything with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
 export async function runRewrap(app: App, { json }: KeysOptions): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
+    await raiseSequencesOf(app, db);
     const masterKeys = await openMasterKeys(app, db);
     const others = await sealedWithOthers(db, masterKeys.current.id);
     for (const key of others) {

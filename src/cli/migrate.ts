@@ -1,4 +1,4 @@
-import { type App, withDatabaseToMigrate } from "../app.ts";
+import { type App, raiseSequencesOf, withDatabaseToMigrate } from "../app.ts";
 import { migrateToLatest } from "../db/migrate.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
@@ -6,9 +6,11 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     migrations: applied,
     views,
     hasReader,
-  } = await withDatabaseToMigrate(app, (db) =>
-    migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal }),
-  );
+  } = await withDatabaseToMigrate(app, async (db) => {
+    const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
+    await raiseSequencesOf(app, db);
+    return migrated;
+  });
   if (options.json) app.write(`${JSON.stringify({ applied, views })}\n`);
   else if (applied.length + views.length === 0) app.write("the database is up to date\n");
   else {

@@ -11,8 +11,8 @@ export type Progress = { readonly show: (done: Done) => void; readonly stop: () 
 
 export const NOT_BEGUN: Done = { done: 0, failed: 0 };
 
-export function doneOf({ complete, suspect, undated, failed }: RunCounts, before = NOT_BEGUN): Done {
-  return { done: before.done + complete + suspect + undated + failed, failed: before.failed + failed };
+export function doneOf({ complete, suspect, undated, failed, stale }: RunCounts, before = NOT_BEGUN): Done {
+  return { done: before.done + complete + suspect + undated + failed + stale, failed: before.failed + failed };
 }
 
 type Figures = Done & {

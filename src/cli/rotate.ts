@@ -1,4 +1,4 @@
-import { type App, openServiceOf, readConfig, withDatabase } from "../app.ts";
+import { type App, openServiceOf, raiseSequencesOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { didYouMean } from "../config/near-miss.ts";
 import type { Database } from "../db/database.ts";
@@ -60,6 +60,7 @@ async function rotateAll(
   jobs: readonly RotationJob[],
   { now, rollback, json }: RotateOptions,
 ): Promise<number> {
+  await raiseSequencesOf(app, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config);

@@ -49,6 +49,7 @@ export async function finishRun(
         slices_suspect: counts.suspect,
         slices_failed: counts.failed,
         slices_undated: counts.undated,
+        slices_stale: counts.stale,
         rows_changed: counts.rowsChanged,
         error: error === undefined ? null : storableText(error),
       })

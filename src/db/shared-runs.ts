@@ -57,6 +57,7 @@ export type Settled = {
   readonly suspect: number;
   readonly undated: number;
   readonly failed: number;
+  readonly stale: number;
   readonly rowsChanged: number;
   readonly error: string | undefined;
 };
@@ -84,13 +85,13 @@ const runEnd = sql`
 
 /** Counts a request, and ends the run with its last one. Returns the run where it is over now. */
 export async function settleRequest(tx: Tx, runId: string, settled: Settled): Promise<RunEnd | undefined> {
-  const { complete, suspect, undated, failed, rowsChanged, error } = settled;
+  const { complete, suspect, undated, failed, stale, rowsChanged, error } = settled;
   const { rows } = await sql<RunEnd & { open: number }>`
     update usage_export.run
     set requests_open = requests_open - 1, requests = requests + 1, slices_complete = slices_complete + ${complete},
       slices_suspect = slices_suspect + ${suspect}, slices_failed = slices_failed + ${failed},
       slices_undated = slices_undated + ${undated},
-      rows_changed = rows_changed + ${rowsChanged}, heartbeat_at = now(),
+      slices_stale = slices_stale + ${stale}, rows_changed = rows_changed + ${rowsChanged}, heartbeat_at = now(),
       error = coalesce(error, ${error === undefined ? null : storableText(error)}),
       finished_at = case when requests_open = 1 then now() end,
       status = case when requests_open > 1 then 'running'
@@ -123,7 +124,7 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
     sql<RunEnd>`
       update usage_export.run r
       set status = 'failed', finished_at = now(), requests_open = 0,
-        slices_failed = slices_planned - slices_complete - slices_suspect - slices_undated,
+        slices_failed = slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale,
         error = coalesce(error, 'its work is not in the queue any more')
       where r.run_id in (
         select lost.run_id from usage_export.run lost

@@ -1,6 +1,6 @@
 // Opens what runs of export jobs share, on a database that is open, and closes it.
 
-import { type App, openServiceOf, turnsOf } from "../app.ts";
+import { type App, openServiceOf, raiseSequencesOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { openDialects } from "./dialects.ts";
@@ -14,6 +14,7 @@ export async function withExportContext<T>(
   db: Database,
   work: (context: ExportContext) => Promise<T>,
 ): Promise<T> {
+  await raiseSequencesOf(app, db);
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {

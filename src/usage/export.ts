@@ -16,6 +16,8 @@ export type RunCounts = {
   readonly failed: number;
   /** Answers without any date, stored as snapshots of unknown span. */
   readonly undated: number;
+  /** An answer that was asked for later is there already, so this one was dropped. */
+  readonly stale: number;
   /** Rows that appeared, changed or went. */
   readonly rowsChanged: number;
 };
@@ -27,13 +29,14 @@ export const NOTHING_DONE: RunCounts = {
   suspect: 0,
   failed: 0,
   undated: 0,
+  stale: 0,
   rowsChanged: 0,
 };
 
 /** Nothing else of what has them, such as a result with its failures. */
 export function pickCounts(counts: RunCounts): RunCounts {
-  const { requests, planned, complete, suspect, failed, undated, rowsChanged } = counts;
-  return { requests, planned, complete, suspect, failed, undated, rowsChanged };
+  const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
+  return { requests, planned, complete, suspect, failed, undated, stale, rowsChanged };
 }
 
 /** What a run needs from the world. */
@@ -72,10 +75,11 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
       failures.push({ request, reason: outcome.reason });
       counts.failed += sliceCount(request);
     } else {
-      const { complete, suspect, undated, rowsChanged } = countStored(outcome);
+      const { complete, suspect, undated, stale, rowsChanged } = countStored(outcome);
       counts.complete += complete;
       counts.suspect += suspect;
       counts.undated += undated;
+      counts.stale += stale;
       counts.rowsChanged += rowsChanged;
     }
     deps.onProgress?.(counts);
@@ -109,10 +113,11 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   return { ...counts, failures };
 }
 
-export type StoredCounts = Pick<RunCounts, "complete" | "suspect" | "undated" | "rowsChanged">;
+export type StoredCounts = Pick<RunCounts, "complete" | "suspect" | "undated" | "stale" | "rowsChanged">;
 
 export function countStored({ slices, rowsChanged }: Stored): StoredCounts {
   const suspect = slices.filter(({ decision }) => decision === "suspect").length;
-  const undated = slices.filter((slice) => slice.undated).length;
-  return { complete: slices.length - suspect - undated, suspect, undated, rowsChanged };
+  const stale = slices.filter(({ decision }) => decision === "stale").length;
+  const undated = slices.filter((slice) => slice.undated && slice.decision !== "stale").length;
+  return { complete: slices.length - suspect - stale - undated, suspect, undated, stale, rowsChanged };
 }

@@ -1,7 +1,7 @@
 // Opens what a worker needs of its database, once that is there.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, databaseAway, openServiceOf, turnsOf } from "../app.ts";
+import { type App, databaseAway, openServiceOf, raiseSequencesOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { registerJobs } from "../db/jobs.ts";
@@ -47,6 +47,7 @@ export async function onceReached<T>(
 /** `app` is the one whose signal ends work in hand. */
 export async function openWorld(app: App, config: Config, db: Database, metrics: ProcessMetrics): Promise<WorkerWorld> {
   await requireCurrentSchema(db);
+  await raiseSequencesOf(app, db);
   const keys = await openKeyRing(app, config, db, metrics.fellBack);
   const masterKeys = config.rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const configured = configuredSeries(config.exports);

@@ -111,5 +111,13 @@ function openSettling({ app, queue, metrics }: WorkerWorld, taken: Taken, { runI
 
 function failed({ app }: WorkerWorld, work: QueuedRequest, reason: string): Settled {
   const slices = sliceCount(requestOf(work));
-  return { complete: 0, suspect: 0, undated: 0, stale: 0, failed: slices, rowsChanged: 0, error: app.scrubber.scrub(reason) };
+  return {
+    complete: 0,
+    suspect: 0,
+    undated: 0,
+    stale: 0,
+    failed: slices,
+    rowsChanged: 0,
+    error: app.scrubber.scrub(reason),
+  };
 }

@@ -129,7 +129,16 @@ async function storeKeys(db: Database, project: Project): Promise<void> {
 }
 
 async function storeRuns(db: Database): Promise<void> {
-  const counts = { requests: 7, planned: 14, complete: 12, suspect: 1, failed: 1, undated: 0, rowsChanged: 20 };
+  const counts = {
+    requests: 7,
+    planned: 14,
+    complete: 12,
+    suspect: 1,
+    failed: 1,
+    undated: 0,
+    stale: 0,
+    rowsChanged: 20,
+  };
   for (const status of ["ok", "failed"] as const) {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });

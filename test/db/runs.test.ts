@@ -49,7 +49,7 @@ test("a finished run has its counts", async () => {
     db,
     runId,
     "failed",
-    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 7, undated: 0, rowsChanged: 5_000_000_000 },
+    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 6, undated: 0, stale: 1, rowsChanged: 5_000_000_000 },
     "503",
   );
   expect(await run(runId)).toMatchObject({
@@ -59,7 +59,8 @@ test("a finished run has its counts", async () => {
     slices_planned: 28,
     slices_complete: 20,
     slices_suspect: 1,
-    slices_failed: 7,
+    slices_failed: 6,
+    slices_stale: 1,
     rows_changed: "5000000000",
     error: "503",
   });

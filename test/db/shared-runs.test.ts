@@ -7,7 +7,7 @@ import { testDatabase } from "../support/database.ts";
 const { db } = await testDatabase();
 
 const MOMENT = new Date("2026-03-19T02:15:00Z");
-const READ: Settled = { complete: 2, suspect: 0, undated: 0, failed: 0, rowsChanged: 3, error: undefined };
+const READ: Settled = { complete: 2, suspect: 0, undated: 0, failed: 0, stale: 1, rowsChanged: 3, error: undefined };
 
 /** Whether it was begun. */
 async function begun(job: string, scheduledFor: Date | undefined, runId: string = randomUUID()): Promise<boolean> {

@@ -70,17 +70,17 @@ test("what was stored is counted by slice", async () => {
     suspect: 0,
     failed: 0,
     undated: 0,
+    stale: 0,
     rowsChanged: 6,
     failures: [],
   });
   expect(failed).toEqual([]);
 });
 
-test("a suspect slice is not counted as complete", async () => {
-  const { deps } = world({
-    store: async () => ({ slices: [{ day: "2026-03-17", decision: "suspect" }], rowsChanged: 0 }),
-  });
-  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, suspect: 1, failed: 0 });
+test.each(["suspect", "stale"] as const)("a %s slice is not counted as complete", async (decision) => {
+  const { deps } = world({ store: async () => ({ slices: [{ day: "2026-03-17", decision }], rowsChanged: 0 }) });
+  const counts = { complete: 0, suspect: 0, stale: 0, failed: 0, [decision]: 1 };
+  expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject(counts);
 });
 
 test("a request that fails is recorded on its days and counted, and the others are stored", async () => {

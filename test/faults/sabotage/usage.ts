@@ -153,8 +153,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "an answer that was dropped is counted as stored",
     file: "src/usage/export.ts",
-    replace: "slices.length - suspect - stale",
-    by: "slices.length - suspect",
+    replace: "slices.length - suspect - stale - undated",
+    by: "slices.length - suspect - undated",
     caughtBy: ["test/usage/export.test.ts", "a stale slice is not counted as complete"],
   },
   {

@@ -1,0 +1,11 @@
+// Makes a database what logical replication leaves: all rows of all tables, and every sequence at its beginning.
+
+import { sql } from "kysely";
+import type { Database } from "../../src/db/database.ts";
+
+export async function forgetSequences(db: Database): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, sequencename) as name from pg_sequences where schemaname = 'usage_export'
+  `.execute(db);
+  for (const { name } of rows) await sql`alter sequence ${sql.raw(name)} restart`.execute(db);
+}
