@@ -42,7 +42,7 @@ export async function jobFigures(tx: Tx, jobs: readonly MonitoredJob[]): Promise
   return rows.flatMap(({ kind, name, lastSuccess, failures, paused, scheduledThrough }) => {
     const labels = { kind, job_name: name };
     const job = jobs.find((one) => one.kind === kind && one.name === name);
-    const next = scheduledThrough ? job?.nextAfter(scheduledThrough) : undefined;
+    const next = scheduledThrough && !paused ? job?.nextAfter(scheduledThrough) : undefined;
     return [
       ...figure("job_last_success_timestamp_seconds", labels, lastSuccess),
       ...figure("job_failures", labels, failures),

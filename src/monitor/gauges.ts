@@ -34,7 +34,7 @@ const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNam
   },
   job_paused: { help: "1 while the job is paused, else 0", labelNames: JOB },
   job_next_run_timestamp_seconds: {
-    help: "When the job is due next; in the past while a moment of its schedule was not taken up",
+    help: "When the job is due next; in the past while a moment of its schedule was not taken up; absent while it is paused",
     labelNames: JOB,
   },
   api_key_age_seconds: {

@@ -87,7 +87,9 @@ export function testFigures(db: Database): void {
     });
 
     await registerJobs(db, jobs);
-    await inTransaction(db, (tx) => markScheduled(tx, { kind: "export", name }, new Date("2026-03-17T02:15:00Z")));
+    for (const { kind } of jobs) {
+      await inTransaction(db, (tx) => markScheduled(tx, { kind, name }, new Date("2026-03-17T02:15:00Z")));
+    }
     await pauseJob(db, { kind: "rotation", name }, { why: "moving house", by: "me" });
     const runs: [RunTrigger, Parameters<typeof finishRun>[2]][] = [
       ["schedule", "failed"],
