@@ -59,12 +59,15 @@ const isRecent = sql<boolean>`
   last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
 `;
 
+/** One that is started anew every few seconds, as it fails, leaves many. */
+const WORKERS_MAX = 100;
+
 /** The one that was heard of last comes first. */
 export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
   const { rows } = await sql<Omit<StoredWorker, "stoppedAt"> & { readonly stoppedAt: Date | null }>`
     select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
       stopped_at as "stoppedAt", ${isRecent} as recent
-    from usage_export.worker order by last_seen_at desc, worker_id
+    from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
   `.execute(tx);
   return rows.map((row) => ({ ...row, stoppedAt: row.stoppedAt ?? undefined }));
 }

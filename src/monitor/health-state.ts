@@ -82,10 +82,12 @@ export function alertsOf(state: HealthState): readonly Alert[] {
   const { jobs, slices, causes, rotations } = state;
   const { missing, failed, suspect } = slices;
   const noWorker = noWorkerAlert(state);
+  const warned = new Set(rotations.flatMap(({ rotation, warnings }) => (warnings.length > 0 ? [rotation] : [])));
   return [
     // Without any worker every job is overdue, for one reason.
     ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
-    ...jobs.flatMap(failedRunAlert),
+    // A rotation that warns says by itself why its run failed.
+    ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.has(job)).flatMap(failedRunAlert),
     ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
     ...(causes.length > 0
       ? causeAlerts(causes)

@@ -53,6 +53,14 @@ test.each([
   expect(concernsOf(operations(part), WELL)).toEqual([{ text, section }]);
 });
 
+test("a rotation whose run failed is told once, by its warning where it has one", () => {
+  const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
+  const told = (warnings: readonly string[]) =>
+    concernsOf(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }), WELL).map(({ text }) => text);
+  expect(told(["1 failed attempts, the last: no"])).toEqual(["rotation exporter: 1 failed attempts, the last: no"]);
+  expect(told([])).toEqual([expect.stringMatching(/^rotation exporter failed in its run of /)]);
+});
+
 const CAUSE: FailureCause = {
   ...{
     code: "unavailable",
