@@ -1,6 +1,7 @@
 import { type App, databaseUrlOf, openServiceOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
+import { checkEncryption, checkInstallation } from "../db/installation.ts";
 import { snapshotSteps } from "../db/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
@@ -50,7 +51,7 @@ async function checkOnline(app: App, config: Config): Promise<Findings[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => [
-      { of, findings: [...(await checkDatabase(db)), ...(await checkWindows(db, config))] },
+      { of, findings: [...(await checkDatabase(app, db)), ...(await checkWindows(db, config))] },
       ...(await checkProjects(app, config, db)),
     ]);
   } catch (error) {
@@ -64,13 +65,17 @@ async function checkOnline(app: App, config: Config): Promise<Findings[]> {
 /** More than this, and late usage or the window would be off by a day around midnight. */
 const SKEW_MS_MAX = 60_000;
 
-async function checkDatabase(db: Database): Promise<Finding[]> {
+async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
   const skewMs = Math.abs((await databaseNow(db)).getTime() - Date.now());
   const clock: Finding =
     skewMs <= SKEW_MS_MAX
       ? { what: "clock", state: "ok", text: "agrees with this machine's" }
       : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
-  return [{ what: "schema", state: "ok", text: "up to date" }, clock];
+  const url = databaseUrlOf(app.env);
+  // The embedded one has no other users, and nobody in between.
+  const found =
+    url === undefined ? [] : [...(await checkInstallation(db)), ...checkEncryption(new URL(url), app.env.PGSSLMODE)];
+  return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
 }
 
 /** Says nothing where a window fits, or too little is stored to tell. */

@@ -2,6 +2,7 @@
 
 import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
 import { Kysely, PGliteAdapter, PGliteDialect, PostgresAdapter, PostgresDialect, type PostgresPool, sql } from "kysely";
+import type { Client as PgClient } from "pg";
 import { AppError } from "../errors.ts";
 import { limitedPool } from "./limited-client.ts";
 import { lockFolder } from "./lock-file.ts";
@@ -65,6 +66,7 @@ export function openPostgres(url: string, onLost: OnLost = () => {}, patience?: 
 async function openPool(url: string, onLost: OnLost): Promise<PostgresPool> {
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({
+    Client: isoClient(pg.Client),
     connectionString: url,
     max: CONNECTIONS_MAX,
     connectionTimeoutMillis: CONNECT_MS_MAX,
@@ -84,6 +86,20 @@ async function openPool(url: string, onLost: OnLost): Promise<PostgresPool> {
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
+}
+
+/**
+ * Asks at the start of a connection for dates and moments in ISO form, which the driver takes any other one for. It is one of the
+ * few start-up parameters that poolers know, and keep for each client.
+ */
+function isoClient(Client: typeof PgClient): typeof PgClient {
+  // Not in the types: what the driver sends at the start.
+  const startupOf: () => object = Reflect.get(Client.prototype, "getStartupConf");
+  return class extends Client {
+    getStartupConf(): object {
+      return { ...startupOf.call(this), DateStyle: "ISO" };
+    }
+  };
 }
 
 /**

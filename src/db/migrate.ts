@@ -8,6 +8,7 @@ import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/
 import { AppError } from "../errors.ts";
 import { MIGRATIONS_FOLDER } from "../package-files.ts";
 import type { Database } from "./database.ts";
+import { describeOwner, prepareSchemas } from "./installation.ts";
 import { describeLockHolders } from "./lock-holders.ts";
 import { installQueue } from "./queue.ts";
 import { repairReader } from "./reader.ts";
@@ -21,6 +22,9 @@ const LOCK = 7_205_521_846_402;
 const STATEMENT_MS_MAX = 30 * 60_000;
 /** SQLSTATE of a lock that was not to be had in time, and of a deadlock. */
 const LOCKED_OUT = new Set(["55P03", "40P01"]);
+const NOT_ALLOWED = new Set(["42501"]);
+/** SQLSTATE of what something else depends on. */
+const DEPENDED_ON = new Set(["2BP01"]);
 
 export type MigrateOptions = {
   /** Is told who holds what is waited for. */
@@ -69,7 +73,11 @@ async function untilUnlocked(
     try {
       return await applyMigrations(db, lockMs);
     } catch (error) {
-      if (!isLockedOut(error)) throw error;
+      if (isCode(error, NOT_ALLOWED)) {
+        const text = `${await describeOwner(db)}. Nothing was changed`;
+        throw new AppError("database", text, { cause: error });
+      }
+      if (!isCode(error, LOCKED_OUT)) throw error;
       const holders = await describeLockHolders(db);
       if (performance.now() - startedMs > giveUpMs) {
         throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
@@ -80,9 +88,10 @@ async function untilUnlocked(
   }
 }
 
-function isLockedOut(error: unknown): boolean {
+/** Of the error or of what caused it. */
+function isCode(error: unknown, codes: ReadonlySet<string>): error is Error {
   if (!(error instanceof Error)) return false;
-  return ("code" in error && LOCKED_OUT.has(String(error.code))) || isLockedOut(error.cause);
+  return ("code" in error && codes.has(String(error.code))) || isCode(error.cause, codes);
 }
 
 async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> {
@@ -96,13 +105,21 @@ async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> 
     `.execute(tx);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
     await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
+    const grants = await prepareSchemas(tx);
     const migrator = new Migrator({ db: tx, provider: provider(), migrationTableSchema: SCHEMA });
     const { error, results } = await migrator.migrateToLatest();
     if (error !== undefined) {
       const failed = results?.find((result) => result.status === "Error")?.migrationName;
-      throw new AppError("database", `migration ${failed ?? ""} failed; nothing was changed`, { cause: error });
+      const advice =
+        isCode(error, DEPENDED_ON) && "detail" in error
+          ? `, as ${error.detail}: drop that, run migrate again, and create it anew`
+          : "";
+      throw new AppError("database", `migration ${failed ?? ""} failed${advice}; nothing was changed`, {
+        cause: error,
+      });
     }
     const views = await replaceViews(tx);
+    for (const grant of grants) await sql.raw(grant).execute(tx);
     return {
       migrations: (results ?? []).map((result) => result.migrationName),
       views,

@@ -27,6 +27,19 @@ test("days, large numbers and exact numbers come as text, and moments as dates",
   ]);
 });
 
+test("days and moments come as they are, whatever form of dates the server prefers", async () => {
+  const name = new URL(directUrl).pathname.slice(1);
+  for (const style of ["German", "SQL, DMY", "Postgres, MDY"]) {
+    await runStatement(directUrl, `alter database ${name} set datestyle = ${style}`);
+    await using other = openPostgres(url);
+    const { rows } = await sql`
+      select date '2026-03-04' as day, (date '2026-03-04')::text as text, timestamptz '2026-03-04T05:06:07Z' as moment
+    `.execute(other);
+    expect(rows).toEqual([{ day: "2026-03-04", text: "2026-03-04", moment: new Date("2026-03-04T05:06:07Z") }]);
+  }
+  await runStatement(directUrl, `alter database ${name} reset datestyle`);
+});
+
 test("a day goes in as it is, whatever the session's time zone", async () => {
   await db.connection().execute(async (connection) => {
     for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) {
@@ -98,5 +111,5 @@ test("a connection is opened with nothing that a pooler refuses", async () => {
   // Length and version come first, then names and values, each ended by NUL.
   const words = (await asked.promise).subarray(8).toString().split("\0");
   const names = words.filter((_, i) => i % 2 === 0 && words[i] !== "");
-  expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name"]));
+  expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name", "DateStyle"]));
 });

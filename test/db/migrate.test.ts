@@ -150,31 +150,136 @@ test("it gives up in the end, changed nothing, and names whom to end", async () 
 
 test("a migration that fails is named, and nothing of any is left", async () => {
   await using empty = await emptyDatabase();
-  await runStatement(empty.url, "create schema bi");
+  await runStatement(
+    empty.directUrl,
+    `create function public.refuse() returns event_trigger language plpgsql as $$ begin raise exception 'no views here'; end $$;
+     create event trigger refuse on ddl_command_end when tag in ('CREATE VIEW') execute function public.refuse()`,
+  );
   await using db = openPostgres(empty.url);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
     code: "database",
     message: "migration 0002_create_bi_views failed; nothing was changed",
-    cause: { code: "42P06" },
+    cause: { message: "no views here" },
   });
-  expect(await schemasOf(empty.url)).toEqual(["bi"]);
+  expect(await schemasOf(empty.url)).toEqual([]);
 });
 
-test("a user who owns the database and nothing else can migrate it", async () => {
+/** A login of the test's own, with what `prepare` does for it as an administrator. Gone with its database. */
+async function withRole(
+  prepare: (role: string, database: string) => string,
+  work: (db: Database, role: string, name: string) => Promise<void>,
+): Promise<void> {
   await using empty = await emptyDatabase();
-  const role = `${empty.name}_owner`;
-  await runStatement(empty.url, `create role ${role} login password 'just-for-this-test'`);
+  const role = `${empty.name}_role`;
+  await runStatement(empty.directUrl, `create role ${role} login password 'just-for-this-test'`);
   try {
-    await runStatement(empty.url, `alter database ${empty.name} owner to ${role}`);
+    await runStatement(empty.directUrl, prepare(role, empty.name));
     const url = new URL(empty.directUrl);
     url.username = role;
     url.password = "just-for-this-test";
     await using db = openPostgres(url.href);
-    await migrateToLatest(db);
-    await requireCurrentSchema(db);
-    await runStatement(empty.url, `reassign owned by ${role} to current_user; drop owned by ${role}`);
+    await work(db, role, empty.name);
   } finally {
-    await runStatement(empty.url, `drop role ${role}`);
+    await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${role}`);
+    await runStatement(empty.directUrl, `drop role ${role}`);
+  }
+}
+
+test("a user who owns the database and nothing else can migrate it", async () => {
+  await withRole(
+    (role, name) => `alter database ${name} owner to ${role}`,
+    async (db) => {
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+    },
+  );
+});
+
+test("an empty schema bi of one's own is taken, with what was granted on it", async () => {
+  await withRole(
+    (role, name) => `
+      alter database ${name} owner to ${role};
+      create schema bi authorization ${role};
+      grant usage on schema bi to pg_monitor`,
+    async (db) => {
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+      const { rows } = await sql`select has_schema_privilege('pg_monitor', 'bi', 'usage') as granted`.execute(db);
+      expect(rows).toEqual([{ granted: true }]);
+    },
+  );
+});
+
+test.each<[string, (role: string, name: string) => string, (role: string, name: string) => string]>([
+  [
+    "may create no schema",
+    () => "",
+    (role, name) =>
+      `user ${role} may create no schema in database ${name}: have postgres run: grant create on database ${name} to ${role}. Nothing was changed`,
+  ],
+  [
+    "may create nothing in the schema that was made for it",
+    (role, name) => `grant create on database ${name} to ${role}; create schema usage_export`,
+    (role) =>
+      `user ${role} may create nothing in schema usage_export: have postgres run: grant usage, create on schema usage_export to ${role}. Nothing was changed`,
+  ],
+  [
+    "finds an empty schema bi of somebody else",
+    (role, name) => `alter database ${name} owner to ${role}; create schema bi`,
+    (role) =>
+      `schema bi is there, empty, and belongs to postgres: have it dropped (drop schema bi), or given to ${role} (alter schema bi owner to ${role}). Nothing was changed`,
+  ],
+  [
+    "finds somebody else's tables in schema bi",
+    (role, name) => `
+      alter database ${name} owner to ${role}; create schema bi authorization ${role};
+      create table bi.sales (); create function bi.total() returns integer language sql return 1`,
+    () =>
+      "schema bi holds what is not of usage-export: function bi.total() and 1 more; rename it (alter schema bi rename to ...), or give usage-export another database. Nothing was changed",
+  ],
+  [
+    "finds a schema usage_export of another program",
+    (role, name) =>
+      `alter database ${name} owner to ${role}; create schema usage_export; create table usage_export.run ()`,
+    () =>
+      "schema usage_export holds what is not of usage-export: table usage_export.run; rename it (alter schema usage_export rename to ...), or give usage-export another database. Nothing was changed",
+  ],
+  [
+    "may only read",
+    (role, name) =>
+      `alter database ${name} owner to ${role}; alter role ${role} set default_transaction_read_only = on`,
+    () =>
+      "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one. Nothing was changed",
+  ],
+])("a user who %s is told what is in the way and what to do", async (_, prepare, message) => {
+  await withRole(prepare, async (db, role, name) => {
+    await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message: message(role, name) });
+  });
+});
+
+test("a user who is not the one that migrated before is told who that is", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const role = `${empty.name}_other`;
+  await runStatement(
+    empty.directUrl,
+    `create role ${role} login password 'just-for-this-test';
+     grant all on schema bi, usage_export to ${role}; grant all on all tables in schema usage_export to ${role}`,
+  );
+  try {
+    const url = new URL(empty.directUrl);
+    url.username = role;
+    url.password = "just-for-this-test";
+    await using other = openPostgres(url.href);
+    await expect(migrateToLatest(other)).rejects.toMatchObject({
+      message: `this is user ${role}, and the tables are postgres's: run migrate as postgres. Nothing was changed`,
+      cause: { message: "must be owner of function finality" },
+    });
+  } finally {
+    await runStatement(empty.directUrl, `drop owned by ${role}`);
+    await runStatement(empty.directUrl, `drop role ${role}`);
   }
 });
 

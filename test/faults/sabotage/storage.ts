@@ -119,6 +119,23 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/usage-views.test.ts", "what is read by a dimension too is not in the total"],
   },
   {
+    name: "what is called when a view is read is looked up by who reads it",
+    file: "migrations/views/finality.sql",
+    replace: `return case
+  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
+  when closed_at is null or closed_at > seen_from then 'open'
+  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
+  else 'final'
+end;`,
+    by: `as $$ select case
+  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
+  when closed_at is null or closed_at > seen_from then 'open'
+  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
+  else 'final'
+end $$;`,
+    caughtBy: ["test/db/hostile-reader.test.ts", "shadowed operators change nothing"],
+  },
+  {
     name: "the last day of the window is final a night too soon",
     file: "migrations/views/finality.sql",
     replace: "when usage_date + window_days >= (seen_from",
@@ -178,27 +195,10 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/catalogue.test.ts", "nothing of ours runs with the rights of its owner"],
   },
   {
-    name: "what is called when a view is read is looked up by who reads it",
-    file: "migrations/views/finality.sql",
-    replace: `return case
-  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
-  when closed_at is null or closed_at > seen_from then 'open'
-  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
-  else 'final'
-end;`,
-    by: `as $$ select case
-  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
-  when closed_at is null or closed_at > seen_from then 'open'
-  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'
-  else 'final'
-end $$;`,
-    caughtBy: ["test/db/hostile-reader.test.ts", "shadowed operators change nothing"],
-  },
-  {
     name: "readers wait behind a migration that waits for one of them",
     file: "src/db/migrate.ts",
     replace: "lockMs}ms`",
-    by: "lockMs}h`",
+    by: "lockMs}s`",
     caughtBy: ["test/db/migrate.test.ts", "behind a reader's open transaction it waits without stopping other readers"],
   },
   {
