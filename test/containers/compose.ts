@@ -17,12 +17,13 @@ export type Project = {
   readonly query: (statement: string) => Promise<string>;
 };
 
-export async function openProject(profile: string, password: string): Promise<Project> {
+export async function openProject(profile: string, password: string, programPassword: string): Promise<Project> {
   const env = {
     ...process.env,
     COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`,
     COMPOSE_PROFILES: profile,
     POSTGRES_PASSWORD: password,
+    PROGRAM_PASSWORD: programPassword,
     // Any free one.
     POSTGRES_PORT: "0",
     MONITOR_PORT: "0",

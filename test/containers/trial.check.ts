@@ -9,7 +9,8 @@ const KEY = "key-of-the-trial";
 const WORKER = "trial-worker";
 
 const password = randomBytes(16).toString("hex");
-const { compose, docker, containerOf, query } = await openProject("emulator", password);
+const programPassword = randomBytes(16).toString("hex");
+const { compose, docker, containerOf, query } = await openProject("emulator", password, programPassword);
 
 beforeAll(async () => {
   await compose("build");
@@ -44,12 +45,30 @@ test("nothing in the worker's container is root, or can write to its files", asy
   }
 });
 
+test("the program's role owns what it made and is no superuser, also after a time in which it was one", async () => {
+  const wrong = `
+    select 'superuser' from pg_roles where rolname = 'usage_exporter' and rolsuper
+    union all select oid::regclass::text from pg_class
+    where relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace, 'usage_export_queue'::regnamespace)
+      and relowner <> 'usage_exporter'::regrole`;
+  expect(await query(wrong)).toBe("");
+
+  await query("alter schema bi owner to usage_export");
+  await query("alter view bi.usage_total owner to usage_export");
+  await query("alter table usage_export.series owner to usage_export");
+  await query("alter role usage_exporter superuser");
+  expect(await query(wrong)).not.toBe("");
+  await compose("up", "-d", "--force-recreate", "program-role");
+  await expect.poll(() => query(wrong), { timeout: 30_000 }).toBe("");
+});
+
 test("the key and the database's password are in no log", async () => {
   const log = await compose("logs", "--no-color");
 
   expect(log).toContain("worker started");
   expect(log).not.toContain(KEY);
   expect(log).not.toContain(password);
+  expect(log).not.toContain(programPassword);
 });
 
 test("stopped, the worker drains and ends well before it would be killed", async () => {
