@@ -7,6 +7,7 @@ import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
 import { openDialects } from "../jobs/dialects.ts";
 import { openFeatureCheck } from "../jobs/feature-check.ts";
+import { openGroupingCheck } from "../jobs/grouping-check.ts";
 import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
 import { requireAccess } from "../jobs/monitor-access.ts";
 import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
@@ -89,6 +90,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
   const service = await openServiceOf(app, config);
   const dialects = openDialects({ app, db, service, keys });
   const features = openFeatureCheck({ app, db, service, keys, dialects });
+  const groupings = openGroupingCheck();
   const all: Findings[] = [];
   try {
     for (const project of config.projects) {
@@ -103,6 +105,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         rotations,
         features,
         dialects,
+        groupings,
         today: dayOf(new Date()),
         snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
         signal: app.signal,

@@ -16,6 +16,7 @@ import type { Guards } from "../usage/slice.ts";
 import type { Undated } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import type { FeatureCheck } from "./feature-check.ts";
+import { type GroupingCheck, openGroupingCheck } from "./grouping-check.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
 /** Shared by all that run in this process, so that what comes at the same time is asked, held and stored together. */
@@ -23,6 +24,7 @@ type Together = {
   readonly fetchNumbers: FetchNumbers;
   readonly merging: Merging;
   readonly backlog: Backlog;
+  readonly groupings: GroupingCheck;
 };
 
 export type ExportWorld = Together & {
@@ -34,7 +36,12 @@ export type ExportWorld = Together & {
 };
 
 export function openTogether(db: Database): Together {
-  return { fetchNumbers: openFetchNumbers(db), merging: openMerging(db), backlog: openBacklog() };
+  return {
+    fetchNumbers: openFetchNumbers(db),
+    merging: openMerging(db),
+    backlog: openBacklog(),
+    groupings: openGroupingCheck(),
+  };
 }
 
 /** What is stored for which run, and how. */
@@ -51,7 +58,7 @@ export type StoreSettings = Guards & {
 };
 
 export function exportDeps(
-  { app, db, service, keys, dialects, fetchNumbers, merging, backlog }: ExportWorld,
+  { app, db, service, keys, dialects, groupings, fetchNumbers, merging, backlog }: ExportWorld,
   {
     runId,
     idOf,
@@ -69,19 +76,23 @@ export function exportDeps(
     triedAgain,
     backlog,
     async fetch(request, signal, onTurn) {
-      const ask = async (dialect: Dialect) => {
-        const sent = await asSent(request, dialect);
-        const answer = await keys.use(request.series.project, (key) =>
-          fetchBreakdown(service, sent, key, signal, { dialect, onTurn }),
+      const ask = async (one: UsageRequest, dialect: Dialect, onItsTurn?: () => Promise<void>) => {
+        const sent = await asSent(one, dialect);
+        const answer = await keys.use(one.series.project, (key) =>
+          fetchBreakdown(service, sent, key, signal, { dialect, ...(onItsTurn && { onTurn: onItsTurn }) }),
         );
         if (isObject(answer)) dialectOf.set(answer, dialect);
         return answer;
       };
       const dialect = await dialects.of(request);
-      const answer = await ask(dialect);
-      if (dialects.fits(request, answer)) return answer;
-      const other = await dialects.instead(request, dialect);
-      return other === undefined ? answer : ask(other);
+      let answer = await ask(request, dialect, onTurn);
+      if (!dialects.fits(request, answer)) {
+        const other = await dialects.instead(request, dialect);
+        if (other !== undefined) answer = await ask(request, other, onTurn);
+      }
+      // Without `onTurn`: the number of the fetch is that of the request itself.
+      await groupings.require(request, answer, async (other) => ask(other, await dialects.of(other)));
+      return answer;
     },
     askedAs: ({ series }, answer) =>
       groupingName(series.grouping, (isObject(answer) && dialectOf.get(answer)) || DEFAULT_DIALECT),

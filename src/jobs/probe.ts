@@ -12,11 +12,12 @@ import { printable } from "../printable.ts";
 import type { Secret } from "../secret.ts";
 import { addDays, type Day, type Window } from "../usage/day.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
-import { type ExportJob, seriesOf } from "../usage/plan.ts";
+import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
 import type { SnapshotStep } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
 import { type FeatureCheck, isWrong, type Strictness } from "./feature-check.ts";
+import type { GroupingCheck } from "./grouping-check.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 import { probeUndated } from "./undated-probe.ts";
 
@@ -36,6 +37,7 @@ export type Probe = {
   readonly rotations: readonly RotationConfig[];
   readonly features: FeatureCheck;
   readonly dialects: Dialects;
+  readonly groupings: GroupingCheck;
   readonly today: Day;
   /** Of answers without a date that are stored; none without a database. */
   readonly snapshotSteps: (project: Project) => Promise<readonly SnapshotStep[]>;
@@ -182,7 +184,11 @@ async function probeDialect({ dialects, project }: Probe, windowed: boolean): Pr
 }
 
 async function probeGrouping(probe: Probe, series: Series, windowed: boolean): Promise<Told> {
-  const rows = rowCount(await read(probe, series, windowed ? yesterdayOf(probe) : undefined));
+  const window = windowed ? yesterdayOf(probe) : undefined;
+  const request = { series, window };
+  const answer = await ask(probe, request);
+  await probe.groupings.require(request, answer, (other) => ask(probe, other));
+  const rows = rowCount(await slicesOf(probe, request, answer));
   return { state: "ok", text: `${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}` };
 }
 
@@ -229,10 +235,18 @@ function totalOf({ project }: Probe): Series {
 
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const request = { series, window };
+  return slicesOf(probe, request, await ask(probe, request));
+}
+
+async function slicesOf(probe: Probe, request: UsageRequest, answer: unknown): Promise<NormalisedSlice[]> {
+  const dialect = await probe.dialects.of(request);
+  return normalise(request, answer, probe.today, groupingName(request.series.grouping, dialect));
+}
+
+async function ask(probe: Probe, request: UsageRequest): Promise<unknown> {
   const dialect = await probe.dialects.of(request);
   const sent = await probe.features.asSent(request, dialect);
-  const answer = await probe.use((key) => fetchBreakdown(probe.service, sent, key, probe.signal, { dialect }));
-  return normalise(request, answer, probe.today, groupingName(series.grouping, dialect));
+  return probe.use((key) => fetchBreakdown(probe.service, sent, key, probe.signal, { dialect }));
 }
 
 function yesterdayOf({ today }: Probe): Window {

@@ -106,6 +106,24 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
   );
 }
 
+/**
+ * Whether a grouped answer has no value of its dimension, and null in its place: all that usage has none, as that of a project
+ * without tags, or the service ignores the grouping and names every dimension with null. False without rows, as nothing tells.
+ */
+export function isAllNull(request: UsageRequest, answer: unknown): boolean {
+  return valuesOf(request, answer).some((value) => value === null) && !hasValue(request, answer);
+}
+
+/** Whether some row of a grouped answer has a value of its dimension. */
+export function hasValue(request: UsageRequest, answer: unknown): boolean {
+  return valuesOf(request, answer).some((value) => value !== null && value !== undefined);
+}
+
+function valuesOf({ series: { grouping } }: UsageRequest, answer: unknown): readonly unknown[] {
+  if (grouping === "none" || !isObject(answer) || !Array.isArray(answer.results)) return [];
+  return answer.results.map((row: unknown) => (isObject(row) ? dimensionValue(row, grouping).value : undefined));
+}
+
 /** Its value and the name it stands under, in the row's `grouping` or flat on the row; undefined where it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
   const names = dimension === "model" ? ["model", "models"] : [dimension];

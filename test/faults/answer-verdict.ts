@@ -38,7 +38,8 @@ function read(body: Uint8Array, asked: Fixture, window: Window | undefined, toda
     results.items.length === 0 || asked.grouping === "none" || results.items.some((row) => namesDimension(row, asked)),
   );
 
-  const rows = results.items.map((row) => ({ day: dayOf(row, period, today), row: readRow(row, asked.grouping) }));
+  const rows = results.items.map((row) => ({ ...dayOf(row, period, today), row: readRow(row, asked.grouping) }));
+  require(new Set(rows.map(({ dated }) => dated)).size <= 1);
   const days = coveredDays(
     window,
     period,
@@ -81,7 +82,7 @@ function dayIn(value: JsonTree | undefined): string | undefined {
   return day;
 }
 
-function dayOf(row: JsonTree, period: Window | undefined, today: string): string {
+function dayOf(row: JsonTree, period: Window | undefined, today: string): { day: string; dated: boolean } {
   const grouping = memberOf(row, "grouping");
   const nested =
     grouping?.kind === "object" && !(isNull(memberOf(grouping, "start")) && isNull(memberOf(grouping, "end")));
@@ -91,7 +92,7 @@ function dayOf(row: JsonTree, period: Window | undefined, today: string): string
   const day = start ?? end ?? period?.start ?? today;
   const last = end ?? start ?? period?.end ?? today;
   require(day === last && (period === undefined || (day >= period.start && day <= period.end)));
-  return day;
+  return { day, dated: start !== undefined || end !== undefined || period !== undefined };
 }
 
 function coveredDays(

@@ -8,7 +8,7 @@ import { openPostgres } from "../../src/db/database.ts";
 import { letDoubtsAge } from "../db/stored-usage.ts";
 import { copyDatabase } from "../support/database.ts";
 import { runProgram } from "../support/program.ts";
-import { answer, scriptedServer } from "../support/scripted-server.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
 import { verdictOf } from "./answer-verdict.ts";
 import { seenSeries } from "./seen-series.ts";
@@ -49,7 +49,15 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
   const server = opened.use(
     await scriptedServer(({ target }, response) => {
       const { pathname, searchParams: query } = new URL(target, server.origin);
-      const asked = fixtures.find(({ askedAs }) => askedAs === (query.get("grouping") ?? "none"));
+      const grouping = query.get("grouping") ?? "none";
+      const asked = fixtures.find(({ askedAs }) => askedAs === grouping);
+      if (isGroupingCheck(asked, grouping, query)) {
+        const days = { start: query.get("start") ?? undefined, end: query.get("end") ?? undefined };
+        return answerJson(response, 200, {
+          ...days,
+          results: [{ requests: 1, [grouping]: "listen", start: days.end }],
+        });
+      }
       if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
       const start = query.get("start");
       const end = query.get("end");
@@ -73,7 +81,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
         name: grouping,
         schedule: "15 2 * * *",
         projects: [project],
-        ...(windowDays !== undefined && { window: { days: windowDays } }),
+        ...(windowDays === undefined ? { undated: "day" } : { window: { days: windowDays } }),
         groupings: [grouping],
         filters: slotNames.map((name) => ({ name, dimensions: { accessor: name } })),
       })),
@@ -98,6 +106,12 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** What the program asks beside its series, where an answer has no value of its dimension. The one series by endpoint has no window. */
+function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: URLSearchParams): boolean {
+  if (asked === undefined) return grouping === "endpoint" || grouping === "method";
+  return asked.windowDays === undefined && query.has("start");
 }
 
 export function soundAnswer(fixture: Fixture): Case {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/usage/exact-number.ts";
-import { type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
+import { hasValue, isAllNull, type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";
@@ -141,4 +141,18 @@ test.each<[string, unknown, string, boolean]>([
 ])("without a window %s are stored under the day that is known", (_, answer, day, undated) => {
   const slices = normalise(windowless("none"), answer, RUN_DAY);
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
+});
+
+test.each<[string, readonly unknown[], { allNull: boolean; value: boolean }]>([
+  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], { allNull: true, value: false }],
+  ["null, or nothing", [{ tags: null }, { requests: 1 }], { allNull: true, value: false }],
+  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], { allNull: false, value: true }],
+  ["an empty set", [{ tags: [] }], { allNull: false, value: true }],
+  ["no such member, which names no dimension", [{ requests: 1 }], { allNull: false, value: false }],
+  ["no rows", [], { allNull: false, value: false }],
+])("whether an answer shows groups: %s", (_, results, { allNull, value }) => {
+  const request = sampleRequest("tags");
+  expect(isAllNull(request, { results })).toBe(allNull);
+  expect(hasValue(request, { results })).toBe(value);
+  expect(isAllNull(sampleRequest("none"), { results })).toBe(false);
 });

@@ -199,4 +199,11 @@ export const USAGE: readonly Sabotage[] = [
     by: `if (dialect !== "interface" || model === undefined) return request;`,
     caughtBy: ["test/cli/export-filters.test.ts", "today's service is asked for a model by its id"],
   },
+  {
+    name: "the total that is named with null is taken for usage without a value",
+    file: "src/jobs/grouping-check.ts",
+    replace: "if (!isAllNull(request, answer) || (await groups(request, ask))) return;",
+    by: "if (!isAllNull(request, answer) || (await groups(request, ask)) || answer !== undefined) return;",
+    caughtBy: ["test/cli/export-ungrouped.test.ts", "a total that comes in place of groups is refused"],
+  },
 ];
