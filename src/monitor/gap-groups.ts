@@ -19,10 +19,14 @@ export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & {
 /** What errors of one reason differ by. */
 const OF_ONE_REQUEST = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
+export function reasonIn(error: string): string {
+  return error.replaceAll(OF_ONE_REQUEST, "");
+}
+
 /** In the order of the gaps. */
 export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
   const groups = Map.groupBy(gaps, ({ status, from, to, error }) =>
-    JSON.stringify([status, from, to, error?.replaceAll(OF_ONE_REQUEST, "")]),
+    JSON.stringify([status, from, to, error && reasonIn(error)]),
   );
   return [...groups.values()].flatMap((group) => {
     const [first] = group;

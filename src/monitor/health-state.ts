@@ -2,6 +2,7 @@
 // says that all is well, or not, asks here. Pure.
 
 import { counted } from "../report/figures.ts";
+import { reasonIn } from "./gap-groups.ts";
 
 export type HealthState = {
   /** By the database's clock. */
@@ -164,7 +165,7 @@ function headOf({ code, project, error }: FailureCause): string {
     case "unauthorized":
       return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
     default:
-      return error === "" ? "readings fail" : `"${shortened(error)}"`;
+      return error === "" ? "readings fail" : `"${shortened(reasonIn(error))}"`;
   }
 }
 

@@ -81,7 +81,12 @@ test.each<[Partial<FailureCause>, string]>([
     "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
   ],
   [
-    { code: "bad_answer", error: "expected an array", requests: 0, slicesWithNumbers: 3 },
+    {
+      code: "bad_answer",
+      error: "expected an array (request id c8b6) (2 attempts)",
+      requests: 0,
+      slicesWithNumbers: 3,
+    },
     '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
   ],
 ])("failures are told by their cause (%o)", (part, text) => {
