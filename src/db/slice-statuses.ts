@@ -36,6 +36,22 @@ export async function sliceStatuses(
   );
 }
 
+/** Of a series whose answers have days, the oldest one from a day on that was read, and whether any has rows. */
+export async function storedDays(
+  db: Database,
+  seriesId: number,
+  from: Day | undefined,
+): Promise<{ readonly oldest: Day | undefined; readonly hasRows: boolean }> {
+  const { rows } = await sql<{ oldest: Day | null; hasRows: boolean | null }>`
+    select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
+      bool_or(sl.rows > 0) as "hasRows"
+    from usage_export.slice sl
+    join usage_export.series s using (series_id)
+    where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
+  `.execute(db);
+  return { oldest: rows[0]?.oldest ?? undefined, hasRows: rows[0]?.hasRows ?? false };
+}
+
 /** By seriesKey, the days before this one that were read while they lasted, and not since. */
 export async function unclosedDays(
   db: Database,

@@ -8,8 +8,11 @@ import { recordFailure } from "../db/failures.ts";
 import { type FetchNumbers, openFetchNumbers } from "../db/fetch-numbers.ts";
 import type { Also } from "../db/merge.ts";
 import { type Merging, openMerging } from "../db/merging.ts";
+import { storedDays } from "../db/slice-statuses.ts";
+import { AppError } from "../errors.ts";
+import { emptiedDays } from "../usage/answer-dates.ts";
 import { type Backlog, openBacklog } from "../usage/backlog.ts";
-import type { RequestDeps } from "../usage/export-request.ts";
+import type { FetchedAnswer, RequestDeps } from "../usage/export-request.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import type { Guards } from "../usage/slice.ts";
@@ -99,9 +102,10 @@ export function exportDeps(
     undated,
     store: async (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
-      const { grouping } = request.series;
+      const series = { seriesId: idOf(request), grouping: request.series.grouping };
       const settings = { fetchNo, runId, emptyGuard, cliffGuard, undated, ownDays };
-      const stored = await merging({ ...answer, ...settings, seriesId: idOf(request), grouping, also });
+      const slices = ownDays ? await slicesOfOwnDays(db, series.seriesId, answer, settings) : answer.slices;
+      const stored = await merging({ ...answer, ...settings, ...series, slices, also });
       // Another process was faster, or the database was replaced by its copy under this one.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
       return stored;
@@ -115,5 +119,32 @@ export function exportDeps(
         reason: app.scrubber.scrub(reason),
         triedAgain: triedAgain(code),
       }),
+  };
+}
+
+/**
+ * Without a window an answer is about the days of its period, also those that had rows and have none any more. Throws
+ * `bad_answer` where it has neither rows nor a date, and nobody knows which days are empty.
+ */
+async function slicesOfOwnDays(
+  db: Database,
+  seriesId: number,
+  { period, rowCount, slices }: FetchedAnswer,
+  { emptyGuard, undated }: Pick<StoreSettings, "emptyGuard" | "undated">,
+): Promise<FetchedAnswer["slices"]> {
+  const { oldest, hasRows } = await storedDays(db, seriesId, period?.start);
+  if (rowCount === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
+    throw new AppError(
+      "bad_answer",
+      'the answer has no rows and names no day, though earlier ones had rows of days: nobody knows which of them are empty now; "emptyGuard": "off" takes it for a day without usage',
+    );
+  }
+  return () => {
+    const covered = slices();
+    const days = emptiedDays(
+      covered.map(({ day }) => day),
+      oldest,
+    );
+    return [...days.map((day) => ({ day, undated: false, rows: [] })), ...covered];
   };
 }

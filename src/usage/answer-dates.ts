@@ -86,13 +86,36 @@ export function coveredDays(
   return daysOf(covered).map((day) => ({ day, undated: false }));
 }
 
-/** From the first row up to the end the answer names, but for days that have not begun. */
+/**
+ * From the first row, or where there is none from the last day, up to the end the answer names, but for days that have not
+ * begun.
+ */
 function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
-  const [start] = sorted;
-  const last = sorted.at(-1);
-  if (start === undefined || last === undefined) return period?.start === period?.end ? period : undefined;
-  return { start, end: period && period.end > last && period.end <= runDay ? period.end : last };
+  const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
+  const last = sorted.at(-1) ?? begun;
+  const start = sorted[0] ?? last;
+  if (start === undefined || last === undefined) return undefined;
+  return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
+}
+
+/** The period that an answer names, undefined also where what it names is none: `normalise` says what is wrong. */
+export function namedPeriod(answer: unknown): Window | undefined {
+  try {
+    return isObject(answer) ? answerDates(answer, undefined) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Days that an answer without a window is about, too, before the first that it covers: those of its period from the oldest one
+ * on that is stored. They had an answer, and have no rows in this one.
+ */
+export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefined): Day[] {
+  const [first] = [...covered].sort();
+  if (first === undefined || oldestStored === undefined) return [];
+  return daysOf({ start: oldestStored, end: addDays(first, -1) });
 }
 
 function oneDay({ start, end }: Window, what: string): Day {

@@ -2,8 +2,9 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
+import { namedPeriod } from "./answer-dates.ts";
 import type { Backlog } from "./backlog.ts";
-import { type Day, daysOf } from "./day.ts";
+import { type Day, daysOf, type Window } from "./day.ts";
 import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
 import type { UsageRequest } from "./plan.ts";
@@ -32,6 +33,8 @@ export type FetchedAnswer = {
   readonly askedMs: number;
   /** Its rows, about. */
   readonly rowCount: number;
+  /** What it names as its first and last day. */
+  readonly period: Window | undefined;
   /** Throws `bad_answer`. */
   readonly slices: () => readonly NormalisedSlice[];
 };
@@ -78,9 +81,10 @@ export async function exportRequest(
     const answer = await deps.fetch(request, signal, onTurn);
     const rowCount = rowCountOf(answer);
     onAnswer();
+    const period = namedPeriod(answer);
     const day = dayOfUndated(runDay, deps.undated);
     const slices = () => normalise(request, answer, day, deps.askedAs(request, answer));
-    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { askedMs, rowCount, slices }));
+    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { askedMs, rowCount, period, slices }));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

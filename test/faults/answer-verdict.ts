@@ -104,9 +104,9 @@ function coveredDays(
   const sorted = rowDays.toSorted();
   const last = sorted.at(-1);
   const first = sorted[0];
-  const single = period && period.start === period.end ? period : undefined;
-  const end = last && period && period.end > last && period.end <= today ? period.end : last;
-  const own = first !== undefined && end !== undefined ? { start: first, end } : single;
+  const begun = period && period.end > today && period.start <= today ? today : period?.end;
+  const end = last && begun && begun > last && begun <= today ? begun : (last ?? begun);
+  const own = end === undefined ? undefined : { start: first ?? end, end };
   const covered = window ?? own ?? { start: today, end: today };
   const fromMs = Date.parse(covered.start);
   const count = (Date.parse(covered.end) - fromMs) / DAY_MS + 1;

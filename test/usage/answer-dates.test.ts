@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerDates, coveredDays, dayOfRow } from "../../src/usage/answer-dates.ts";
+import { answerDates, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/answer-dates.ts";
 import { addDays } from "../../src/usage/day.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
@@ -152,5 +152,24 @@ test("the days that an answer names itself reach back ten years at most", () => 
 test("a day to come that a windowless answer names as its period is refused, and a period that only ends there is not", () => {
   const until = (start: string, end: string) => coveredDays(undefined, { start, end }, [], RUN_DAY);
   expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
-  expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: true }]);
+  expect(() => until("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
+  expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: false }]);
+});
+
+test("an answer without rows is about the last day of its period, not about the day of the run", () => {
+  const period = { start: "2026-03-01", end: "2026-03-10" };
+  expect(coveredDays(undefined, period, [], RUN_DAY)).toEqual([{ day: "2026-03-10", undated: false }]);
+});
+
+test("an answer whose period goes on after today is about the days after its last row, too", () => {
+  const period = { start: "2026-03-01", end: "2026-03-31" };
+  const days = coveredDays(undefined, period, ["2026-03-16"], RUN_DAY).map(({ day }) => day);
+  expect(days).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
+});
+
+test("days before the first that an answer covers are its own from the oldest that is stored on", () => {
+  const covered = ["2026-03-17", "2026-03-16"];
+  expect(emptiedDays(covered, "2026-03-14")).toEqual(["2026-03-14", "2026-03-15"]);
+  expect(emptiedDays(covered, "2026-03-16")).toEqual([]);
+  expect(emptiedDays(covered, undefined)).toEqual([]);
 });

@@ -74,6 +74,16 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/normalise.test.ts", "each day of the window is a slice with its rows"],
   },
   {
+    name: "days that an answer without a window has lost are not doubted",
+    file: "src/jobs/export-deps.ts",
+    replace: "[...days.map((day) => ({ day, undated: false, rows: [] })), ...covered]",
+    by: "[...days.map((day) => ({ day, undated: false, rows: [] })).slice(0, 0), ...covered]",
+    caughtBy: [
+      "test/cli/export-emptied.test.ts",
+      "an answer whose whole period is empty puts all of its days in doubt",
+    ],
+  },
+  {
     name: "numbers of a week are stored as those of a day",
     file: "src/usage/answer-dates.ts",
     replace: `if ((units === "day" || units === "days") && amount === 1) return;`,
