@@ -5,7 +5,7 @@ import path from "node:path";
 import type { Logger } from "pino";
 import type { Service, ServiceDeps } from "./api/http.ts";
 import type { Config } from "./config/config.ts";
-import { loadConfig } from "./config/load.ts";
+import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";
 import { type Database, type OnLost, openEmbedded, openPostgres } from "./db/database.ts";
 import { requireCurrentSchema } from "./db/migrate.ts";
@@ -13,6 +13,7 @@ import { raiseSequences } from "./db/sequences.ts";
 import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
+import { visible } from "./printable.ts";
 import { proxyOf, proxySecrets } from "./proxy.ts";
 import { Scrubber, Secret } from "./secret.ts";
 
@@ -33,8 +34,6 @@ export type App = {
   /** Whether a person looks at standard error. */
   readonly terminal: boolean;
 };
-
-const EMBEDDED_FOLDER = "data";
 
 /** A failover or a restart of the database takes less. */
 const PATIENCE_MS = 60_000;
@@ -57,7 +56,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   for (const secret of proxySecrets(env)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
-  const write = (text: string) => void process.stdout.write(scrubber.scrub(text));
+  const write = (text: string) => void process.stdout.write(visible(scrubber.scrub(text)));
   const user = userName(env);
   const host = os.hostname();
   const person = user === undefined ? host : `${user} on ${host}`;
@@ -140,7 +139,7 @@ export async function openDatabase(
 ): Promise<Database> {
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
-    const folder = path.resolve(EMBEDDED_FOLDER);
+    const folder = path.resolve(DATA_FOLDER);
     sayDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
     return openEmbedded(folder);
   }

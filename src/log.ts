@@ -2,6 +2,7 @@
 
 import { type Logger, pino } from "pino";
 import { AppError } from "./errors.ts";
+import { visible } from "./printable.ts";
 import type { Scrubber } from "./secret.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
@@ -17,7 +18,7 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  if (!terminal) return pino(options, out);
+  if (!terminal) return pino(options, { write: (line: string) => out.write(`${visible(line.trimEnd())}\n`) });
   const { default: pretty } = await import("pino-pretty");
   const { Writable } = await import("node:stream");
   const destination = new Writable({
@@ -27,8 +28,12 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
       done();
     },
   });
-  return pino(
-    options,
-    pretty({ destination, sync: true, colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true }),
-  );
+  const lines = pretty({ destination, sync: true, colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
+  return pino(options, { write: (line: string) => void lines.write(harmlessLine(line)) });
+}
+
+/** Before it gets colours, and not after: those are control characters too. */
+function harmlessLine(line: string): string {
+  const safe = JSON.parse(line, (_, value: unknown) => (typeof value === "string" ? visible(value) : value));
+  return `${JSON.stringify(safe)}\n`;
 }

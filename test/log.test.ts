@@ -24,3 +24,14 @@ test.each([false, true])("a secret that gets into a line is hidden there, on a t
   expect(lines.join("")).toContain("refused: [secret]");
   expect(lines.join("")).not.toContain(SECRET);
 });
+
+test.each([false, true])("nothing in a line can do anything to a terminal (%s)", async (terminal) => {
+  const lines = noteLines();
+  const log = await openLog("info", terminal, new Scrubber());
+  const evil = "a\u001b]0;owned\u0007\u009b2J\u202eb\rc";
+  log.error({ reason: evil, list: [evil], err: new Error(evil) }, `said: ${evil}`);
+  const colours = new RegExp(`${String.fromCharCode(27)}\\[\\d*m|\\r${String.fromCharCode(27)}\\[K`, "g");
+  const text = lines.join("").replaceAll(colours, "");
+  expect(text).toContain("owned");
+  expect(text).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+});

@@ -4,6 +4,7 @@ import { CommanderError } from "commander";
 import type { App, Environment } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
 import { programVersion } from "../package-files.ts";
+import { visible } from "../printable.ts";
 import { defineCommands, type Run } from "./commands.ts";
 
 /** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
@@ -31,7 +32,7 @@ async function runCommand(configPath: string, run: Run, env: Environment, signal
     return await run(app);
   } catch (error) {
     const text = `usage-export: ${describe(error, signal)}\n`;
-    process.stderr.write(app ? app.scrubber.scrub(text) : text);
+    process.stderr.write(visible(app ? app.scrubber.scrub(text) : text));
     return error instanceof AppError && error.code === "config" ? 2 : 1;
   }
 }

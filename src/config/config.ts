@@ -69,6 +69,8 @@ export type KeyReference =
 export type ParseOptions = {
   readonly source: string;
   readonly baseDir: string;
+  /** Files and folders of the program's own, absolute, that no key may be delivered to, with what they are. */
+  readonly ownPaths?: Readonly<Record<string, string>>;
   /** Takes the example that comes with the program as it is, as nobody but the emulator is asked for its project. */
   readonly isExample?: boolean;
 };
@@ -84,7 +86,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const faults = [
     ...repeatFaults(document),
     ...(parsed.success ? [] : faultsOf(parsed.error.issues)),
-    ...referenceFaults(outline, options.baseDir),
+    ...referenceFaults(outline, options.baseDir, options.ownPaths),
     ...(options.isExample ? [] : placeholderFaults(outline)),
   ];
   if (!parsed.success || faults.length > 0) throw faultsError(options.source, faults, document.positionOf);

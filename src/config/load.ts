@@ -7,6 +7,9 @@ import { AppError } from "../errors.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { readFault } from "./read-fault.ts";
 
+/** Of the embedded database, below the folder that the program is started in. */
+export const DATA_FOLDER = "data";
+
 type LoadOptions = Pick<ParseOptions, "isExample">;
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every fault. */
@@ -16,5 +19,10 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
     throw new AppError("config", `reading the configuration: ${readFault(file, cause)}; ${mend}`, { cause });
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)), ...options });
+  const own = path.resolve(file);
+  const ownPaths = {
+    [own]: "this configuration file",
+    [path.resolve(DATA_FOLDER)]: "the folder of the embedded database",
+  };
+  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(own), ownPaths, ...options });
 }

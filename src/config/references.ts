@@ -10,7 +10,11 @@ import { didYouMean } from "./near-miss.ts";
 import { dimensionsIn, narrowsByFeatureSet, type Outline } from "./outline.ts";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "./rotation-shape.ts";
 
-export function referenceFaults(outline: Outline, baseDir: string): Fault[] {
+export function referenceFaults(
+  outline: Outline,
+  baseDir: string,
+  ownPaths: Readonly<Record<string, string>> = {},
+): Fault[] {
   return [
     ...repeats(fieldOf("projects", "id", outline.projects), "each project once"),
     ...repeats(fieldOf("projects", "name", outline.projects), "a name that no other project has"),
@@ -21,7 +25,29 @@ export function referenceFaults(outline: Outline, baseDir: string): Fault[] {
     ...repeats(fieldOf("rotations", "name", outline.rotations), "a name that no other rotation has"),
     ...outline.rotations.flatMap((_, index) => rotationFaults(outline, index)),
     ...repeats(filesOf(outline, baseDir), "a file that no other delivery writes"),
+    ...sinkFaults(outline, baseDir, ownPaths),
   ];
+}
+
+/** What is written beside a key file on its way, by this version and by earlier ones, which may still run beside it. */
+const HELPER = /^\.(?:usage-export-.*|next|probe)$/s;
+
+/** A delivery replaces its file, whatever that held. */
+function sinkFaults(outline: Outline, baseDir: string, ownPaths: Readonly<Record<string, string>>): Fault[] {
+  const files = filesOf(outline, baseDir);
+  const creators = outline.rotations.map(({ createWith: { file } }) => file && path.resolve(baseDir, file));
+  const clash = (file: string): string | undefined => {
+    for (const [own, what] of Object.entries(ownPaths)) {
+      if (file === own || file.startsWith(`${own}${path.sep}`)) return what;
+    }
+    if (creators.includes(file)) return "the key that a rotation creates with";
+    const other = files.find(({ value = "" }) => file.startsWith(value) && HELPER.test(file.slice(value.length)));
+    return other && `what the delivery to ${other.value} writes on its way`;
+  };
+  return files.flatMap(({ value, path: at }) => {
+    const what = typeof value === "string" ? clash(value) : undefined;
+    return what === undefined ? [] : [{ path: at, message: `expected a file of its own; got ${what}` }];
+  });
 }
 
 /** As the example that comes with the program has it: the service answers 404 to it, or with the usage of somebody else. */

@@ -99,12 +99,20 @@ const READING_SCOPES = ["project:read", "usage:read"];
 
 type Told = Omit<Finding, "what">;
 
+/** Longer than all the attempts of a call take, but for the waits that a service may ask for. */
+const FINDING_SECONDS_MAX = 180;
+
 async function finding(what: string, ask: () => Promise<Told>): Promise<Finding> {
+  const { promise: late, resolve } = Promise.withResolvers<Told>();
+  const text = `nothing was learned in ${FINDING_SECONDS_MAX} s, and the check goes on without it`;
+  const timer = setTimeout(() => resolve({ state: "fail", text }), FINDING_SECONDS_MAX * 1000);
   try {
-    return { what, ...(await ask()) };
+    return { what, ...(await Promise.race([ask(), late])) };
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;
     return { what, state: "fail", text: errorText(error) };
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -1,5 +1,6 @@
 // Delivers a key where its readers look. Safe to repeat: the same key again is the same delivery.
 
+import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { runKeyCommand, testKeyCommand } from "./key-command.ts";
 import { keyFileFault, testKeyFile, writeKeyFile } from "./key-file.ts";
@@ -8,7 +9,8 @@ import { type Sink, sinkId } from "./policy.ts";
 
 /** Throws `delivery` where the sink would not take a key now: known before a key is made, no key is made for nothing. */
 export async function testSink(sink: Sink): Promise<void> {
-  await (sink.kind === "file" ? testKeyFile(sink.path) : testKeyCommand(sink.command[0] ?? ""));
+  if (sink.kind === "command") return testKeyCommand(sink.command[0] ?? "");
+  await withinLimit(testKeyFile(sink.path), sink.path);
 }
 
 /** Throws `delivery`; the sink then has what it had. `scrub` hides what a command must not say. */
@@ -18,7 +20,23 @@ export async function deliverKey(
   apiKeyId: string,
   scrub: (text: string) => string,
 ): Promise<void> {
-  await (sink.kind === "file" ? writeKeyFile(sink.path, key) : runKeyCommand(sink, key, apiKeyId, scrub));
+  if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId, scrub);
+  await withinLimit(writeKeyFile(sink.path, key), sink.path);
+}
+
+/** Of a file: a share whose server is gone answers never. */
+const FILE_MS_MAX = 20_000;
+
+async function withinLimit<T>(work: Promise<T>, file: string): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const seconds = FILE_MS_MAX / 1000;
+  const message = `the key file ${file} can't be reached: its file system has not answered in ${seconds} s`;
+  const timer = setTimeout(() => reject(new AppError("delivery", message)), FILE_MS_MAX);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /**
@@ -34,7 +52,7 @@ export async function staleFiles(
   for (const sink of sinks) {
     const id = sinkId(sink);
     if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
-    const fault = await keyFileFault(sink.path, secret);
+    const fault = await withinLimit(keyFileFault(sink.path, secret), sink.path);
     if (fault !== undefined) stale.set(id, `the delivered file ${sink.path} ${fault}`);
   }
   return stale;

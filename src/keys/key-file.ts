@@ -1,6 +1,7 @@
 // A sink that is a file. A reader sees the old key or the new one, whole, also after the power fails.
 
-import { mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { lstat, mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -8,14 +9,23 @@ import type { Secret } from "../secret.ts";
 const MODE_FILE = 0o600;
 const MODE_FOLDER = 0o700;
 
+/** The name of a file of our own beside a key file: nobody calls one so by chance. */
+function ownFile(target: string, what: string): string {
+  return `${target}.usage-export-${what}`;
+}
+
 export async function testKeyFile(file: string): Promise<void> {
   try {
     const target = await prepare(file);
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    const probe = `${target}.probe`;
-    await writeWhole(probe, "");
-    await rm(probe, { force: true });
+    // A name that nobody has: what stands beside the file may be anybody's.
+    const probe = ownFile(target, `${randomBytes(6).toString("hex")}.probe`);
+    try {
+      await writeWhole(probe, "");
+    } finally {
+      await rm(probe, { force: true });
+    }
   } catch (cause) {
     throw new AppError("delivery", `the key file ${file} can't be written`, { cause });
   }
@@ -25,7 +35,8 @@ export async function testKeyFile(file: string): Promise<void> {
 export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   try {
     const target = await prepare(file);
-    const next = `${target}.next`;
+    const next = ownFile(target, "next");
+    await removeOwn(next);
     await writeWhole(next, `${key.reveal()}\n`);
     await rename(next, target);
     await syncFolder(path.dirname(target));
@@ -34,15 +45,47 @@ export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   }
 }
 
+/** What a crash left of a key. Anything else of that name is in the way, and not ours to delete. */
+async function removeOwn(file: string): Promise<void> {
+  const existing = await lstat(file).catch(() => undefined);
+  if (!existing) return;
+  const isOwn = existing.isFile() && existing.uid === process.getuid?.() && (existing.mode & 0o077) === 0;
+  if (!isOwn) throw new Error(`${file} is in the way, and this program did not make it: remove it`);
+  await rm(file);
+}
+
 /** Makes the folder. Returns the file itself where the name is a link, which is to stay one. */
 async function prepare(file: string): Promise<string> {
-  await mkdir(path.dirname(file), { recursive: true, mode: MODE_FOLDER });
+  await makeFolder(path.dirname(file));
   return realpath(file).catch(() => file);
 }
 
-/** A file of this name that someone else put there, or that a crash left, is not written into. */
+/** Folder by folder: where one can't be made, as in /proc, Node's own way to make several tries for ever. */
+async function makeFolder(folder: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = folder; !(await isFolder(at)); at = path.dirname(at)) missing.unshift(at);
+  for (const each of missing) {
+    await mkdir(each, { mode: MODE_FOLDER }).catch(async (error: unknown) => {
+      // Another process may have made it in the meantime.
+      if (!(await isFolder(each))) throw error;
+    });
+  }
+}
+
+async function isFolder(folder: string): Promise<boolean> {
+  try {
+    if ((await stat(folder)).isDirectory()) return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT" && folder !== path.dirname(folder)) {
+      return false;
+    }
+    throw error;
+  }
+  throw new Error(`${folder} is not a folder`);
+}
+
+/** A file of this name that is there already is not written into. */
 async function writeWhole(file: string, text: string): Promise<void> {
-  await rm(file, { force: true });
   const handle = await open(file, "wx", MODE_FILE);
   try {
     await handle.writeFile(text);

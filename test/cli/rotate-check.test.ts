@@ -1,3 +1,4 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { expect } from "vitest";
 import { rotationTest } from "./rotation-world.ts";
 
@@ -101,4 +102,52 @@ apartTest("check says of the creating key what it lacks", async ({ world }) => {
   const { status, stdout } = await world.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain("FAIL rotation exporter: the key of createWith may not create keys: it needs keys:write");
+});
+
+test("check ends where a folder can't be made, and says so", async ({ world }) => {
+  await world.configure({ deliver: [{ file: "/proc/x/key" }] });
+  const { status, stdout } = await world.run(["check"]);
+  expect(status).toBe(1);
+  expect(stdout).toContain("FAIL rotation exporter: the key file /proc/x/key can't be written: ENOENT");
+});
+
+test.for([
+  [["jobs.config.json"], 0, "this configuration file"],
+  [["data"], 0, "the folder of the embedded database"],
+  [["a.key", "data/pg/a.key"], 1, "the folder of the embedded database"],
+  [["a.key", "a.key.next"], 1, /what the delivery to \/\S+\/a.key writes on its way/],
+  [["a.key.probe", "./a.key"], 0, /what the delivery to \/\S+\/a.key writes on its way/],
+  [["a.key", "a.key.usage-export-next"], 1, /what the delivery to \/\S+\/a.key writes on its way/],
+  [["a.key", "creator.key"], 1, "the key that a rotation creates with"],
+] as const)("deliveries to %j are refused before anything is called", async ([files, wrong, what], { world }) => {
+  await world.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
+  for (const args of [["check", "--offline"], ["rotate"]]) {
+    const { status, stderr } = await world.run(args);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      new RegExp(`rotations\\[0\\]\\.deliver\\[${wrong}\\]\\.file.*expected a file of its own; got`),
+    );
+    expect(stderr).toMatch(what);
+  }
+  expect(world.emulator.requests).toEqual([]);
+});
+
+test("files beside a sink that the program did not make stay as they are", async ({ world }) => {
+  for (const helper of ["next", "probe"]) await writeFile(`${world.sink}.${helper}`, "somebody's");
+  expect((await world.run(["check"])).status).toBe(0);
+  expect((await world.run(["rotate"])).status).toBe(0);
+  for (const helper of ["next", "probe"]) expect(await readFile(`${world.sink}.${helper}`, "utf8")).toBe("somebody's");
+});
+
+test("nothing that the service says can do anything to a terminal", async ({ world }) => {
+  const evil = "\u001b]0;owned\u0007\u009b2J\u202e\u0008";
+  world.emulator.fault = ({ path }) => {
+    if (path === "/v1/auth/token") return { kind: "body", change: (json) => ({ ...json, scopes: ["member", evil] }) };
+    return path.includes("grouping=") ? { kind: "answer", status: 400, body: `no ${evil} such grouping` } : undefined;
+  };
+  for (const args of [["check"], ["check", "--json"], ["rotate"], ["status"]]) {
+    const { stdout, stderr } = await world.run(args, { LOG_LEVEL: "debug" });
+    expect(`${stdout}${stderr}`).not.toMatch(/[^\P{Cc}\n\t]|[\u202a-\u202e]/u);
+  }
+  expect((await world.run(["check"])).stdout).toContain("]0;owned");
 });

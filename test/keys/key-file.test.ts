@@ -101,20 +101,38 @@ async function noteSyncs(file: string): Promise<readonly string[]> {
 test("what a crash left beside it is gone with the next key", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
-  await writeFile(`${file}.next`, "half a k", { mode: 0o644 });
+  await writeFile(`${file}.usage-export-next`, "half a k", { mode: 0o600 });
   await writeKeyFile(file, NEW);
   expect(await readdir(folder)).toEqual(["exporter.key"]);
-  expect(await modeOf(file)).toBe("600");
 });
 
-test("a link beside it is not written through", async () => {
+test("files beside it that the program did not make stay as they are", async () => {
+  const folder = await newFolder();
+  const file = path.join(folder, "exporter.key");
+  const others = [`${file}.next`, `${file}.probe`];
+  for (const other of others) await writeFile(other, "somebody's");
+  await testKeyFile(file);
+  await writeKeyFile(file, NEW);
+  for (const other of others) expect(await readFile(other, "utf8")).toBe("somebody's");
+});
+
+test.each<[string, (name: string, other: string) => Promise<void>]>([
+  ["a file that others may read", (name) => writeFile(name, "somebody's", { mode: 0o644 })],
+  ["a link", (name, other) => symlink(other, name)],
+  ["a folder", async (name) => void (await mkdir(name))],
+])("%s in the place of its own file is neither deleted nor written through", async (_, make) => {
   const folder = await newFolder();
   const other = path.join(folder, "other");
   await writeFile(other, "untouched");
   const file = path.join(folder, "exporter.key");
-  await symlink(other, `${file}.next`);
-  await writeKeyFile(file, NEW);
+  const name = `${file}.usage-export-next`;
+  await make(name, other);
+  await expect(writeKeyFile(file, NEW)).rejects.toMatchObject({
+    code: "delivery",
+    cause: { message: `${name} is in the way, and this program did not make it: remove it` },
+  });
   expect(await readFile(other, "utf8")).toBe("untouched");
+  expect((await readdir(folder)).sort()).toContain("exporter.key.usage-export-next");
 });
 
 test("a name that is a link stays one, and what it leads to is replaced", async () => {
@@ -160,4 +178,11 @@ test("a file in the place of its folder is found by the test, and by the deliver
 // Not a folder of a closed mode: root may write anywhere but in what the kernel shows.
 test("a folder that can't be written is found by the test", async () => {
   await expect(testKeyFile("/proc/exporter.key")).rejects.toMatchObject({ code: "delivery" });
+});
+
+// Node's own way to make a folder with those above it never ends there.
+test("a folder that can't be made is found by the test, and by the delivery", { timeout: 5_000 }, async () => {
+  const message = "the key file /proc/x/y/exporter.key can't be written";
+  await expect(testKeyFile("/proc/x/y/exporter.key")).rejects.toMatchObject({ code: "delivery", message });
+  await expect(writeKeyFile("/proc/x/exporter.key", NEW)).rejects.toMatchObject({ code: "delivery" });
 });

@@ -133,8 +133,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a key file is written in its place",
     file: "src/keys/key-file.ts",
-    replace: "}.next`;",
-    by: "}`;",
+    replace: `ownFile(target, "next")`,
+    by: "target",
     caughtBy: ["test/keys/key-file.test.ts", "it is on the disk before it takes its place, and then its place is"],
   },
   {
