@@ -19,6 +19,11 @@ export async function takeLease(db: Database, rotation: string, owner: string): 
       .values({ name: rotation })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
+    // Nobody takes it for longer: by the clock as it was then it ran out, or its holder renews it, within that time.
+    await sql`
+      update usage_export.rotation set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+      where name = ${rotation} and lease_until > clock_timestamp() + make_interval(secs => ${LEASE_SECONDS + 1})
+    `.execute(tx);
     const { rows } = await sql<{ fence: string | number }>`
       update usage_export.rotation
       set lease_owner = ${owner}, lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),

@@ -31,7 +31,8 @@ export async function claimNotice(db: Database, subject: string, said: Said | un
       values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
       on conflict (subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
       where n.claim = excluded.claim
-        or (n.claim = ${said?.claim ?? null}::uuid and (n.claimed_until is null or n.claimed_until < clock_timestamp()))
+        or (n.claim = ${said?.claim ?? null}::uuid and (n.claimed_until is null
+          or n.claimed_until not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})))
       returning n.subject
     `.execute(tx),
   );

@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { openDialects } from "./dialects.ts";
 import { openTogether } from "./export-deps.ts";
+import { followClockBack } from "./follow-clock.ts";
 import { openKeyRing } from "./keys-in-use.ts";
 import type { ExportContext } from "./run-export.ts";
 
@@ -15,6 +16,7 @@ export async function withExportContext<T>(
   work: (context: ExportContext) => Promise<T>,
 ): Promise<T> {
   await raiseSequencesOf(app, db);
+  await followClockBack(app, db);
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceOf(app, config, { turns: turnsOf(config, db) });
   try {

@@ -4,8 +4,8 @@
 import { type ScheduledTask, schedule } from "node-cron";
 
 export type Alarms = {
-  /** Rings once more at that moment. */
-  readonly ringAt: (moment: Date) => void;
+  /** Rings once more after so long. */
+  readonly ringIn: (ms: number) => void;
   readonly stop: () => void;
 };
 
@@ -21,9 +21,9 @@ export function setAlarms(alarms: readonly Alarm[], ring: () => void): Alarms {
   const minutes = setInterval(ring, EVERY_MS);
   let once: NodeJS.Timeout | undefined;
   return {
-    ringAt(moment) {
+    ringIn(ms) {
       clearTimeout(once);
-      once = setTimeout(ring, Math.max(moment.getTime() - Date.now(), 0));
+      once = setTimeout(ring, Math.max(ms, 0));
     },
     stop() {
       clearInterval(minutes);

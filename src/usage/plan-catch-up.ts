@@ -15,10 +15,13 @@ export type DueSlice = {
 
 const REST_MS_FIRST = 60 * 60_000;
 const REST_MS_MAX = 24 * 60 * 60_000;
+const CLOCK_STEP_MS_MIN = 60_000;
 
 export function isRested({ status, failures, attemptedAt }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === undefined) return true;
-  return now.getTime() - attemptedAt.getTime() >= restMs(failures);
+  const restedMs = now.getTime() - attemptedAt.getTime();
+  // An attempt that is still to come, and not by a moment, was made by a clock that was set back since.
+  return restedMs >= restMs(failures) || restedMs < -CLOCK_STEP_MS_MIN;
 }
 
 /** After a failure a slice rests, for longer each time: what is refused today is mostly refused in an hour, too. */

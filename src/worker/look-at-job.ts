@@ -11,8 +11,8 @@ import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 export type JobTick = {
   /** Whether there is new work in the queue. */
   readonly began: boolean;
-  /** When the job's moment comes that has come, but for its jitter. */
-  readonly wakeAt?: Date;
+  /** How long until the job's moment is here that has come, but for its jitter: by the database's clock, which may show another time than this machine's. */
+  readonly wakeInMs?: number;
   readonly skipped?: boolean;
 };
 

@@ -27,7 +27,7 @@ export async function tickExport(world: WorkerWorld, job: ExportJob): Promise<Jo
     const looked = await lookAtJob(tx, scheduled, now);
     if (!looked) return NOTHING;
     const { decision, paused, runs } = looked;
-    if (decision.kind === "wait") return { began: false, wakeAt: decision.until };
+    if (decision.kind === "wait") return { began: false, wakeInMs: decision.until.getTime() - now.getTime() };
     if (decision.kind === "none") {
       // A day that another run is about to read is no gap yet.
       return paused || runs.length > 0 ? NOTHING : fillGaps(tx, world, job, now);

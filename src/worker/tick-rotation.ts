@@ -15,7 +15,7 @@ export async function tickRotation({ db, queue }: WorkerWorld, job: RotationJob)
   return inTransaction(db, async (tx) => {
     const { decision } = (await lookAtJob(tx, scheduled, now)) ?? {};
     if (decision === undefined || decision.kind === "none") return NOTHING;
-    if (decision.kind === "wait") return { began: false, wakeAt: decision.until };
+    if (decision.kind === "wait") return { began: false, wakeInMs: decision.until.getTime() - now.getTime() };
     if (decision.kind === "skip") return skipRun(tx, scheduled, decision.scheduledFor);
     const { trigger, scheduledFor } = decision;
     const runId = randomUUID();

@@ -2,8 +2,13 @@
 // together decide it once.
 
 import { isAway } from "../db/away.ts";
+import { databaseNow } from "../db/database.ts";
 import type { JobId } from "../db/jobs.ts";
+import { renewNextDue } from "../db/series.ts";
 import { errorCode, errorText } from "../errors.ts";
+import { followClockBack } from "../jobs/follow-clock.ts";
+import { nextDueOf } from "../jobs/next-due.ts";
+import { configuredSeries } from "../usage/plan.ts";
 import { type JobTick, NOTHING, STILL_RUNNING } from "./look-at-job.ts";
 import { tellRunEnded } from "./run-ended.ts";
 import { tickExport } from "./tick-export.ts";
@@ -13,21 +18,28 @@ import type { WorkerWorld } from "./world.ts";
 export type TickResult = {
   /** Whether there is new work in the queue. */
   readonly began: boolean;
-  /** When the first moment comes that has come, but for its job's jitter. */
-  readonly wakeAt: Date | undefined;
+  /** How long until the first moment is here that has come, but for its job's jitter. */
+  readonly wakeInMs: number | undefined;
 };
 
 /** What goes wrong with one job does not keep the others. Throws only where the database is away. */
 export async function tick(world: WorkerWorld): Promise<TickResult> {
   const { exports, rotations } = world.config;
+  if (await followClockBack(world.app, world.db)) await renewDue(world);
   const ticks: JobTick[] = [];
   for (const job of exports) ticks.push(await told(world, "export", job.name, () => tickExport(world, job)));
   for (const job of rotations) ticks.push(await told(world, "rotation", job.name, () => tickRotation(world, job)));
-  const wakes = ticks.flatMap(({ wakeAt }) => wakeAt ?? []);
+  const wakes = ticks.flatMap(({ wakeInMs }) => wakeInMs ?? []);
   return {
     began: ticks.some(({ began }) => began),
-    wakeAt: wakes.length > 0 ? new Date(Math.min(...wakes.map(Number))) : undefined,
+    wakeInMs: wakes.length > 0 ? Math.min(...wakes) : undefined,
   };
+}
+
+/** When series are due next was said by the clock as it was. */
+async function renewDue({ db, config, ids }: WorkerWorld): Promise<void> {
+  const series = configuredSeries(config.exports).map((one) => one.series);
+  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
 }
 
 async function told(

@@ -12,6 +12,7 @@ import { resumeCalls } from "../db/service-pace.ts";
 import { endLostRuns, touchSharedRuns } from "../db/shared-runs.ts";
 import { forgetOldWorkers, heartbeatWorker, markWorkerStopped, type NewWorker, storedWorkers } from "../db/workers.ts";
 import { AppError } from "../errors.ts";
+import { openClockWatch } from "../jobs/follow-clock.ts";
 import type { Receivers } from "../jobs/receivers.ts";
 import type { ProcessMetrics } from "../monitor/process-metrics.ts";
 import { programVersion } from "../package-files.ts";
@@ -129,21 +130,23 @@ function startTicking(
     forgotMs = performance.now();
     if (forgotten.runs + forgotten.keyEvents > 0) app.log.info(forgotten, "old runs forgotten");
   };
+  const watchClock = openClockWatch(app, db);
   const ticks = singleFlight(async () => {
     const startedMs = performance.now();
     try {
-      const { began, wakeAt } = await tick(world);
+      await watchClock();
+      const { began, wakeInMs } = await tick(world);
       metrics.ticked((performance.now() - startedMs) / 1000);
       if (began) onWork();
-      if (wakeAt) alarms.ringAt(wakeAt);
+      if (wakeInMs !== undefined) alarms.ringIn(wakeInMs);
       await heartbeatWorker(db, worker);
       await touchSharedRuns(db);
       for (const end of await endLostRuns(db)) tellRunEnded(world, { ...end, kind: "export" });
       await forgetDaily();
-      app.log.debug({ began, wakeAt }, "tick over");
+      app.log.debug({ began, wakeInMs }, "tick over");
     } catch (error) {
       contact.note(error);
-      alarms.ringAt(new Date(Date.now() + TICK_AGAIN_MS));
+      alarms.ringIn(TICK_AGAIN_MS);
     }
     contact.beat();
     onOver();

@@ -77,6 +77,21 @@ test("a lease that ran out can be taken, and renewing the old one fails", async 
   });
 });
 
+test("a lease of a clock that was set back a day since is taken as soon as any other, if nobody renews it", async () => {
+  const [dead, alive] = [newName(), newName()];
+  await taken(dead);
+  const lease = await taken(alive);
+  await sql`update usage_export.rotation set lease_until = lease_until + interval '1 day'`.execute(db);
+  for (const rotation of [dead, alive]) {
+    expect(await takeLease(db, rotation, "other")).toBeUndefined();
+    expect((await leaseOf(rotation))?.left).toBeLessThanOrEqual(LEASE_SECONDS);
+  }
+  await renewLease(db, lease);
+  await runOut(dead);
+  expect(await taken(dead)).toMatchObject({ fence: "2" });
+  expect(await takeLease(db, alive, "other")).toBeUndefined();
+});
+
 test("renewing makes it last from now on, also when it had run out and nobody took it", async () => {
   const rotation = newName();
   const lease = await taken(rotation);

@@ -57,6 +57,15 @@ export function testNoticeClaims(db: Database): void {
     expect(await saidOf(subject)).toMatchObject({ state: "wrong" });
   });
 
+  test("a claim of a clock that was set back a day since keeps nobody from saying it", async () => {
+    const subject = newSubject();
+    await claimed(subject);
+    await sql`
+      update usage_export.notice set claimed_until = claimed_until + interval '1 day' where subject = ${subject}
+    `.execute(db);
+    expect(await claimNotice(db, subject, await saidOf(subject))).toBeDefined();
+  });
+
   test("who slept through its claim notes nothing and gives nothing back", async () => {
     const subject = newSubject();
     const slept = await claimed(subject);

@@ -5,7 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { type Database, openPostgres } from "../../src/db/database.ts";
-import { holdCalls, keepTurns, type ServicePace, type TurnAnswer, takeTurns } from "../../src/db/service-pace.ts";
+import {
+  holdCalls,
+  keepTurns,
+  pausedUntil,
+  resumeCalls,
+  type ServicePace,
+  type TurnAnswer,
+  takeTurns,
+} from "../../src/db/service-pace.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db, url } = await testDatabase();
@@ -159,4 +167,36 @@ test("no turn is given ahead while a call of somebody else waits", async () => {
   expect(await takeTurns(db, pace, { ended: [theirs], waiting: [next], ahead: 5 })).toMatchObject({
     aheadMs: { length: 5 },
   });
+});
+
+test("a clock that is set back makes no wait longer than it was, and ends none before", async () => {
+  const pace = paceOf({ requestsPerSecond: 2, maxConcurrent: 2 });
+  await holdCalls(db, pace.service, 60_000);
+  await sql`update usage_export.service_pace set held_until = held_until + interval '1 day'`.execute(db);
+  const { outcome, wait } = await takeTurn(db, pace, randomUUID());
+  expect(outcome).toBe("held");
+  expect(wait).toBeGreaterThan(50_000);
+  expect(wait).toBeLessThanOrEqual(60_000);
+  expect((await pausedUntil(db, pace.service))?.getTime()).toBeLessThan(Date.now() + 61_000);
+  expect(await resumeCalls(db, pace.service)).toBeInstanceOf(Date);
+
+  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
+  for (const call of [first, second]) expect(await takeTurn(db, pace, call)).toMatchObject({ outcome: "turn" });
+  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
+  await sql`update usage_export.service_pace set next_at = next_at + interval '1 day'`.execute(db);
+  await sql`
+    update usage_export.service_call
+    set asked_at = asked_at + interval '1 day', turn_at = turn_at + interval '1 day', until = until + interval '1 day'
+  `.execute(db);
+  const answers = await Promise.all([first, second].map((call) => takeTurn(db, pace, call)));
+  expect(answers.map(({ outcome }) => outcome)).toEqual(["turn", "turn"]);
+  expect(Math.max(...answers.map(({ wait }) => wait))).toBeLessThan(2_000);
+  const times = await turns(pace);
+  expect(times[1]).toBeGreaterThanOrEqual(500);
+  // Whoever asked before the step is served before those who came after it.
+  const newcomer = randomUUID();
+  await takeTurn(db, pace, newcomer);
+  await giveBack(pace, first);
+  expect(await takeTurn(db, pace, newcomer)).toMatchObject({ outcome: "busy" });
+  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "turn" });
 });

@@ -28,3 +28,9 @@ test.each([
   expect(isRested(slice({ failures, attemptedAt: hoursAgo(hours) }), NOW)).toBe(true);
   expect(isRested(slice({ failures, attemptedAt: hoursAgo(hours - 0.001) }), NOW)).toBe(false);
 });
+
+test("after a failure that a clock put into the future before it was set back nothing rests until then", () => {
+  expect(isRested(slice({ attemptedAt: hoursAgo(-24) }), NOW)).toBe(true);
+  // Another process failed a moment ago, after this one had asked for the time.
+  expect(isRested(slice({ attemptedAt: hoursAgo(-0.001) }), NOW)).toBe(false);
+});

@@ -1,0 +1,38 @@
+// What a program does where somebody set the database's clock: it says so, and goes by the clock as it is.
+
+import type { App } from "../app.ts";
+import { forgetFuture, secondsSetBack } from "../db/clock.ts";
+import { type Database, databaseNow } from "../db/database.ts";
+
+/** True where the clock went back, so that other things are due now. */
+export async function followClockBack(app: App, db: Database): Promise<boolean> {
+  const seconds = await secondsSetBack(db);
+  if (seconds === undefined) return false;
+  app.log.warn(
+    { seconds },
+    "the database's clock went back: what is due by it now is run, and moments it stored before are forgotten",
+  );
+  await forgetFuture(db);
+  return true;
+}
+
+const FORWARD_MS_MIN = 30_000;
+
+/** Tells, each time it is asked, by how much the database's clock went ahead of this process's own since the time before. `now` never goes back. */
+export function openClockWatch(
+  app: Pick<App, "log">,
+  db: Database,
+  now: () => number = () => performance.now(),
+): () => Promise<void> {
+  let aheadMsBefore: number | undefined;
+  return async () => {
+    const aheadMs = (await databaseNow(db)).getTime() - now();
+    const steppedMs = aheadMs - (aheadMsBefore ?? aheadMs);
+    aheadMsBefore = aheadMs;
+    if (steppedMs < FORWARD_MS_MIN) return;
+    app.log.warn(
+      { seconds: Math.round(steppedMs / 1000) },
+      "the database's clock went forward, or this machine slept: what is due by it now is run",
+    );
+  };
+}
