@@ -29,6 +29,9 @@ const PIECES_MAX = 4096;
 /** Of an answer that is not a success only its first words are shown. */
 const WORDS_BYTES_MAX = 64 * 1024;
 
+/** Nobody is to wait for long because a clock can't be compared. */
+const ASK_TIME_SECONDS = 3;
+
 const CONNECTION = {
   // Over HTTP/2 undici sends some requests a second time by itself, and a create must go out once.
   allowH2: false,
@@ -84,6 +87,13 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     forgetRefusals: refusals.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
+    async askTime(signal) {
+      const question = { origin: base.origin, path: base.pathname, method: "HEAD" } as const;
+      const reply = await exchange(shared, question, { seconds: ASK_TIME_SECONDS, signal }).catch(() => undefined);
+      signal.throwIfAborted();
+      const timeMs = reply && serviceTimeMs(reply.headers);
+      return timeMs === undefined ? undefined : new Date(timeMs);
+    },
     async close() {
       // Waiting for what is still open could take as long as a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy(), pace.close()]);

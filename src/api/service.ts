@@ -81,6 +81,8 @@ export type Service = {
    * still, so it is never ahead of the service.
    */
   readonly serviceTime: () => Date | undefined;
+  /** The same, asked for without a key; undefined where no answer says it within some seconds. */
+  readonly askTime: (signal: AbortSignal) => Promise<Date | undefined>;
   /** Calls that are under way fail. */
   readonly close: () => Promise<void>;
 };

@@ -3,6 +3,7 @@ import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
 import { readSnapshot } from "../db/read-snapshot.ts";
 import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/status.ts";
 import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
+import { type Clocks, clockWarning, compareClocks } from "../jobs/compare-clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { type Standing, standingAt } from "../jobs/standing.ts";
 import { type GapGroup, groupGaps } from "../monitor/gap-groups.ts";
@@ -12,6 +13,7 @@ import { instant } from "./instant.ts";
 import { renderPause } from "./jobs.ts";
 
 type Status = Standing & {
+  readonly clocks: Clocks;
   readonly gaps: readonly Gap[];
   /** Series without days: neither complete nor missing. */
   readonly undated: readonly UndatedSeries[];
@@ -35,7 +37,9 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
       ...rotation,
       warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
     }));
-    return { ...now, rotations, windows: await adviseWindows(db, config.exports) };
+    // A service that asked for a pause is left alone.
+    const clocks = await compareClocks(app, config, db, now.callsPausedUntil === undefined);
+    return { ...now, rotations, clocks, windows: await adviseWindows(db, config.exports) };
   });
   const alerts = alertsOf(status).map(({ text }) => text);
   app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : render(status, alerts));
@@ -60,6 +64,8 @@ function render(status: Status, alerts: readonly string[]): string {
       `calls to the service pause until ${instant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
     );
   }
+  const clocks = clockWarning(status.clocks);
+  if (clocks) lines.push(`warning: ${clocks}`);
   for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,

@@ -2,8 +2,10 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { holdCalls } from "../../src/db/service-pace.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { testDatabase } from "../support/database.ts";
+import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { passDays } from "./pass-days.ts";
 import { smallConfig } from "./small-config.ts";
 import { worldTest } from "./world.ts";
@@ -127,4 +129,29 @@ test("a window whose last reading still changes numbers is told, by check too, w
     /2 days may be too few: over \d+ final days 99\.9 % of the numbers was known no sooner than 2 days after the day, .*"window": { "days": 4 }/;
   expect((await world.run(["status"])).stdout).toMatch(new RegExp(`^window of nightly: ${advice.source}`, "m"));
   expect((await world.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
+});
+
+test("clocks that differ by more than half a minute are told, and no key is sent to learn the service's", async ({
+  world,
+}) => {
+  let aheadSeconds = 3_600;
+  await using server = await scriptedServer((_request, response) =>
+    answerJson(response, 404, {}, { date: new Date(Date.now() + aheadSeconds * 1_000).toUTCString() }),
+  );
+  await world.configure(smallConfig(server.origin));
+  const told = await world.run(["status"]);
+  expect(told.stdout).toMatch(/^warning: clocks differ: .* the service's (?:3599|36\d\d) s ahead of it/m);
+  expect(JSON.parse((await world.run(["status", "--json"])).stdout).clocks).toMatchObject({
+    databaseAheadSeconds: expect.closeTo(0, -1),
+    serviceAheadSeconds: expect.closeTo(3_600, -1),
+  });
+  aheadSeconds = 0;
+  expect((await world.run(["status"])).stdout).not.toContain("clocks differ");
+  expect(server.requests).toHaveLength(3);
+  for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
+
+  // Nor is a service asked that wants no call.
+  await holdCalls(db, server.origin, 60_000);
+  await world.run(["status"]);
+  expect(server.requests).toHaveLength(3);
 });

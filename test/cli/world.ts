@@ -27,7 +27,11 @@ export type World = {
   /** Writes the configuration, from text as it stands. */
   readonly configure: (config: unknown) => Promise<void>;
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
-  readonly start: (args: readonly string[], env?: Environment, how?: Pick<ProgramOptions, "pidNamespace">) => Program;
+  readonly start: (
+    args: readonly string[],
+    env?: Environment,
+    how?: Pick<ProgramOptions, "pidNamespace" | "timeoutMs">,
+  ) => Program;
   /** A secret that is looked for as well when the test is over; it may be in one file of the folder. */
   readonly newSecret: (fileName?: string) => string;
 };

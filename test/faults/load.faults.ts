@@ -54,7 +54,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
   });
   const before = await deadlocks();
   await using link = await tcpProxy(database.url, DATABASE_LATENCY_MS);
-  const worker = world.start(["start"], { DATABASE_URL: link.url });
+  const worker = world.start(["start"], { DATABASE_URL: link.url }, { timeoutMs: 110_000 });
   const requests = FILTERS * GROUPINGS.length;
   expect(await runsOver(db, 1, 100_000)).toMatchObject([{ status: "ok", requests }]);
   worker.kill("SIGTERM");

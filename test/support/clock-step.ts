@@ -3,6 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/database.ts";
+import { inTransaction } from "../../src/db/transaction.ts";
 
 /** Where nothing is, so that nothing is moved to where another still stands. */
 const FAR_DAYS = 100_000;
@@ -27,8 +28,11 @@ export async function setClock(db: Database, byDays: number): Promise<void> {
           return sql`${sql.id(column)} = ${sql.id(column)} + ${by}`;
         }),
       );
-    for (const days of [FAR_DAYS - byDays, -FAR_DAYS]) {
-      await sql`update ${sql.table(name)} set ${moved(days)}`.execute(db);
-    }
+    // Nobody may see what is on its way. Programs that work meanwhile lock rows in an order of their own.
+    await inTransaction(db, async (tx) => {
+      for (const days of [FAR_DAYS - byDays, -FAR_DAYS]) {
+        await sql`update ${sql.table(name)} set ${moved(days)}`.execute(tx);
+      }
+    });
   }
 }

@@ -54,6 +54,13 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/db/queue.test.ts", "a heartbeat of all work in hand never waits for what completes some of it"],
   },
   {
+    name: "a night that a clock took up before it was set back is not run",
+    file: "src/db/clock.ts",
+    replace: "set scheduled_through = null where",
+    by: "set scheduled_through = scheduled_through where",
+    caughtBy: ["test/cli/clock-steps.test.ts", "a worker whose clock went back runs the night that is due by it"],
+  },
+  {
     name: "two workers say the same",
     file: "src/db/notices.ts",
     replace: "::uuid and (",
