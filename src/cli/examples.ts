@@ -20,6 +20,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "jobs pause": ['jobs pause nightly --why "the service is moved until Monday"'],
   "jobs resume": ["jobs resume nightly"],
   health: ["health", "health --live"],
+  "resume-calls": ["resume-calls"],
   status: ["status", "status --json"],
   report: ["report", "report --from 2026-01-01 --to 2026-01-31 --out january.html"],
   dump: [

@@ -53,18 +53,8 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
  */
 async function openLock(file: string): Promise<DatabaseSync> {
   await writeFile(file, "", { flag: "a", mode: 0o600 });
-  return new (sqlite().DatabaseSync)(file, { timeout: 0 });
-}
-
-/** Node 22 warns on standard error that it is experimental there: nothing of that concerns who runs this program. */
-function sqlite(): typeof import("node:sqlite") {
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  try {
-    return process.getBuiltinModule("node:sqlite");
-  } finally {
-    process.emitWarning = emitWarning;
-  }
+  const { DatabaseSync } = await import("node:sqlite");
+  return new DatabaseSync(file, { timeout: 0 });
 }
 
 async function refusal(folder: string, holderFile: string, cause: unknown): Promise<AppError> {
