@@ -79,7 +79,7 @@ const runEnd = sql`
   round(extract(epoch from finished_at - started_at))::double precision as seconds,
   json_build_object(
     'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
-    'failed', slices_failed, 'rowsChanged', rows_changed
+    'failed', slices_failed, 'undated', slices_undated, 'stale', slices_stale, 'rowsChanged', rows_changed
   ) as counts
 `;
 

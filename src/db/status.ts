@@ -44,6 +44,7 @@ export type RecentRun = Omit<LastRun, "skippedSince"> & {
   readonly suspect: number;
   readonly failed: number;
   readonly undated: number;
+  readonly stale: number;
   /** Rows that appeared, changed or went. */
   readonly rowsChanged: number;
 };
@@ -53,7 +54,7 @@ export async function recentRuns(db: Database, runsMax: number): Promise<readonl
   const { rows } = await sql<RecentRun>`
     select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
       slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
-      slices_undated as undated,
+      slices_undated as undated, slices_stale as stale,
       rows_changed::double precision as "rowsChanged"
     from bi.runs order by started_at desc, run_id limit ${runsMax}
   `.execute(db);

@@ -41,12 +41,15 @@ export function runLine({ kind, job, trigger, status, seconds, error, counts, di
   return `${moment} UTC ${kind} ${job} (${trigger}) ${[status, ...parts].join(", ")}${reason}`;
 }
 
-function countParts({ requests, planned, complete, suspect, failed, rowsChanged }: RunCounts): readonly string[] {
+function countParts(counts: RunCounts): readonly string[] {
+  const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
   return [
     counted(requests, "request"),
     `${complete} of ${planned} slices complete`,
     ...(suspect > 0 ? [`${suspect} suspect`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(undated > 0 ? [`${undated} undated`] : []),
+    ...(stale > 0 ? [`${stale} stale`] : []),
     `${counted(rowsChanged, "row")} changed`,
   ];
 }

@@ -77,14 +77,14 @@ test("of each job and kind the last run is told", async () => {
 });
 
 test("the newest runs of all jobs are told with what became of their slices, the newest first", async () => {
-  const counts = { ...NOTHING_DONE, planned: 5, complete: 2, suspect: 1, failed: 2, rowsChanged: 7 };
+  const counts = { ...NOTHING_DONE, planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
   for (const error of ["first", "second", "third"]) {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job: "weekly", trigger: "manual" });
     await finishRun(db, runId, "failed", counts, error);
   }
   const run = { job: "weekly", kind: "export", trigger: "manual", status: "failed" };
-  const done = { planned: 5, complete: 2, suspect: 1, failed: 2, rowsChanged: 7 };
+  const done = { planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
   expect(await recentRuns(db, 2)).toMatchObject([
     { ...run, ...done, error: "third" },
     { ...run, ...done, error: "second" },

@@ -40,6 +40,7 @@ export type StoredRun = {
   readonly status: string;
   readonly planned: number;
   readonly complete: number;
+  readonly stale: number;
 };
 
 export type Caps = {

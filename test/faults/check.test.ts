@@ -36,7 +36,7 @@ const HEALED: Evidence = {
   dueBefore: [SLICE],
   programs: [program("first", 0), program("a", 10_000, { status: null }), program("healer", 20_000)],
   healer: "healer",
-  runs: [{ status: "ok", planned: 1, complete: 1 }],
+  runs: [{ status: "ok", planned: 2, complete: 1, stale: 1 }],
   caps: { concurrent: 2, attempts: 2, exempt: new Set() },
 };
 
@@ -94,7 +94,7 @@ const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = 
   ],
   "a stack": ["I9", { programs: [program("a", 10_000, { output: "TypeError: x\n    at main.ts:1" })] }],
   "a complete slice that shows nothing": ["I9", { now: new Map() }],
-  "a run that is called ok and is not": ["I9", { runs: [{ status: "ok", planned: 2, complete: 1 }] }],
+  "a run that is called ok and is not": ["I9", { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] }],
   "more calls at once than allowed": [
     "I10",
     { exchanges: [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n)), moments: [], now: visible(3) },

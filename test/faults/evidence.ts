@@ -33,7 +33,7 @@ export async function readEvidence(db: Database, filters: Filters): Promise<Stor
   }
   const coverage = await statuses(db, filters);
   const { rows: runs } = await sql<StoredRun>`
-    select status, slices_planned as planned, slices_complete as complete from bi.runs where kind = 'export'
+    select status, slices_planned as planned, slices_complete as complete, slices_stale as stale from bi.runs where kind = 'export'
   `.execute(db);
   return { moments, now: await shownNow(db, filters), coverage, runs };
 }

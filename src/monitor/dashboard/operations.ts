@@ -35,6 +35,7 @@ export type RunLine = {
   readonly suspect: number;
   readonly failed: number;
   readonly undated: number;
+  readonly stale: number;
   readonly rowsChanged: number;
   readonly error: string | null;
 };

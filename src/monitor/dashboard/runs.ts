@@ -45,13 +45,14 @@ function startedCell({ startedAt, kind, job, trigger }: RunLine): Html {
 }
 
 /** A rotation reads none. */
-function slicesText({ kind, planned, complete, suspect, failed, undated }: RunLine): string | undefined {
+function slicesText({ kind, planned, complete, suspect, failed, undated, stale }: RunLine): string | undefined {
   if (kind === "rotation") return undefined;
   return [
     `${rounded(String(complete))} of ${rounded(String(planned))}`,
     ...(undated > 0 ? [`${undated} undated`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(suspect > 0 ? [`${suspect} suspect`] : []),
+    ...(stale > 0 ? [`${stale} stale`] : []),
   ].join(", ");
 }
 

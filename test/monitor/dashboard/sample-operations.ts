@@ -58,6 +58,7 @@ export function runLine(part: Partial<RunLine> = {}): RunLine {
     suspect: 0,
     failed: 0,
     undated: 0,
+    stale: 0,
     rowsChanged: 12_345,
     error: null,
     ...part,
