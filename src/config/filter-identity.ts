@@ -1,14 +1,12 @@
 // One filter has one name over all exports. The views know a filter by its name and the database by its conditions, so two
 // names would show the same usage twice, and two meanings would show different usage as one. Pure.
 
-import { filterKey } from "../usage/series.ts";
+import { filterKey, NO_CONDITIONS } from "../usage/series.ts";
 import { Filter } from "./export-shape.ts";
 import { type Fault, type Path, placeOf } from "./fault.ts";
 import type { Outline } from "./outline.ts";
 
 type Placed = { readonly name: string; readonly conditions: string; readonly exportIndex: number; readonly path: Path };
-
-const NO_CONDITIONS = "{}";
 
 /** A filter with a fault is no measure for the next ones: its mend would be a fault of theirs. */
 export function filterFaults(outline: Outline): Fault[] {

@@ -8,6 +8,7 @@ import type { Grouping } from "../usage/series.ts";
 import {
   decideSlice,
   doubtAfter,
+  type FilterDoubt,
   type Guards,
   keptBy,
   newestFetchNo,
@@ -34,6 +35,8 @@ export type Answer = Guards & {
   readonly askedMs: number;
   readonly runId: string;
   readonly slices: readonly NormalisedSlice[];
+  /** Why its numbers may not be those of the filter. */
+  readonly doubt?: FilterDoubt | undefined;
   /** What slices without a date are. */
   readonly undated: Undated;
   /** No window was sent: which days are due is what the answer says. */
@@ -178,7 +181,9 @@ function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
 
 function mayMove(slice: IncomingSlice, all: StoredSlices): boolean {
   const { contentHash, answer } = slice;
-  return keptBy(storedOf(slice, all), { fetchNo: answer.fetchNo, contentHash }) === undefined;
+  return (
+    keptBy(storedOf(slice, all), { fetchNo: answer.fetchNo, contentHash, filterDoubt: answer.doubt }) === undefined
+  );
 }
 
 /** It has rows, and is to get others. */
@@ -198,6 +203,7 @@ function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<str
     askedAt,
     rows: rows.length,
     totals: stored.totals ? totalsOf(slice) : [],
+    filterDoubt: answer.doubt,
   };
   return {
     fetchNo,

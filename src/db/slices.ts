@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import type { Day } from "../usage/day.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { DoubtKind, StoredSlice, Totals } from "../usage/slice.ts";
+import type { Database } from "./database.ts";
 import type { Tx } from "./transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
@@ -99,4 +100,13 @@ function wanted(slices: readonly SliceRef[]) {
       ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
     ) as wanted (series_id, usage_date)
   `;
+}
+
+/** Whether the newest day of the series that is complete has no rows. */
+export async function isNewestEmpty(db: Database, seriesId: number): Promise<boolean> {
+  const { rows } = await sql<{ rows: number }>`
+    select rows from usage_export.slice where series_id = ${seriesId} and status = 'complete'
+    order by usage_date desc limit 1
+  `.execute(db);
+  return rows[0]?.rows === 0;
 }

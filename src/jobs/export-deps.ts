@@ -9,16 +9,20 @@ import { type FetchNumbers, openFetchNumbers } from "../db/fetch-numbers.ts";
 import type { Also } from "../db/merge.ts";
 import { type Merging, openMerging } from "../db/merging.ts";
 import { storedDays } from "../db/slice-statuses.ts";
+import { isNewestEmpty } from "../db/slices.ts";
 import { AppError } from "../errors.ts";
 import { emptiedDays } from "../usage/answer-dates.ts";
 import { type Backlog, openBacklog } from "../usage/backlog.ts";
+import { dayOf } from "../usage/day.ts";
 import type { FetchedAnswer, RequestDeps } from "../usage/export-request.ts";
 import { isObject } from "../usage/json-value.ts";
+import { normalise } from "../usage/normalise.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import type { Guards } from "../usage/slice.ts";
+import { filterKey, NO_CONDITIONS } from "../usage/series.ts";
+import type { FilterDoubt, Guards } from "../usage/slice.ts";
 import type { Undated } from "../usage/undated.ts";
 import { DEFAULT_DIALECT, type Dialects } from "./dialects.ts";
-import type { FeatureCheck } from "./feature-check.ts";
+import type { FeatureCheck, Strictness } from "./feature-check.ts";
 import { type GroupingCheck, openGroupingCheck } from "./grouping-check.ts";
 import type { KeyRing } from "./keys-in-use.ts";
 
@@ -52,53 +56,62 @@ export type StoreSettings = Guards & {
   readonly runId: string;
   readonly idOf: (request: UsageRequest) => number;
   readonly undated: Undated;
-  /** The request by the names that the service takes in the dialect. */
-  readonly asSent?: FeatureCheck["asSent"];
+  /** What is known of the names of filters, and how strictly they are taken. */
+  readonly check?: FilterCheck;
   /** Done together with the answer, or not at all. */
   readonly also?: Also;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly triedAgain?: (code: string) => boolean;
 };
 
+type FilterCheck = {
+  readonly features: Pick<FeatureCheck, "asSent" | "readTotal" | "doubtOf">;
+  readonly strictness: Strictness;
+};
+
+const NO_CHECK: FilterCheck = {
+  features: { asSent: async (request) => request, readTotal: async () => {}, doubtOf: async () => undefined },
+  strictness: "off",
+};
+
+/** How an answer was asked for, and what is doubtful of it. */
+type Asked = { readonly dialect: Dialect; readonly doubt: FilterDoubt | undefined };
+
 export function exportDeps(
   { app, db, service, keys, dialects, groupings, fetchNumbers, merging, backlog }: ExportWorld,
-  {
-    runId,
-    idOf,
-    asSent = async (request) => request,
-    emptyGuard,
-    cliffGuard,
-    undated,
-    also,
-    triedAgain = () => false,
-  }: StoreSettings,
+  { runId, idOf, check = NO_CHECK, emptyGuard, cliffGuard, undated, also, triedAgain = () => false }: StoreSettings,
 ): Omit<RequestDeps, "log" | "refuse"> {
-  const dialectOf = new WeakMap<object, Dialect>();
+  const { features, strictness } = check;
+  const askedFor = new WeakMap<object, Asked>();
   return {
     nextFetchNo: fetchNumbers,
     triedAgain,
     backlog,
     async fetch(request, signal, onTurn) {
       const ask = async (one: UsageRequest, dialect: Dialect, onItsTurn?: () => Promise<void>) => {
-        const sent = await asSent(one, dialect);
+        const sent = await features.asSent(one, dialect);
         const answer = await keys.use(one.series.project, (key) =>
           fetchBreakdown(service, sent, key, signal, { dialect, ...(onItsTurn && { onTurn: onItsTurn }) }),
         );
-        if (isObject(answer)) dialectOf.set(answer, dialect);
         return answer;
       };
+      const askAndCompare = async (dialect: Dialect) => {
+        const answer = await ask(request, dialect, onTurn);
+        const doubt = await doubtOf(request, answer, dialect);
+        if (isObject(answer)) askedFor.set(answer, { dialect, doubt });
+        return { answer, isFit: dialects.fits(request, answer) && doubt === undefined };
+      };
+      await features.readTotal(request, strictness);
       const dialect = await dialects.of(request);
-      let answer = await ask(request, dialect, onTurn);
-      if (!dialects.fits(request, answer)) {
-        const other = await dialects.instead(request, dialect);
-        if (other !== undefined) answer = await ask(request, other, onTurn);
-      }
+      const { answer, isFit } = await askAndCompare(dialect);
+      const other = isFit ? undefined : await dialects.instead(request, dialect);
+      const used = other === undefined ? answer : (await askAndCompare(other)).answer;
       // Without `onTurn`: the number of the fetch is that of the request itself.
-      await groupings.require(request, answer, async (other) => ask(other, await dialects.of(other)));
-      return answer;
+      await groupings.require(request, used, async (one) => ask(one, await dialects.of(one)));
+      return used;
     },
-    askedAs: ({ series }, answer) =>
-      groupingName(series.grouping, (isObject(answer) && dialectOf.get(answer)) || DEFAULT_DIALECT),
+    askedAs: ({ series }, answer) => groupingName(series.grouping, asked(answer)?.dialect ?? DEFAULT_DIALECT),
+    doubtOf: (answer) => asked(answer)?.doubt,
     undated,
     store: async (request, fetchNo, answer) => {
       const ownDays = request.window === undefined;
@@ -120,6 +133,30 @@ export function exportDeps(
         triedAgain: triedAgain(code),
       }),
   };
+
+  function asked(answer: unknown): Asked | undefined {
+    return isObject(answer) ? askedFor.get(answer) : undefined;
+  }
+
+  async function doubtOf(request: UsageRequest, answer: unknown, dialect: Dialect): Promise<FilterDoubt | undefined> {
+    if (strictness === "off" || filterKey(request.series.filter) === NO_CONDITIONS) return undefined;
+    const slices = readable(() =>
+      normalise(request, answer, dayOf(new Date()), groupingName(request.series.grouping, dialect)),
+    );
+    const doubt = slices && (await features.doubtOf(request, slices, dialect, strictness));
+    // Days without usage were confirmed before.
+    return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
+  }
+}
+
+/** An answer that is not one is refused when it is stored. */
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
 }
 
 /**

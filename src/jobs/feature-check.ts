@@ -1,17 +1,28 @@
 // Finds out whether the service knows what a filter names before usage is asked for by it. A feature that is none, and a tag
 // or a model that nobody has, would be answered with plausible, wrong numbers.
 
+import { randomUUID } from "node:crypto";
 import { fetchBreakdown } from "../api/breakdown.ts";
 import { NAMED_FEATURES } from "../api/fields.ts";
 import type { Dialect } from "../api/http.ts";
+import { isStatus } from "../api/shape.ts";
 import { didYouMean } from "../config/near-miss.ts";
 import { rememberAnswers } from "../remembered.ts";
 import { dayOf, type Window } from "../usage/day.ts";
 import { unknownFeatures, unlistedValues } from "../usage/features.ts";
-import { type DayTotals, dayTotals, type Effect, effectOf } from "../usage/filter-effect.ts";
-import { normalise } from "../usage/normalise.ts";
+import {
+  type DayTotals,
+  dayTotals,
+  type Effect,
+  effectOf,
+  isIgnored,
+  type Opposite,
+  oppositesOf,
+} from "../usage/filter-effect.ts";
+import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
-import type { Dimension, Filter, Project } from "../usage/series.ts";
+import { type Dimension, type Filter, filterKey, NO_CONDITIONS, type Project } from "../usage/series.ts";
+import type { FilterDoubt } from "../usage/slice.ts";
 import type { Dialects } from "./dialects.ts";
 import { type KnownNames, type NameDeps, openKnownNames } from "./known-names.ts";
 
@@ -40,6 +51,15 @@ export type FeatureCheck = {
   readonly refusalOf: (request: UsageRequest, strictness: Strictness) => Promise<string | undefined>;
   /** The request with the names that the service filters by: today's takes the id of a model for its name. */
   readonly asSent: (request: UsageRequest, dialect: Dialect) => Promise<UsageRequest>;
+  /** To be waited for before a filtered request is made: what its answer is compared with has to be older. */
+  readonly readTotal: (request: UsageRequest, strictness: Strictness) => Promise<void>;
+  /** Why the numbers of an answer may not be those of the filter. */
+  readonly doubtOf: (
+    request: UsageRequest,
+    slices: readonly NormalisedSlice[],
+    dialect: Dialect,
+    strictness: Strictness,
+  ) => Promise<FilterDoubt | undefined>;
 };
 
 /** Asks once for what several requests need to know. What can't be found out fails the requests that wait for it, and no others. */
@@ -48,6 +68,7 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
   const names = openKnownNames(deps);
   const read = openReadings(deps, names);
   const effects = rememberAnswers<Effect>();
+  const ignored = rememberAnswers<boolean>();
 
   /** What the condition alone does to the numbers of the window. */
   function effect(project: Project, window: Window | undefined, part: Partial<Filter>, dialect?: Dialect) {
@@ -130,7 +151,57 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
       return undefined;
     },
     asSent: (request, dialect) => asSent(names, request, dialect),
+    async readTotal({ series: { project, filter }, window }, strictness) {
+      if (isCompared(filter, strictness)) await read(project, window, {});
+    },
+    async doubtOf({ series: { project, filter }, window }, slices, dialect, strictness) {
+      // What names no day is not usage of days.
+      if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
+      const total = await read(project, window, {});
+      const shown = effectOf(total, dayTotals(slices));
+      if (shown === "no usage") return undefined;
+      if (shown === "empty") return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size);
+      const opposites = oppositesOf(filter, randomUUID());
+      // A condition beside others can be ignored although the numbers are not those of all usage.
+      const doubtful =
+        shown === "same" ? opposites : opposites.length > 1 ? opposites.filter((one) => one.isNamedApart) : [];
+      for (const opposite of doubtful) {
+        if (await isIgnoredBy(opposite)) return ignoredDoubt(opposite, strictness);
+      }
+      return undefined;
+
+      function isIgnoredBy({ condition, kind, filter: turned }: Opposite): Promise<boolean> {
+        const key = JSON.stringify([project.id, window, dialect, condition]);
+        return ignored(key, async () => {
+          try {
+            return isIgnored(kind, effectOf(total, await read(project, window, turned, dialect)));
+          } catch (error) {
+            // Who refuses a value knows the name.
+            if (isStatus(error, [400, 422])) return false;
+            throw error;
+          }
+        });
+      }
+    },
   };
+}
+
+/** On one day alone nobody may have used it. */
+const SEVERAL_DAYS = 2;
+
+function isCompared(filter: Filter, strictness: Strictness): boolean {
+  return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
+}
+
+function emptyDoubt(days: number): FilterDoubt {
+  const reason = `no usage with the filter on any of ${days} days on which there is usage; it counts when a run at least an hour later gets the same`;
+  return { kind: "filter-empty", reason, isConfirmable: true };
+}
+
+function ignoredDoubt({ condition, kind }: Opposite, strictness: Strictness): FilterDoubt {
+  const turned = kind === "feature" ? "with it turned round" : "with a value that nobody has";
+  const reason = `the service seems to ignore ${condition}: ${turned} it answers usage all the same; it may know the filter by another name (service.dialect)`;
+  return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
 }
 
 /** Whether it must not be asked for, and not only looked at again. */

@@ -1,6 +1,5 @@
 // Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
 
-import { randomBytes } from "node:crypto";
 import { dependsOnDialect, fetchBreakdown, groupingName } from "../api/breakdown.ts";
 import type { Service } from "../api/http.ts";
 import { fetchToken } from "../api/keys.ts";
@@ -11,6 +10,7 @@ import { holdsScope } from "../keys/scopes.ts";
 import { printable } from "../printable.ts";
 import type { Secret } from "../secret.ts";
 import { addDays, type Day, type Window } from "../usage/day.ts";
+import { dayTotals, effectOf } from "../usage/filter-effect.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
@@ -87,9 +87,10 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
     findings.push(await finding("dates", () => probeUndated(probe, totalOf(probe), windowless, steps)));
   }
   if (series.some(({ windowed }) => windowed)) findings.push(await finding("window", () => probeWindow(probe)));
-  for (const { series: one, windowed } of filters.values()) {
+  for (const checked of filters.values()) {
+    const { series: one } = checked;
     if (isEmpty(one.filter)) continue;
-    findings.push(await finding(`filter ${one.filter.name}`, () => probeFilter(probe, one.filter, windowed)));
+    findings.push(await finding(`filter ${one.filter.name}`, () => probeFilter(probe, checked)));
   }
   return findings;
 }
@@ -165,13 +166,16 @@ function namesOf({ features, dimensions: { model, tags } }: Filter): string[] {
   return [...Object.keys(features), model, tags].filter((name) => name !== undefined);
 }
 
+function recentDays({ today }: Probe): Window {
+  return { start: addDays(today, -PROOF_DAYS), end: addDays(today, -1) };
+}
+
 async function probeNames(probe: Probe, filters: readonly CheckedFilter[]): Promise<Told> {
-  const { project, features, today } = probe;
-  const recent = { start: addDays(today, -PROOF_DAYS), end: addDays(today, -1) };
+  const { project, features } = probe;
   let warning: string | undefined;
   for (const { series, windowed, strictness } of filters) {
     const { filter } = series;
-    for (const found of await features.findings(project, filter, windowed ? recent : undefined)) {
+    for (const found of await features.findings(project, filter, windowed ? recentDays(probe) : undefined)) {
       const text = `filter "${filter.name}": ${found.text}`;
       if (isWrong(found) && strictness === "error") return { state: "fail", text };
       warning ??= text;
@@ -218,23 +222,24 @@ async function probeWindow(probe: Probe): Promise<Told> {
       };
 }
 
-/**
- * The service takes every name it does not know for a feature. A name that certainly is none shows what that does: a
- * filter that answers the same may be unknown too.
- */
-async function probeFilter(probe: Probe, filter: Filter, windowed: boolean): Promise<Told> {
-  const nonsense = `usage_export_probe_${randomBytes(4).toString("hex")}`;
-  const window = windowed ? yesterdayOf(probe) : undefined;
-  const readWith = (one: Filter) => read(probe, { ...totalOf(probe), filter: one }, window);
-  const all = await readWith(UNFILTERED);
-  const own = fingerprint(await readWith(filter));
-  const unknown = fingerprint(await readWith({ ...UNFILTERED, features: { [nonsense]: "true" } }));
+/** Whether the numbers are those of the filter: a service that does not know a name answers all the same. */
+async function probeFilter(probe: Probe, { series, windowed, strictness }: CheckedFilter): Promise<Told> {
+  const { features, dialects } = probe;
+  const strict = strictness === "off" ? "warn" : strictness;
+  const request = {
+    series: { ...totalOf(probe), filter: series.filter },
+    window: windowed ? recentDays(probe) : undefined,
+  };
+  // In this order: numbers grow between two readings.
+  await features.readTotal(request, strict);
+  const all = await read(probe, totalOf(probe), request.window);
+  const own = await read(probe, request.series, request.window);
   if (rowCount(all) === 0) return { state: "ok", text: "no usage, so it can't be told whether it narrows anything" };
-  if (own === fingerprint(all)) {
-    return { state: "warn", text: "the same numbers as without the filter: it may have no effect" };
-  }
-  if (own === unknown) return { state: "warn", text: "the same numbers as for a feature that does not exist" };
-  return { state: "ok", text: "narrows the numbers" };
+  const doubt = await features.doubtOf(request, own, await dialects.of(request), strict);
+  if (doubt?.kind === "filter-ignored") return { state: strict === "error" ? "fail" : "warn", text: doubt.reason };
+  if (rowCount(own) === 0) return { state: "warn", text: "no usage with it on days that have some without it" };
+  const isAll = effectOf(dayTotals(all), dayTotals(own)) === "same";
+  return { state: "ok", text: isAll ? "all usage fits it" : "narrows the numbers" };
 }
 
 function totalOf({ project }: Probe): Series {
@@ -264,8 +269,4 @@ function yesterdayOf({ today }: Probe): Window {
 
 function rowCount(slices: readonly NormalisedSlice[]): number {
   return slices.reduce((sum, { rows }) => sum + rows.length, 0);
-}
-
-function fingerprint(slices: readonly NormalisedSlice[]): string {
-  return JSON.stringify(slices.map(({ day, rows }) => [day, rows.map(({ metrics }) => metrics)]));
 }

@@ -68,7 +68,7 @@ export async function runExportJob(
     const { emptyGuard, cliffGuard, undated } = job;
     const stored = {
       runId,
-      asSent: features.asSent,
+      check: { features, strictness: job.checkFeatures },
       idOf: ({ series }: UsageRequest) => idOf(ids, series),
       emptyGuard,
       cliffGuard,

@@ -8,7 +8,7 @@ import { type Day, daysOf, type Window } from "./day.ts";
 import { isObject } from "./json-value.ts";
 import { type NormalisedSlice, normalise } from "./normalise.ts";
 import type { UsageRequest } from "./plan.ts";
-import type { SliceDecision } from "./slice.ts";
+import type { FilterDoubt, SliceDecision } from "./slice.ts";
 import { dayOfUndated, type Undated } from "./undated.ts";
 
 type StoredSliceOf = {
@@ -37,6 +37,7 @@ export type FetchedAnswer = {
   readonly period: Window | undefined;
   /** Throws `bad_answer`. */
   readonly slices: () => readonly NormalisedSlice[];
+  readonly doubt?: FilterDoubt | undefined;
 };
 
 /** What a request needs from the world. */
@@ -46,6 +47,8 @@ export type RequestDeps = {
   readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
   /** The name the request's grouping was sent by, for this answer. */
   readonly askedAs: (request: UsageRequest, answer: unknown) => string;
+  /** Why the answer's numbers may not be those of the filter. */
+  readonly doubtOf?: (answer: unknown) => FilterDoubt | undefined;
   /** What an answer without any date is. */
   readonly undated: Undated;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
@@ -84,7 +87,9 @@ export async function exportRequest(
     const period = namedPeriod(answer);
     const day = dayOfUndated(runDay, deps.undated);
     const slices = () => normalise(request, answer, day, deps.askedAs(request, answer));
-    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, { askedMs, rowCount, period, slices }));
+    const doubt = deps.doubtOf?.(answer);
+    const fetched = { askedMs, rowCount, period, slices, doubt };
+    return await deps.backlog.hold(rowCount, () => deps.store(request, fetchNo, fetched));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

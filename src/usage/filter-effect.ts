@@ -3,6 +3,7 @@
 
 import type { Day } from "./day.ts";
 import type { NormalisedSlice } from "./normalise.ts";
+import { DIMENSIONS, type Filter } from "./series.ts";
 
 /** Each metric added up over the rows of a day. Rounded as doubles are: to compare, never to store. */
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
@@ -41,4 +42,40 @@ export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
 
 function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {
   return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - ROUNDING));
+}
+
+/** One condition of a filter turned round: where the service knows it, usage that fits the one does not fit the other. */
+export type Opposite = {
+  /** `tags "prod"` */
+  readonly condition: string;
+  readonly kind: "feature" | "dimension";
+  /** Whether the dialects ask for it by different names. */
+  readonly isNamedApart: boolean;
+  readonly filter: Pick<Filter, "features" | "dimensions">;
+};
+
+/** `nobody` is a value that nothing has. */
+export function oppositesOf({ features, dimensions }: Filter, nobody: string): Opposite[] {
+  const turned: Readonly<Record<string, string>> = { true: "false", false: "true" };
+  return [
+    ...Object.entries(features).map(([name, value]) => ({
+      condition: `the feature "${name}"`,
+      kind: "feature" as const,
+      isNamedApart: false,
+      filter: { features: { [name]: turned[value] ?? nobody }, dimensions: {} },
+    })),
+    ...DIMENSIONS.flatMap((dimension) => {
+      const value = dimensions[dimension];
+      if (value === undefined) return [];
+      const isNamedApart = dimension === "tags" || dimension === "model" || dimension === "feature_set";
+      const filter = { features: {}, dimensions: { [dimension]: nobody } };
+      return [{ condition: `${dimension} "${value}"`, kind: "dimension" as const, isNamedApart, filter }];
+    }),
+  ];
+}
+
+/** Whether the numbers of the opposite show that the service does not know the condition. */
+export function isIgnored(kind: Opposite["kind"], opposite: Effect): boolean {
+  // Nothing has the value, and some usage may well be without a feature.
+  return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";
 }

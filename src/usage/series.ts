@@ -38,6 +38,9 @@ export function filterKey(filter: Filter): string {
   });
 }
 
+/** The identity of all usage. */
+export const NO_CONDITIONS = "{}";
+
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
 }

@@ -2,8 +2,11 @@
 
 import { METRICS } from "./metrics.ts";
 
-/** Why an answer is not believed until another one says the same: it has no rows, or far less than is stored. */
-export type DoubtKind = "empty" | "fall";
+/**
+ * Why an answer is not believed until another one says the same: it has no rows, or far less than is stored; or its numbers
+ * may not be those of its filter.
+ */
+export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** An answer that was not believed, whose rows were not stored. */
 export type Doubt = {
@@ -37,13 +40,25 @@ export type IncomingSlice = {
   readonly totals: Totals;
   /** When the service was asked. */
   readonly askedAt: Date;
+  /** Of the whole answer. */
+  readonly filterDoubt?: FilterDoubt | undefined;
+};
+
+/** Why the numbers of a filtered answer may not be those of the filter, whatever is stored. */
+export type FilterDoubt = {
+  /** No usage on any of several days that have some without the filter; or the service seems to ignore a condition. */
+  readonly kind: "filter-empty" | "filter-ignored";
+  readonly reason: string;
+  /** Whether a later run that gets the same confirms it. */
+  readonly isConfirmable: boolean;
 };
 
 export type Guards = { readonly emptyGuard: "confirm" | "off"; readonly cliffGuard: "confirm" | "off" };
 
 /**
  * - `stale`: a later fetch is stored or in doubt already; nothing is touched
- * - `suspect`: all rows or nearly all of the numbers would vanish at once; they are kept until a later run confirms it
+ * - `suspect`: all rows or nearly all of the numbers would vanish at once, or the numbers may not be those of the filter; what
+ *   is stored is kept until a later run confirms it
  * - `unchanged`: the same numbers; no row is written
  * - `replace`: the rows become those of the answer
  */
@@ -62,9 +77,11 @@ export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards
 /** Why an answer leaves the rows as they are, whatever is in it; undefined where it may change them. */
 export function keptBy(
   stored: StoredSlice,
-  { fetchNo, contentHash }: Pick<IncomingSlice, "fetchNo" | "contentHash">,
+  { fetchNo, contentHash, filterDoubt }: Pick<IncomingSlice, "fetchNo" | "contentHash" | "filterDoubt">,
 ): "stale" | "unchanged" | undefined {
   if (newestFetchNo(stored) > fetchNo) return "stale";
+  // The same may have been stored before anybody looked at it.
+  if (filterDoubt && !filterDoubt.isConfirmable) return undefined;
   return stored.contentHash === contentHash ? "unchanged" : undefined;
 }
 
@@ -89,18 +106,24 @@ export function doubtAfter(
 }
 
 function reasonOf(kind: DoubtKind, stored: StoredSlice, incoming: IncomingSlice): string {
+  if (incoming.filterDoubt) return incoming.filterDoubt.reason;
   const fall = fallOf(stored, incoming);
   return kind === "fall" && fall
     ? `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`
     : "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
 }
 
-function isConfirmed(doubt: Doubt | undefined, kind: DoubtKind, { runId, askedAt }: IncomingSlice): boolean {
-  if (doubt?.kind !== kind || doubt.runId === runId) return false;
+function isConfirmed(
+  doubt: Doubt | undefined,
+  kind: DoubtKind,
+  { runId, askedAt, filterDoubt }: IncomingSlice,
+): boolean {
+  if (doubt?.kind !== kind || doubt.runId === runId || filterDoubt?.isConfirmable === false) return false;
   return askedAt.getTime() - doubt.since.getTime() >= CONFIRM_AFTER_MS;
 }
 
 function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): DoubtKind | undefined {
+  if (incoming.filterDoubt) return incoming.filterDoubt.kind;
   if (stored.rows === 0) return undefined;
   if (incoming.rows === 0) return guards.emptyGuard === "confirm" ? "empty" : undefined;
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;

@@ -35,7 +35,7 @@ export async function workAtRequest(
   const deps = {
     ...exportDeps(world, {
       runId,
-      asSent: features.asSent,
+      check: { features, strictness: checkFeatures },
       emptyGuard,
       undated,
       cliffGuard,

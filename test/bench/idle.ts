@@ -23,6 +23,7 @@ export async function measureIdle(databaseUrl: string, filters: number, days: nu
         projects: ["p"],
         window: { days: 7 },
         groupings: GROUPINGS,
+        checkFeatures: "off",
         filters: Array.from({ length: filters }, (_, i) => ({ name: `f${i}`, dimensions: { accessor: `a${i}` } })),
       },
     ],

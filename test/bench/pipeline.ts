@@ -36,6 +36,7 @@ export function configOf(service: string, { projects, filters = 1, days, cap }: 
         projects: ids,
         window: { days },
         groupings: GROUPINGS,
+        checkFeatures: "off",
         filters: conditions,
       },
     ],

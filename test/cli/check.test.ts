@@ -115,6 +115,25 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
       /^warn project production: features: filter "odd": the service has never listed the feature "aura-2", and no recent/m,
     status: 0,
   },
+  "a filter that the service ignores": {
+    emulator: { dialect: "2026", usage: () => [{ requests: 5, tags: ["prod"] }, { requests: 7 }] },
+    config: {
+      service: { dialect: "interface" },
+      exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }],
+    },
+    found: /^fail project production: filter production: .*ignore tags "prod".*service\.dialect/m,
+  },
+  "a filter that all usage fits": {
+    emulator: { usage: () => [{ requests: 5, tags: ["prod"] }] },
+    config: { exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }] },
+    found: /^ok project production: filter production: all usage fits it/m,
+    status: 0,
+  },
+  "a filter that no usage fits": {
+    config: { exports: [{ filters: [{ name: "own", dimensions: { accessor: "nobody" } }] }] },
+    found: /^warn project production: filter own: no usage with it on days that have some/m,
+    status: 0,
+  },
   "a day without usage": {
     emulator: { usage: () => [] },
     config: { exports: [{ filters: [DIARIZED] }] },

@@ -8,7 +8,9 @@ import { expect } from "vitest";
 import { modelId } from "../../src/emulator/catalogue.ts";
 import type { Fault } from "../../src/emulator/faults.ts";
 import type { Emulator } from "../../src/emulator/server.ts";
+import { letDoubtsAge } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
+import { passDays } from "./pass-days.ts";
 import { smallConfig } from "./small-config.ts";
 import { lastCoverage } from "./stored-state.ts";
 import { PROJECT_ID, worldTest } from "./world.ts";
@@ -54,7 +56,7 @@ test("the configuration that is shipped works with the public example of Get Fie
   });
 
   const checked = await world.run(["check"]);
-  expect(checked.stdout).not.toMatch(/FAIL|warn/);
+  expect(checked.stdout).not.toMatch(/FAIL|warn (?!role)/);
   expect(checked.status).toBe(0);
   expect(await world.run(["export"])).toMatchObject({ status: 0 });
   expect(await lastCoverage(db)).toMatchObject({
@@ -67,7 +69,11 @@ const RARE = { name: "rare", features: { "aura-2": true } };
 const rareConfig = (url: string, filters: readonly object[] = [RARE]) => smallConfig(url, { exports: [{ filters }] });
 
 test("a feature that was listed once is known ever after, and is not asked about again", async ({ world }) => {
-  const emulator = await world.serve();
+  const usage = [
+    { requests: 5, feature_set: ["aura-2"] },
+    { requests: 7, feature_set: ["Numerals.v2"] },
+  ];
+  const emulator = await world.serve({ usage: () => usage });
   answerFieldsBy(emulator, { features: ["aura-2", "Numerals.v2"] });
   await world.configure(rareConfig(emulator.url));
   expect(await world.run(["export"])).toMatchObject({ status: 0 });
@@ -100,8 +106,9 @@ test("a feature that is not listed and narrows the numbers is known by that", as
 
   const asked = calls(emulator, "/usage/");
   expect(await world.run(["export"])).toMatchObject({ status: 0 });
-  // One series, one window: its breakdown and nothing else.
-  expect(calls(emulator, "/usage/")).toBe(asked + 1);
+  // One series, one window: its breakdown, and the total that it is compared with.
+  expect(calls(emulator, "/usage/")).toBe(asked + 2);
+  expect(calls(emulator, "/usage/fields")).toBe(1);
 });
 
 test("a feature of which the numbers tell nothing is asked for, with a warning", async ({ world }) => {
@@ -219,4 +226,97 @@ test("a value that the interface does not name is an error, or a warning where t
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"deployment":"dedicated".*unknown to the service/);
   expect(await filtered()).toEqual({ own: "3 3" });
+});
+
+/** A configuration of the wrong dialect for the service: it ignores `tags`. */
+const WRONG = { service: { dialect: "interface" } };
+
+test("a filter that the service ignores is suspect for as long as it does, and no number of it is shown", async ({
+  world,
+}) => {
+  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const filters = [{ name: "all" }, byTag("prod"), { name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
+  const exports = [{ window: { days: 3 }, groupings: ["none", "tags"], filters: filters.slice(0, 2) }];
+  await world.configure(smallConfig(emulator.url, { ...WRONG, exports }));
+
+  const suspect = { status: 1, stdout: expect.stringContaining("6 suspect") };
+  expect(await world.run(["export"])).toMatchObject(suspect);
+  await passDays(db, 1);
+  expect(await world.run(["export"])).toMatchObject(suspect);
+
+  expect(await filtered()).toEqual({});
+  expect(await lastCoverage(db)).toMatchObject({
+    all: { status: "complete" },
+    prod: {
+      status: "suspect",
+      error: expect.stringMatching(/ignore tags "prod".*a value that nobody has.*service\.dialect/),
+    },
+  });
+});
+
+test("a condition that is ignored beside one that is not is found out, too", async ({ world }) => {
+  const usage = TAGGED.map((record, i) => ({ ...record, endpoint: i === 0 ? "listen" : "speak" }));
+  const emulator = await world.serve({ dialect: "2026", usage: () => usage });
+  const filters = [{ name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
+  await world.configure(smallConfig(emulator.url, { ...WRONG, exports: [{ filters }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await lastCoverage(db)).toEqual({
+    both: { status: "suspect", error: expect.stringContaining('ignore tags "prod"') },
+  });
+});
+
+test("where the dialect is to be found out, a filter that is ignored has it looked at again", async ({ world }) => {
+  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  await sql`
+    insert into usage_export.service_dialect (service, dialect) values (${emulator.url}, 'interface')
+  `.execute(db);
+  const exports = [{ filters: [byTag("prod"), byModel("nova-2")] }];
+  await world.configure(smallConfig(emulator.url, { service: { dialect: "auto" }, exports }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await filtered()).toEqual({ prod: "5 5", "nova-2": "7 7" });
+});
+
+test("a filter that all usage fits is known to work by what does not fit it", async ({ world }) => {
+  const emulator = await world.serve({ usage: () => [{ requests: 5, tags: ["prod"], feature_set: ["diarize"] }] });
+  const filters = [{ name: "all" }, byTag("prod"), { name: "diarized", features: { diarize: true } }];
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
+});
+
+test("a filter under which there is nothing on all of several days counts when a later run confirms it", async ({
+  world,
+}) => {
+  let usage: typeof TAGGED = TAGGED;
+  const emulator = await world.serve({ usage: () => usage });
+  const filters = [{ name: "diarized", features: { diarize: true } }];
+  await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+
+  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  expect(await lastCoverage(db)).toEqual({
+    diarized: { status: "suspect", error: expect.stringMatching(/no usage with the filter on any of 2 days/) },
+  });
+  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  await letDoubtsAge(db);
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await lastCoverage(db)).toEqual({ diarized: { status: "complete", error: null } });
+
+  // From then on another day without any is as usual.
+  await sql`delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)`.execute(
+    db,
+  );
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  usage = [{ requests: 9, model: ["nova-3"], tags: [], feature_set: ["diarize"] } as (typeof TAGGED)[number]];
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await filtered()).toEqual({ diarized: "9 9" });
+});
+
+test("with `checkFeatures` off nothing of a filter is doubted, and nothing is asked for it beside its numbers", async ({
+  world,
+}) => {
+  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const exports = [{ checkFeatures: "off", filters: [byTag("prod")] }];
+  await world.configure(smallConfig(emulator.url, { ...WRONG, exports }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(calls(emulator, "/usage/")).toBe(1);
 });

@@ -103,20 +103,31 @@ test("a feature that the service does not know is no filter, and the near miss i
 const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
 
 test.for([
-  ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2"],
-  ["that does not know the feature, where that is only to be told", {}, { checkFeatures: "warn" }, "brand_new"],
-] as const)("a service %s is asked all the same, with a warning", async ([_, options, job, feature], { world }) => {
-  const emulator = await world.serve(options);
-  const filters = [{ name: "new", features: { [feature]: true } }];
-  await world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
+  ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2", "complete"],
+  [
+    "that does not know the feature, where that is only to be told",
+    {},
+    { checkFeatures: "warn" },
+    "brand_new",
+    "suspect",
+  ],
+] as const)(
+  "a service %s is asked all the same, with a warning",
+  async ([_, options, job, feature, fate], { world }) => {
+    const emulator = await world.serve(options);
+    const filters = [{ name: "new", features: { [feature]: true } }];
+    await world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
 
-  expect(await world.run(["export"])).toMatchObject({
-    status: 0,
-    stderr: expect.stringMatching(/"level":40.*feature/),
-  });
+    expect(await world.run(["export"])).toMatchObject({
+      status: fate === "complete" ? 0 : 1,
+      stderr: expect.stringMatching(/"level":40.*feature/),
+    });
 
-  expect(await lastCoverage(db)).toEqual({ new: { status: "complete", error: null } });
-});
+    expect(await lastCoverage(db)).toEqual({
+      new: { status: fate, error: fate === "complete" ? null : expect.stringContaining("ignore") },
+    });
+  },
+);
 
 test("an empty answer where rows were is doubted, and believed when a run an hour later gets it too", async ({
   world,

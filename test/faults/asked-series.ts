@@ -83,6 +83,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
         projects: [project],
         ...(windowDays === undefined ? { undated: "day" } : { window: { days: windowDays } }),
         groupings: [grouping],
+        checkFeatures: "off",
         filters: slotNames.map((name) => ({ name, dimensions: { accessor: name } })),
       })),
     }),

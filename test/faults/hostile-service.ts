@@ -21,7 +21,7 @@ const job = { schedule: farSchedule(), window: { days: 1 } };
 /** One project with the texts as values and errors, and one called by each that may be a name. */
 export function configFor(service: ScriptedServer): Readonly<Record<string, unknown>> {
   return {
-    service: { baseUrl: service.origin, requestsPerSecond: 100, maxConcurrent: 16 },
+    service: { baseUrl: service.origin, dialect: "interface", requestsPerSecond: 100, maxConcurrent: 16 },
     projects: [{ id: "values", name: "values", key }, ...NAMES.map((name, n) => ({ id: `named-${n}`, name, key }))],
     exports: [
       { ...job, name: "values", projects: ["values"], groupings: ["model", "tags", "accessor"] },
@@ -30,6 +30,7 @@ export function configFor(service: ScriptedServer): Readonly<Record<string, unkn
         name: "errors",
         projects: ["values"],
         groupings: ["none"],
+        checkFeatures: "off",
         filters: TEXTS.map((_, n) => ({ name: `error ${n}`, dimensions: { accessor: String(n) } })),
       },
       { ...job, name: NAMES.find((name) => name.includes('"')) ?? "", projects: NAMES, groupings: ["none"] },

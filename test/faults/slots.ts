@@ -49,6 +49,8 @@ export async function openSlots({ serviceUrl, names, service }: SlotsOptions): P
         projects: ["p1"],
         window: { days: 1 },
         groupings: ["none"],
+        // The slots stand for series, and their answers are made up one by one.
+        checkFeatures: "off",
         filters: names.map((name) => ({ name, dimensions: { accessor: name } })),
       },
     ],

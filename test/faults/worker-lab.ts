@@ -35,6 +35,7 @@ const OPTIONS: LabOptions = {
         projects: ["production"],
         window: { days: days.length },
         groupings: GROUPINGS,
+        checkFeatures: "off",
         filters: [{ name: "all" }, { name: "listen", dimensions: { endpoint: "listen" } }],
       },
     ],

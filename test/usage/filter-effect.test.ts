@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dayTotals, type Effect, effectOf } from "../../src/usage/filter-effect.ts";
+import { dayTotals, type Effect, effectOf, isIgnored, oppositesOf } from "../../src/usage/filter-effect.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "./sample-request.ts";
 
@@ -25,4 +25,32 @@ test.each<[string, Effect, readonly number[], readonly number[], readonly number
   ["a day without usage tells nothing of the other one", "same", [], [5], [], [5]],
 ])("%s", (_, effect, total1, total2, own1, own2) => {
   expect(effectOf(totals(total1, total2), totals(own1, own2))).toBe(effect);
+});
+
+test("each condition is turned round by itself", () => {
+  const filter = {
+    name: "f",
+    features: { diarize: "true", redact: "false", language: "de" },
+    dimensions: { tags: "prod", endpoint: "listen" },
+  };
+  expect(
+    oppositesOf(filter, "nobody").map(({ kind, isNamedApart, filter: turned }) => [kind, isNamedApart, turned]),
+  ).toEqual([
+    ["feature", false, { features: { diarize: "false" }, dimensions: {} }],
+    ["feature", false, { features: { redact: "true" }, dimensions: {} }],
+    ["feature", false, { features: { language: "nobody" }, dimensions: {} }],
+    ["dimension", false, { features: {}, dimensions: { endpoint: "nobody" } }],
+    ["dimension", true, { features: {}, dimensions: { tags: "nobody" } }],
+  ]);
+});
+
+test.each([
+  ["dimension", "same", true],
+  ["dimension", "narrower", true],
+  ["dimension", "empty", false],
+  ["feature", "same", true],
+  ["feature", "narrower", false],
+  ["feature", "empty", false],
+] as const)("a %s turned round whose numbers are %s is ignored: %s", (kind, effect, ignored) => {
+  expect(isIgnored(kind, effect)).toBe(ignored);
 });

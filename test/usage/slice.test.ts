@@ -27,7 +27,23 @@ const doubt = (part: Partial<Doubt> = {}): { readonly doubt: Doubt } => ({
   doubt: { kind: "empty", runId: "run-1", since: minutesAgo(60), fetchNo: 7, ...part },
 });
 
+const ignored = { filterDoubt: { kind: "filter-ignored", reason: "ignored", isConfirmable: false } } as const;
+const nothing = { filterDoubt: { kind: "filter-empty", reason: "nothing", isConfirmable: true }, ...empty } as const;
+
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>([
+  ["a filter that is ignored is suspect on its first day", never, ignored, "suspect"],
+  [
+    "a filter that is ignored is suspect although the same is stored",
+    {},
+    { ...ignored, contentHash: "full" },
+    "suspect",
+  ],
+  ["a filter that is ignored is confirmed by no run", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
+  ["an older answer whose filter is ignored is stale", { fetchNo: 10 }, ignored, "stale"],
+  ["a filter with nothing on its first days is suspect", never, nothing, "suspect"],
+  ["a later run confirms a filter with nothing", { ...never, ...doubt({ kind: "filter-empty" }) }, nothing, "replace"],
+  ["a doubt of another kind confirms no filter", { ...never, ...doubt() }, nothing, "suspect"],
+  ["a filter with nothing on days that were confirmed is unchanged", empty, nothing, "unchanged"],
   ["the first rows are stored", never, {}, "replace"],
   ["a first answer without rows is stored as that", never, empty, "replace"],
   ["other numbers replace", {}, {}, "replace"],

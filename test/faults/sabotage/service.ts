@@ -164,8 +164,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "an answer in another dialect than was found is not looked at again",
     file: "src/jobs/export-deps.ts",
-    replace: "if (!dialects.fits(request, answer)) {",
-    by: "if (!dialects.fits(request, answer) && answer === undefined) {",
+    replace: "isFit: dialects.fits(request, answer) && doubt === undefined",
+    by: "isFit: doubt === undefined",
     caughtBy: [
       "test/cli/dialect.test.ts",
       "a service that comes to speak the other dialect is found out by its answers",

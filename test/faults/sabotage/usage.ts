@@ -216,4 +216,28 @@ export const USAGE: readonly Sabotage[] = [
     by: "if (!isAllNull(request, answer) || (await groups(request, ask)) || answer !== undefined) return;",
     caughtBy: ["test/cli/export-ungrouped.test.ts", "a total that comes in place of groups is refused"],
   },
+  {
+    name: "a filter that the service ignores is believed",
+    file: "src/usage/filter-effect.ts",
+    replace: `return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";`,
+    by: `return kind === "feature" && opposite === "same";`,
+    caughtBy: [
+      "test/cli/export-filters.test.ts",
+      "a filter that the service ignores is suspect for as long as it does",
+    ],
+  },
+  {
+    name: "days without usage under a filter are believed at once",
+    file: "src/jobs/feature-check.ts",
+    replace: "total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
+    by: "total.size < 1000 * SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
+    caughtBy: ["test/cli/export-filters.test.ts", "a filter under which there is nothing on all of several days"],
+  },
+  {
+    name: "a filter that is ignored for an hour is confirmed by that",
+    file: "src/usage/slice.ts",
+    replace: " || filterDoubt?.isConfirmable === false",
+    by: " || (filterDoubt?.isConfirmable === false && runId === '')",
+    caughtBy: ["test/usage/slice.test.ts", "a filter that is ignored is confirmed by no run"],
+  },
 ];
