@@ -52,20 +52,18 @@ test("a summary that grows is a snapshot a run with its change, and no day's usa
   world,
 }) => {
   await serveSummary(world);
-  await exportNights(world, 5);
+  await exportNights(world, 3);
 
   const of = { group_value: null, fell: false, gone: false };
   expect(await snapshots()).toEqual([
     { ...of, snapshot: 1, requests: "9950", requests_change: null },
     { ...of, snapshot: 2, requests: "9960", requests_change: "10" },
     { ...of, snapshot: 3, requests: "9970", requests_change: "10" },
-    { ...of, snapshot: 4, requests: "9980", requests_change: "10" },
-    { ...of, snapshot: 5, requests: "9990", requests_change: "10" },
   ]);
   for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())", "bi.focus_usage"])
     expect(await rowsOf(view)).toEqual([]);
   const { stdout } = await world.run(["report", "--out", "-"]);
-  expect(stdout).not.toMatch(/9[, {2}]?9[5-9]0|49[, {2}]?8/);
+  expect(stdout).not.toMatch(/9[,. \u202f]?9[5-9]0|29[,. \u202f]?880/);
   expect(stdout).toMatch(/carry no date/);
 });
 
