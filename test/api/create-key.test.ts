@@ -8,7 +8,7 @@ import { findSecrets } from "../support/leak-search.ts";
 import { answer, answerJson, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 
-const NEW_KEY_TEXT = "sk_CANARY_created_0123456789";
+const NEW_KEY_TEXT = "createdCANARYq7w5e3r1t9";
 const REQUEST: KeyRequest = { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] };
 const CREATED = {
   api_key_id: "k2",

@@ -170,7 +170,7 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/key-command.ts",
     replace: "if (!isFreeOf(said, key.reveal()))",
     by: "if (said === key.reveal())",
-    caughtBy: ["test/keys/key-command.test.ts", "a key that it prints is hidden, base64 after one character"],
+    caughtBy: ["test/keys/key-command.test.ts", "a key that it prints is hidden, percent-encoding of all"],
   },
   {
     name: "an answer that may hold a new key is quoted",
