@@ -85,6 +85,7 @@ test("the answer in JSON has the same facts", async ({ world }) => {
     alerts: ["1 slice missing: due and never read"],
     workers: [],
     causes: [],
+    clocks: { databaseAheadSeconds: expect.any(Number), serviceAheadSeconds: expect.any(Number) },
     jobs: [
       {
         needsWorker: false,
