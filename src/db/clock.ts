@@ -42,9 +42,10 @@ export async function forgetFuture(db: Database): Promise<void> {
       update usage_export.slice set ${toNow("attempted_at", "failing_since", "suspect_since")}
       where greatest(attempted_at, failing_since, suspect_since) > now()
     `,
+    // Today is not over, and not due.
     sql`
-      update usage_export.series set due_through = (now() at time zone 'UTC')::date
-      where due_through > (now() at time zone 'UTC')::date
+      update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
+      where due_through >= (now() at time zone 'UTC')::date
     `,
     sql`
       update ${queue("job")} set ${toNow("heartbeat_on", "start_after", "started_on")}
