@@ -124,7 +124,10 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
     sql<RunEnd>`
       update usage_export.run r
       set status = 'failed', finished_at = now(), requests_open = 0,
-        slices_failed = slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale,
+        -- Without a window an answer has as many slices as it likes, and only the requests that are left can be counted.
+        slices_failed = greatest(
+          slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale, slices_failed + requests_open
+        ),
         error = coalesce(error, 'its work is not in the queue any more')
       where r.run_id in (
         select lost.run_id from usage_export.run lost

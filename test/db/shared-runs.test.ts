@@ -1,6 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { insertRun, openRequests, type RunEnd, type Settled, settleRequest } from "../../src/db/shared-runs.ts";
+import {
+  endLostRuns,
+  insertRun,
+  openRequests,
+  type RunEnd,
+  type Settled,
+  settleRequest,
+} from "../../src/db/shared-runs.ts";
 import { inTransaction } from "../../src/db/transaction.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -48,4 +55,16 @@ test.each<[string, Partial<Settled>]>([
   const worse = { ...READ, ...part };
   expect((await settled([worse, READ])).at(-1)).toMatchObject({ status: "failed" });
   expect((await settled([READ, worse])).at(-1)).toMatchObject({ status: "failed" });
+});
+
+test("a run whose work was lost counts what it did not read, however many slices the answers before had", async () => {
+  const runId = randomUUID();
+  await begun(`job-${runId}`, undefined, runId);
+  await inTransaction(db, (tx) => openRequests(tx, runId, { requests: 3, slices: 3 }));
+  await inTransaction(db, (tx) => settleRequest(tx, runId, { ...READ, complete: 30, stale: 0 }));
+  const ended = await endLostRuns(db);
+  expect(ended.find((run) => run.runId === runId)).toMatchObject({
+    status: "failed",
+    counts: { complete: 30, failed: 2 },
+  });
 });
