@@ -1,7 +1,7 @@
 // Runs an export job now, in this process, and shows on a terminal how far it is.
 
 import { databaseNow } from "../db/database.ts";
-import { unclosedDays } from "../db/slice-statuses.ts";
+import { unsettledDays } from "../db/slice-statuses.ts";
 import { type ExportContext, runExportJob } from "../jobs/run-export.ts";
 import { dayOf } from "../usage/day.ts";
 import type { ExportResult, RunCounts, RunTrigger } from "../usage/export.ts";
@@ -17,7 +17,7 @@ export async function runNow(
 ): Promise<ExportResult> {
   // The database's clock is the one all replicas share.
   const today = dayOf(await databaseNow(context.db));
-  const plan = planRun(job, today, selection, await unclosedDays(context.db, seriesOf(job, selection), today));
+  const plan = planRun(job, today, selection, await unsettledDays(context.db, seriesOf(job, selection), today));
   const progress = progressBar(label, slicesOf(plan.requests), process.stderr);
   const onProgress = (counts: RunCounts) => progress.show(doneOf(counts));
   try {

@@ -5,6 +5,17 @@ import type { Day } from "../usage/day.ts";
 import type { DueSlice } from "../usage/plan-catch-up.ts";
 import type { Tx } from "./transaction.ts";
 
+/**
+ * A doubt whose confirmation the window does not bring any more: the first doubtful answer came with the last run that read the
+ * day. A condition that the service ignores is not confirmed by asking again.
+ */
+function isLeftInDoubt(dueSeries: string) {
+  return sql`(
+    sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
+    and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - ${sql.ref(`${dueSeries}.window_days`)}, false)
+  )`;
+}
+
 /** Every worker asks this every minute, and mostly nothing is amiss: days are gone through one by one only where their number tells that some are. */
 export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const { rows } = await sql<{
@@ -18,14 +29,14 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
       select sl.series_id,
         count(*) filter (
           where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
-            and (sl.closed_at is not null or sl.usage_date > d.closing_until)
+            and (sl.closed_at is not null or sl.usage_date > d.closing_until) and not ${isLeftInDoubt("d")}
         ) as days
       from usage_export.slice sl
       join usage_export.due_series d using (series_id)
       group by sl.series_id
     ),
     short as materialized (
-      select d.series_id, d.due_from, d.due_until, d.closing_until
+      select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
       from usage_export.due_series d
       left join there using (series_id)
       where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(there.days, 0)
@@ -37,7 +48,7 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
     cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day::date
     where sl.series_id is null or sl.status = 'failed'
-      or (sl.closed_at is null and sl.usage_date <= s.closing_until)
+      or (sl.closed_at is null and sl.usage_date <= s.closing_until) or ${isLeftInDoubt("s")}
     order by day desc, s.series_id
   `.execute(tx);
   return rows.map(({ series_id, day, status, failures, attempted_at }) => ({

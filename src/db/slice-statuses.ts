@@ -52,8 +52,11 @@ export async function storedDays(
   return { oldest: rows[0]?.oldest ?? undefined, hasRows: rows[0]?.hasRows ?? false };
 }
 
-/** By seriesKey, the days before this one that were read while they lasted, and not since. */
-export async function unclosedDays(
+/**
+ * By seriesKey, the days before this one that were read while they lasted, and not since, or whose newest answer is in doubt. A
+ * condition that the service ignores is not confirmed by asking again.
+ */
+export async function unsettledDays(
   db: Database,
   series: readonly Series[],
   before: Day,
@@ -61,7 +64,8 @@ export async function unclosedDays(
   const { rows } = await sql<{ index: number; day: Day }>`
     select wanted.index::integer as index, to_char(sl.usage_date, 'YYYY-MM-DD') as day
     from ${slicesOf(series)}
-    where ${IS_UNCLOSED} and sl.usage_date < ${before}::date
+    where sl.usage_date < ${before}::date
+      and (${IS_UNCLOSED} or (sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'))
   `.execute(db);
   const days = new Map<string, Day[]>();
   for (const { index, day } of rows) {

@@ -2,11 +2,11 @@
 
 import type { Day } from "./day.ts";
 
-/** A slice that is due, and not complete or not read since its day was over. */
+/** A slice that is due, and not complete, not read since its day was over, or left in doubt by the window. */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
-  /** Suspect is here only what was not read well since its day was over: of another day the window's next run tells. */
+  /** Suspect is here only what was not read well since its day was over, or is older than the window: else its next run tells. */
   readonly status: "missing" | "failed" | "suspect";
   /** How many runs failed to read it, one after the other. */
   readonly failures: number;

@@ -127,26 +127,26 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-/** By seriesKey, days that were read while they lasted, and not since. */
-export type UnclosedDays = ReadonlyMap<string, readonly Day[]>;
+/** By seriesKey, days that were read while they lasted, and not since, or whose newest answer is in doubt. */
+export type UnsettledDays = ReadonlyMap<string, readonly Day[]>;
 
-/** Beside what the job reads, unless days were picked, the days before its window that are read partially only. */
+/** Beside what the job reads, unless days were picked, the days before its window that need another reading. */
 export function planRun(
   job: ExportJob,
   today: Day,
   selection: Selection = {},
-  unclosed: UnclosedDays = new Map(),
+  unsettled: UnsettledDays = new Map(),
 ): ExportPlan {
   const due = dueDays(job, today, selection);
   const before = due && !selection.days ? seriesOf(job, selection) : [];
-  const closing = before.flatMap((series) => {
-    const days = unclosed.get(seriesKey(series)) ?? [];
+  const again = before.flatMap((series) => {
+    const days = unsettled.get(seriesKey(series)) ?? [];
     return requestsOfDays(
       series,
       days.filter((day) => due !== undefined && day < due.oldest.start),
     );
   });
-  return { requests: [...planExport(job, today, selection), ...closing], runDay: today, due };
+  return { requests: [...planExport(job, today, selection), ...again], runDay: today, due };
 }
 
 /**
