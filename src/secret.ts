@@ -64,7 +64,7 @@ export class Scrubber {
       ...base64,
       ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
     ]) {
-      this.#forms.add(form.toLowerCase());
+      this.#forms.add(inSmallLetters(form));
     }
     return secret;
   }
@@ -77,9 +77,7 @@ export class Scrubber {
 }
 
 function hide(text: string, form: string): string {
-  const small = text.toLowerCase();
-  // A few letters have small forms of another length: then no place in one text is a place in the other.
-  if (small.length !== text.length) return text.replaceAll(form, HIDDEN);
+  const small = inSmallLetters(text);
   let hidden = "";
   let from = 0;
   for (let at = small.indexOf(form); at !== -1; at = small.indexOf(form, from)) {
@@ -87,4 +85,15 @@ function hide(text: string, form: string): string {
     from = at + form.length;
   }
   return hidden + text.slice(from);
+}
+
+/** As long as the text. A letter whose small form has another length, such as İ, stays: else places would not match. */
+function inSmallLetters(text: string): string {
+  const small = text.toLowerCase();
+  if (small.length === text.length) return small;
+  const letters = Array.from(text, (letter) => {
+    const lower = letter.toLowerCase();
+    return lower.length === letter.length ? lower : letter;
+  });
+  return letters.join("");
 }

@@ -36,3 +36,12 @@ test.each([
   expect(scrubbed).toMatch(/^refused .*\[secret\].*, twice: .*\[secret\]/);
   expect(findSecrets(scrubbed, [TEXT])).toEqual([]);
 });
+
+test.each([
+  ["beside a letter whose small form is longer", "AbCdEfGhIjKlMnOp", "İstanbul: refused AbCdEfGhIjKlMnOp"],
+  ["with such a letter in it", "AbCdİEfGhIjKl", "refused AbCdİEfGhIjKl"],
+])("a secret with capitals is hidden: %s", (_, secret, text) => {
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(secret));
+  expect(scrubber.scrub(text)).toBe(text.replace(secret, "[secret]"));
+});
