@@ -27,10 +27,11 @@ export async function deliverKey(
 /** Of a file: a share whose server is gone answers never. */
 const FILE_MS_MAX = 20_000;
 
+const SILENT = `its file system has not answered in ${FILE_MS_MAX / 1000} s`;
+
 async function withinLimit<T>(work: Promise<T>, file: string): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const seconds = FILE_MS_MAX / 1000;
-  const message = `the key file ${file} can't be reached: its file system has not answered in ${seconds} s`;
+  const message = `the key file ${file} can't be reached: ${SILENT}`;
   const timer = setTimeout(() => reject(new AppError("delivery", message)), FILE_MS_MAX);
   try {
     return await Promise.race([work, late]);
@@ -52,7 +53,11 @@ export async function staleFiles(
   for (const sink of sinks) {
     const id = sinkId(sink);
     if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
-    const fault = await withinLimit(keyFileFault(sink.path, secret), sink.path);
+    // A share that is gone is a fault of this file, and keeps nobody from the others, or from another key.
+    const fault = await withinLimit(keyFileFault(sink.path, secret), sink.path).catch((error: unknown) => {
+      if (error instanceof AppError) return `can't be read: ${SILENT}`;
+      throw error;
+    });
     if (fault !== undefined) stale.set(id, `the delivered file ${sink.path} ${fault}`);
   }
   return stale;

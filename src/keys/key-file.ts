@@ -105,13 +105,17 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** What is wrong with what the file holds; undefined where it holds the key. Without a key only whether it is there is told. */
+/**
+ * What is wrong with what the file holds; undefined where it holds the key, and where this user may not read it, as when it was
+ * given to its reader. Without a key only whether it is there is told.
+ */
 export async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
   try {
     const text = await readFile(file, "utf8");
     return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "unknown";
+    if (code === "EACCES" || code === "EPERM") return undefined;
     return code === "ENOENT" || code === "ENOTDIR" ? "is gone" : `can't be read (${code})`;
   }
 }
