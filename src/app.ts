@@ -25,9 +25,12 @@ export type App = {
   readonly signal: AbortSignal;
   readonly scrubber: Scrubber;
   readonly log: Logger;
-  /** Who asks for what is done, for those who read it later. */
+  /** The person on whose behalf the command runs, recorded for later readers. */
   readonly person: string;
-  /** Who writes to the key ledger, for its events. Without a process: it will have ended when somebody reads that. */
+  /**
+   * Who writes to the key ledger, recorded with each event. It has no process id: the process will have ended when somebody reads
+   * the event.
+   */
   readonly actor: string;
   /** Standard output: the command's answer. */
   readonly write: (text: string) => void;
@@ -64,7 +67,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   return { env, configPath, signal, scrubber, log, person, actor, write, terminal };
 }
 
-/** Undefined where this system has no name for who runs it, as in many containers. */
+/** Undefined if the system has no name for the current user, as in many containers. */
 function userName({ SUDO_USER }: Environment): string | undefined {
   if (SUDO_USER) return SUDO_USER;
   try {
@@ -105,7 +108,10 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
   });
 }
 
-/** Before anything is written: rows whose tables were copied without their sequences would be taken for newer than all that is read. */
+/**
+ * Must run before anything is written. If tables were copied without their sequences, the stored fetches have higher numbers than
+ * new ones, and every new answer would count as stale.
+ */
 export async function raiseSequencesOf({ log }: App, db: Database): Promise<void> {
   const sequences = await raiseSequences(db);
   if (sequences.length > 0) {
@@ -149,8 +155,8 @@ export async function openDatabase(
 }
 
 /**
- * Undefined where the embedded database is meant. A variable that lost its value means no other database than the one it had:
- * numbers would be written beside those of yesterday.
+ * Undefined means the embedded database. A variable that is set but empty is an error: with the embedded database in place of the
+ * configured one, the numbers would end up in two databases.
  */
 export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABASE_URL"): string | undefined {
   const url = env[variable];
@@ -169,7 +175,7 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
   return url;
 }
 
-/** Every command says so: two databases look alike from inside. */
+/** Every command says which database it uses: two databases look alike from inside. */
 function sayDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
@@ -177,7 +183,7 @@ function sayDatabase({ env, log, scrubber, terminal }: App, database: string, by
 
 const QUIET_MS = 60_000;
 
-/** A restart of the server breaks all connections at once, which is one line. */
+/** A restart of the server breaks all connections at once; the log gets one line for all of them. */
 function logLosses(log: Logger): OnLost {
   let lastMs: number | undefined;
   return (error) => {
@@ -206,7 +212,7 @@ export async function openServiceOf(
   return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }
 
-/** What the database knows the service by. */
+/** The service's origin, which identifies the service in the database. */
 export function originOf({ service }: Pick<Config, "service">): string {
   return new URL(service.baseUrl).origin;
 }

@@ -55,7 +55,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
         { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
       );
-      // What the service asks for is waited for by the pace, where a person can end it.
+      // The rate limiter waits out the pause that the service asked for, because a person can end that pause (`resume-calls`).
       if (delayMs !== askedMs) await deps.sleep(delayMs, signal);
     }
   }

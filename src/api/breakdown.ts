@@ -21,7 +21,7 @@ export function groupingName(grouping: Grouping, dialect: Dialect): string {
   return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
 }
 
-/** Whether the dialects ask for these numbers in different ways. */
+/** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
   const { model, tags, feature_set } = dimensions;
   return grouping === "model" || [model, tags, feature_set].some((value) => value !== undefined);
@@ -57,13 +57,13 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
 }
 
 export type Asking = {
-  /** Left out, it is the one of the configuration. */
+  /** Left out: the configured dialect. */
   readonly dialect?: Dialect;
-  /** Waited for before each attempt. */
+  /** Called and awaited before each attempt. */
   readonly onTurn?: () => Promise<void>;
 };
 
-/** The parsed answer, its shape unchecked. */
+/** Returns the parsed answer; its shape is unchecked. */
 export async function fetchBreakdown(
   service: Service,
   request: UsageRequest,

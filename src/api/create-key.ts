@@ -62,7 +62,7 @@ export async function createKey(
     const call = { method: "POST", path, body, retry: false, secretAnswer: true, scopes: ["keys:write"] } as const;
     const answer = await service.call(call, callerKey, signal);
     const { api_key_id: apiKeyId, key, ...rest } = parseShape(Created, answer, "the created key");
-    // What stands beside the key is stored and shown.
+    // The other fields of the answer are stored and shown, so none of them may contain the key.
     const isFree = (text: string) => isFreeOf(text, key);
     if (!isFree(apiKeyId)) throw new AppError("bad_answer", "the created key: its id holds the key itself");
     return {

@@ -1,5 +1,5 @@
-// Finds out which of the two dialects a service speaks. It answers whatever it is asked, and takes a name it does not know for
-// a feature: what tells is whether an answer is grouped, or narrowed, as it was asked for.
+// Finds out which of the two dialects a service speaks. The service accepts every request and treats a parameter it does not know
+// as a feature, so only its answer shows whether it grouped or filtered as asked.
 
 import { randomBytes } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -11,7 +11,7 @@ import { fetchBreakdown } from "./breakdown.ts";
 import type { Dialect, Service } from "./service.ts";
 import { isStatus } from "./shape.ts";
 
-/** Today's first: the public service speaks it, and a service that knows both is asked as it will be tomorrow. */
+/** The order of the probes. The public service speaks "2026", so a service that knows both dialects is asked in that one. */
 const DIALECTS: readonly Dialect[] = ["2026", "interface"];
 
 export type DialectProbe = {
@@ -22,7 +22,7 @@ export type DialectProbe = {
   readonly signal: AbortSignal;
 };
 
-/** Undefined where no answer tells: there is no usage in the window. */
+/** Undefined if no answer tells, because the window has no usage. */
 export async function probeDialect(probe: DialectProbe): Promise<Dialect | undefined> {
   let total: unknown;
   for (const dialect of DIALECTS) {
@@ -30,8 +30,8 @@ export async function probeDialect(probe: DialectProbe): Promise<Dialect | undef
     if (hasModel(answer)) return dialect;
     total ??= answer;
   }
-  // No usage of any model. A tag that nobody has leaves nothing over where the filter is known by its name; a service where
-  // both names leave nothing over does not tell.
+  // No model has usage, so the filter is probed with a tag that nobody has: a service that knows the filter's name answers
+  // without rows. If it does so for both names, nothing is proved.
   if (!hasRows(total)) return undefined;
   const tags = `usage_export_probe_${randomBytes(4).toString("hex")}`;
   const narrowing: Dialect[] = [];
@@ -55,7 +55,7 @@ export function hasRows(answer: unknown): boolean {
   return rowsOf(answer).length > 0;
 }
 
-/** Undefined where the service refuses to be asked like this, which no service does that takes unknown names for features. */
+/** Undefined if the service refuses the request. A service that treats unknown names as features never does. */
 async function ask(
   { service, project, window, key, signal }: DialectProbe,
   dialect: Dialect,

@@ -48,7 +48,7 @@ export function statusFailure(call: CallWords, reply: Reply, hide: Hide, nowMs: 
   };
 }
 
-/** Says where it is not waited for as long as the service asks. */
+/** Tells the caller if the wait is not as long as the service asked for. */
 function unreasonable(asked: AskedWait | undefined): string {
   if (asked === undefined || asked.waitMs === asked.askedMs) return "";
   const seconds = Math.ceil(asked.askedMs / 1000);

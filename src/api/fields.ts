@@ -1,12 +1,12 @@
-// Reads what usage of a project can be filtered by: GET /v1/projects/{id}/usage/fields. It lists what was used in its period,
-// so that a name it does not list may be known all the same.
+// Reads what usage of a project can be filtered by: GET /v1/projects/{id}/usage/fields. The answer lists only what was used in
+// its period, so the service may know names that it does not list.
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
 import type { Service } from "./http.ts";
 import { isStatus, parseShape } from "./shape.ts";
 
-/** The features that the descriptions of the service name, used in a project or not. */
+/** The features that the service's documentation names, whether a project used them or not. */
 export const NAMED_FEATURES: readonly string[] = [
   ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
   ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
@@ -17,13 +17,13 @@ export const NAMED_FEATURES: readonly string[] = [
 
 export type ListedModel = {
   readonly name: string;
-  /** Today's service filters by it. */
+  /** Today's service filters by this id. */
   readonly id: string | undefined;
   readonly language: string | undefined;
   readonly version: string | undefined;
 };
 
-/** A member is undefined where the service does not list such names. */
+/** A member is undefined if the service does not list names of that kind. */
 export type Fields = {
   readonly features: readonly string[] | undefined;
   readonly models: readonly ListedModel[] | undefined;
@@ -37,7 +37,7 @@ const Model = z
   .optional()
   .catch(undefined);
 
-/** Every member may be missing. Entries that can't be read are left out, but for features. */
+/** Every member may be missing. Unreadable entries are dropped, except in `features`. */
 const Answer = z.object({
   features: z.array(z.string()).nullish(),
   models: z.array(Model).nullish().catch(undefined),

@@ -1,4 +1,4 @@
-// Opens the service: one connection pool, one pace and one memory of refused keys for all calls.
+// Opens the service: one connection pool, one rate limiter and one memory of refused keys for all calls.
 
 import type { Dispatcher } from "undici";
 import { AppError } from "../errors.ts";
@@ -29,7 +29,7 @@ const PIECES_MAX = 4096;
 /** Of an answer that is not a success only its first words are shown. */
 const WORDS_BYTES_MAX = 64 * 1024;
 
-/** Nobody is to wait for long because a clock can't be compared. */
+/** Limit for reading the service's clock: no command should wait long for a comparison of clocks. */
 const ASK_TIME_SECONDS = 3;
 
 const CONNECTION = {
@@ -117,7 +117,7 @@ type AttemptDeps = {
   readonly limit: Limit;
   readonly words: CallWords;
   readonly hide: Hide;
-  /** Gets the headers of whatever the service answers. */
+  /** Receives the headers of every answer, to read the service's time from them. */
   readonly noteTime: (headers: Reply["headers"]) => void;
 };
 

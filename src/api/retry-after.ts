@@ -8,21 +8,21 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 /** A reset that is larger than this is an instant in seconds since 1970, a smaller one a number of seconds. */
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
-/** No service means to be left alone for longer than this; its next answer may ask again. */
+/** Longest wait after one answer. A service that needs longer asks again in its next answer. */
 const WAIT_MS_MAX = 60 * 60_000;
-/** Nobody waits out more than a day: it is a mistake, such as a date of the wrong century or milliseconds for seconds. */
+/** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
 const MEANT_MS_MAX = 24 * 60 * 60_000;
 
 export type AskedWait = {
   readonly askedMs: number;
-  /** How long to leave the service alone; undefined where what it asks for can only be a mistake. */
+  /** How long to wait before the next call; undefined if the requested wait can only be a mistake. */
   readonly waitMs: number | undefined;
 };
 
 /**
- * From the Retry-After header, else from the X-RateLimit-Reset of a 429 (other answers may carry one without asking for
- * anything); undefined when neither says anything that can be read. Dates are measured against the answer's own Date, so a
- * clock that is wrong here does not shorten the wait; `nowMs` is for an answer without one.
+ * Reads the Retry-After header, else the X-RateLimit-Reset header of a 429 (other answers carry that header without asking for a
+ * wait). Undefined if neither is readable. Dates are compared with the answer's own Date header, so a wrong local clock does not
+ * shorten the wait; `nowMs` is used if the answer has no Date.
  */
 export function askedWait(status: number, headers: Headers, nowMs: number): AskedWait | undefined {
   const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
@@ -42,7 +42,7 @@ export function askedWait(status: number, headers: Headers, nowMs: number): Aske
   return mistakenMs === undefined ? undefined : { askedMs: mistakenMs, waitMs: undefined };
 }
 
-/** When the service made the answer, by its own clock, to the second: its Date header, where it sent one that can be read. */
+/** The service's time when it sent the answer, in whole seconds: its Date header. Undefined if that is missing or unreadable. */
 export function serviceTimeMs(headers: Headers): number | undefined {
   return headerValues(headers, "date").map(dateMs)[0];
 }

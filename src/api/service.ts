@@ -11,7 +11,7 @@ import type { Hide } from "./words.ts";
 
 export type Dialect = "interface" | "2026";
 
-/** "auto": a probe finds it out, see jobs/dialects.ts. */
+/** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 export type DialectSetting = Dialect | "auto";
 
 export type ServiceSettings = {
@@ -29,7 +29,7 @@ export type ServiceDeps = {
   readonly log: Logger;
   /** Hides the secrets in use from the service's own words; the key of the call is hidden in any case. */
   readonly scrub?: Hide;
-  /** The way to services that are not on this machine. */
+  /** The proxy for services that are not on this machine. */
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: OnAttempt;
@@ -56,7 +56,7 @@ export type ServiceCall = {
   readonly retry: boolean;
   /** Waited for before each attempt, when it has its turn; what it throws ends the call. */
   readonly onTurn?: () => Promise<void>;
-  /** Its answer, whatever it is, may hold a secret that nobody knows yet: nothing of it is quoted. */
+  /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
   /** The scopes of which the key needs one, for the message of a service that does not name what is missing. */
   readonly scopes?: readonly string[];
@@ -76,12 +76,12 @@ export type Service = {
    */
   readonly forgetRefusals: (key?: Secret) => void;
   /**
-   * What the service's clock shows now: the Date header of its newest answer, success or not, plus the time since by a clock
-   * that never goes back. To a second or two; undefined until an answer carried one. While this machine sleeps it may stand
-   * still, so it is never ahead of the service.
+   * The service's current time, to a second or two: the Date header of its newest answer, success or not, plus the time since
+   * then by a monotonic clock. Undefined until an answer carried a Date. The monotonic clock may stop while this machine sleeps,
+   * so the result is never ahead of the service.
    */
   readonly serviceTime: () => Date | undefined;
-  /** The same, asked for without a key; undefined where no answer says it within some seconds. */
+  /** The service's current time, asked for without a key; undefined if no answer carries it within some seconds. */
   readonly askTime: (signal: AbortSignal) => Promise<Date | undefined>;
   /** Calls that are under way fail. */
   readonly close: () => Promise<void>;

@@ -24,7 +24,7 @@ export type TakeTurns = (calls: {
 /** How long to wait for each place that one is away: a call takes longer, and asking costs a statement. */
 const LOOK_MS = 25;
 const LOOK_MS_MAX = 250;
-/** How long a pause that the service asked for is waited out without asking: a person may have ended it. */
+/** How long a process waits before it reads again whether the pause still holds: a person may have ended it. */
 const HELD_LOOK_MS = 3_000;
 /** How long a place without a call is kept for the next one of this process. */
 const IDLE_MS = 10;
@@ -54,10 +54,10 @@ export type TurnLine = {
   readonly close: () => void;
 };
 
-/** Tells of a wait that is long once, and when it is over. */
+/** Reports a long wait once, and reports when it is over. */
 export type TellOfWait = (wait: "pause" | "places" | "over", seconds: number) => void;
 
-/** Nobody should have to guess why nothing happens. */
+/** A longer wait is reported, so that nobody has to guess why nothing happens. */
 const LONG_WAIT_MS = 5_000;
 
 export function openTurnLine(
@@ -77,7 +77,7 @@ export function openTurnLine(
   const ahead = openTurnsAhead(now);
   let news = new AbortController();
   let looking = false;
-  /** Since when no call of this process goes on, and whether that was told. */
+  /** When every call of this process began to wait, and whether that was reported. */
   let stuck: { readonly sinceMs: number; readonly told: boolean } | undefined;
   const closing = new AbortController();
 

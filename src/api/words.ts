@@ -9,7 +9,7 @@ import type { Headers } from "./retry-after.ts";
 /** Replaces the secrets that may not leave the process. */
 export type Hide = (text: string) => string;
 
-/** Hides the key of a call, which the service may repeat in any encoding, besides what `scrub` hides. */
+/** Hides the key of a call in any encoding, because the service may repeat it, and everything that `scrub` hides. */
 export function hider(key: Secret, scrub: Hide = (text) => text): Hide {
   const scrubber = new Scrubber();
   scrubber.add(key);
@@ -19,7 +19,7 @@ export function hider(key: Secret, scrub: Hide = (text) => text): Hide {
   };
 }
 
-/** For an answer that holds a secret nobody knows yet, and may hold it anywhere. */
+/** For an answer that may contain, anywhere, a secret that the scrubber does not know yet. */
 export const HIDE_ALL: Hide = () => "";
 
 export type Words = {
@@ -36,7 +36,7 @@ const REQUEST_ID_LENGTH_MAX = 100;
 const TITLE_WITHIN = 4_096;
 
 const Text = z.string().min(1).optional().catch(undefined);
-/** All the shapes seen; every member is optional. An `error` is a sentence, or an object with one. */
+/** Accepts every error body seen so far; every member is optional. `error` is a sentence, or an object that contains one. */
 const ErrorBody = z.object({
   error: z
     .union([z.string().min(1), z.object({ message: Text }).transform(({ message }) => message)])
@@ -70,7 +70,8 @@ export function requestIdOf(headers: Headers, hide: Hide): string | undefined {
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
 export function harmless(text: string, hide: Hide, lengthMax: number): string {
-  // Cut before, as to search it takes long, and after, as only then is half of a key known for one.
+  // The text is cut before the search because a search of a long text is slow, and to its final length only after it because half
+  // a key might not be recognised.
   const characters = [...hide(printable(text.slice(0, SEARCHED_LENGTH_MAX)))];
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }

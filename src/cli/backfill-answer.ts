@@ -13,7 +13,7 @@ export type Outcome = {
   /** One for each job that had something to read. */
   readonly results: readonly JobResult[];
   readonly state: RangeState;
-  /** By a signal, before all was read. */
+  /** A signal ended the command before everything was read. */
   readonly isStopped: boolean;
 };
 

@@ -48,7 +48,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     try {
       if (plans.length > 0) await withExportContext(app, config, db, (context) => runPlans(context, plans, results));
     } catch (error) {
-      // Who stopped it wants to know what is stored, and how to go on. Where that can't be read the stop is said all the same.
+      // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
+      // reported all the same.
       if (app.signal.aborted) await answer(true).catch(() => {});
       throw error;
     }
@@ -61,7 +62,7 @@ function isDone({ counts }: RangeState, only: BackfillMode): boolean {
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
 }
 
-/** Adds what each job came to: those before a stop are known then. */
+/** Adds the result of each job to `results` when the job ends, so that they are known after a stop. */
 async function runPlans(context: ExportContext, plans: readonly JobPlan[], results: JobResult[]): Promise<void> {
   const planned = slicesOf(plans.flatMap(({ plan }) => plan.requests));
   const progress = openProgress(context.app, planned);

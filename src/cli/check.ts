@@ -73,7 +73,7 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
       ? { what: "clock", state: "ok", text: "agrees with this machine's" }
       : { what: "clock", state: "warn", text: `differs from this machine's by ${Math.round(skewMs / 1000)} s` };
   const url = databaseUrlOf(app.env);
-  // The embedded one has no other users, and nobody in between.
+  // The embedded database has no other users and no network connection.
   const found =
     url === undefined ? [] : [...(await checkInstallation(db)), ...checkEncryption(new URL(url), app.env.PGSSLMODE)];
   return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
@@ -121,7 +121,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
 function render({ of, findings }: Findings): string {
-  // What one cause does to many questions is said once. A request id differs each time.
+  // One cause may affect many checks and is reported once. Request ids differ each time, so the comparison leaves them out.
   const told = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
   const lines = [...Map.groupBy(findings, told).values()].flatMap((same) => {

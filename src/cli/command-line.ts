@@ -26,7 +26,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
 async function runCommand(configPath: string, run: Run, env: Environment, signal: AbortSignal): Promise<number> {
   let app: App | undefined;
   try {
-    // Loaded here, so that --help does not wait for what only commands need.
+    // Loaded here because --help should not wait for modules that only commands need.
     const { openApp } = await import("../app.ts");
     app = await openApp(env, configPath, signal);
     return await run(app);

@@ -63,7 +63,7 @@ export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<nu
   }
 }
 
-/** In a folder without a configuration the example that comes with the program, but not in place of a file that was named. */
+/** Uses the packaged example if the folder has no configuration, but never in place of a file that the user named. */
 async function demoJobs({ configPath }: App): Promise<Config> {
   const isThere = await access(configPath).then(
     () => true,

@@ -13,7 +13,7 @@ import { checkPlace, writeWholeFile } from "./whole-file.ts";
 
 type DumpOptions = DayRange & {
   readonly view: string;
-  /** Left out, the file's name tells. */
+  /** Left out: the ending of the file's name decides. */
   readonly format?: Format;
   /** "-" is standard output. */
   readonly out: string;

@@ -19,7 +19,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
     withExportContext(app, config, db, async (context) => {
       for (const job of jobs)
         results.push({ job, result: await runNow(context, job, { trigger: "manual", selection }) });
-      // Where a scheduler runs this and no worker nobody else would.
+      // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
       await forgetOldRuns(db, config.runs.keepDays, new Date());
     }),
   );

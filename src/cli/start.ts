@@ -28,14 +28,14 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.lost);
   try {
     await using monitoring = await openMonitoring(app, config, { db, contact, access });
-    // Where nobody looks at a terminal the log says all of it.
+    // Without a terminal the log already says all of this.
     const say = (text: string) => (app.terminal ? app.write(text) : undefined);
     say(`dashboard, health and metrics: ${monitoring.url}/\n`);
     const onReady = async () => {
       say((await listJobs(db, config)).map(renderJob).join(""));
       say("a line a run follows; Ctrl-C stops the worker when it has finished what it has in hand\n");
     };
-    // A process that can be looked up while it lives.
+    // The actor includes the process id, so that the process can be looked up while it lives.
     const actor = `${app.actor} worker, pid ${process.pid}`;
     const deps = { contact, metrics: monitoring.metrics, receivers, onReady };
     await runWorker({ ...app, actor }, config, db, deps);
@@ -47,7 +47,10 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
-/** A worker writes for months: without the variable it would do so, beside the real database and without a word, to another one. */
+/**
+ * A worker runs for months. Without DATABASE_URL it would silently write to the embedded database beside the real one, so
+ * `--embedded` has to ask for that.
+ */
 function requireMeantDatabase({ env }: App, embedded: boolean): void {
   const url = databaseUrlOf(env);
   if (url === undefined && !embedded) {

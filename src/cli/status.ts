@@ -15,7 +15,7 @@ import { renderPause } from "./jobs.ts";
 type Status = Standing & {
   readonly clocks: Clocks;
   readonly gaps: readonly Gap[];
-  /** Series without days: neither complete nor missing. */
+  /** Series without days, which are neither complete nor missing. */
   readonly undated: readonly UndatedSeries[];
   readonly queue: readonly QueueDepth[];
   /** Exports whose window should be another. */
@@ -37,7 +37,7 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
       ...rotation,
       warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
     }));
-    // A service that asked for a pause is left alone.
+    // While calls are paused, the service is not asked for its time.
     const clocks = await compareClocks(app, config, db, now.callsPausedUntil === undefined);
     return { ...now, rotations, clocks, windows: await adviseWindows(db, config.exports) };
   });
@@ -84,7 +84,7 @@ function render(status: Status, alerts: readonly string[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Those that ended well are of interest only where none runs. */
+/** Stopped workers are shown only if no worker runs. */
 function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
   const shown = workers.filter(({ state }) => state !== "stopped");
   if (shown.length === 0) {

@@ -31,7 +31,7 @@ export type ServiceConfig = {
   readonly timeoutSeconds: number;
 };
 
-/** `createWith` is the key that makes and removes the others; left out, it is the project's own. */
+/** `createWith` is the key that creates and deletes the rotation's keys; left out, the project's own key does. */
 export type RotationConfig = RotationJob & { readonly createWith?: KeyReference };
 
 export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
@@ -39,7 +39,7 @@ export type ProjectConfig = { readonly id: string; readonly name: string; readon
 export type MonitorConfig = {
   readonly host: string;
   readonly port: number;
-  /** With a slash at its end. */
+  /** Ends with a slash. */
   readonly publicUrl?: string;
   readonly access?: AccessReference;
 };
@@ -69,9 +69,9 @@ export type KeyReference =
 export type ParseOptions = {
   readonly source: string;
   readonly baseDir: string;
-  /** Files and folders of the program's own, absolute, that no key may be delivered to, with what they are. */
+  /** The program's own files and folders (absolute paths), and what each of them is. No key may be delivered there. */
   readonly ownPaths?: Readonly<Record<string, string>>;
-  /** Takes the example that comes with the program as it is, as nobody but the emulator is asked for its project. */
+  /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
   readonly isExample?: boolean;
 };
 

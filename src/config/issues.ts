@@ -50,7 +50,8 @@ function faultsOfIssue(issue: Issue, path: Path): Fault[] {
 
 /** The one form of an alternative that was meant, where that is clear; else all of them. */
 function unionFaults(issue: z.core.$ZodIssueInvalidUnion, path: Path): Fault[] {
-  // A word where one of several was expected, whatever else may stand in its place.
+  // The input is a text and one of several words was expected: only those words are reported, even if the union also allows other
+  // types.
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return faultsOf(words, path);
   const forms = issue.errors.map((form) => faultsOf(form, path)).sort((a, b) => a.length - b.length);

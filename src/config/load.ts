@@ -7,7 +7,7 @@ import { AppError } from "../errors.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
 import { readFault } from "./read-fault.ts";
 
-/** Of the embedded database, below the folder that the program is started in. */
+/** Folder of the embedded database, relative to the working directory. */
 export const DATA_FOLDER = "data";
 
 type LoadOptions = Pick<ParseOptions, "isExample">;

@@ -64,7 +64,7 @@ export function narrowsByFeatureSet(filter: unknown): boolean {
 
 const ByDimensions = z.object({ dimensions: z.partialRecord(z.enum(DIMENSIONS), text) });
 
-/** The dimensions that the filter, as it stands in the file, narrows by, as far as they can be read. */
+/** The dimensions of an unvalidated filter, as far as they can be read. */
 export function dimensionsIn(filter: unknown): Filter["dimensions"] {
   const parsed = ByDimensions.safeParse(filter);
   if (!parsed.success) return {};

@@ -29,10 +29,10 @@ export function referenceFaults(
   ];
 }
 
-/** What is written beside a key file on its way, by this version and by earlier ones, which may still run beside it. */
+/** Temporary files beside a key file, of this version and of earlier ones, which may still run at the same time. */
 const HELPER = /^\.(?:usage-export-.*|next|probe)$/s;
 
-/** A delivery replaces its file, whatever that held. */
+/** A delivery replaces its file whatever the file holds, so no two uses may share a file. */
 function sinkFaults(outline: Outline, baseDir: string, ownPaths: Readonly<Record<string, string>>): Fault[] {
   const files = filesOf(outline, baseDir);
   const creators = outline.rotations.map(({ createWith: { file } }) => file && path.resolve(baseDir, file));
@@ -50,7 +50,7 @@ function sinkFaults(outline: Outline, baseDir: string, ownPaths: Readonly<Record
   });
 }
 
-/** As the example that comes with the program has it: the service answers 404 to it, or with the usage of somebody else. */
+/** The project id in the packaged example. The service answers it with 404, or with the usage of somebody else. */
 export const PLACEHOLDER_ID = "PROJECT_ID";
 
 export function placeholderFaults({ projects }: Outline): Fault[] {
@@ -91,7 +91,7 @@ function exportFaults({ service, projects, exports }: Outline, index: number): F
   ];
 }
 
-/** With a window an answer names its days, or is refused. */
+/** With a window, an answer that names no day is refused, so "undated" would have no effect. */
 function undatedFaults({ window, undated }: Outline["exports"][number], index: number): Fault[] {
   if (window === undefined || undated === undefined || undated === "snapshot") return [];
   const message = `expected no "undated" beside "window": an answer to a window names its days; got ${JSON.stringify(undated)}`;
@@ -107,7 +107,7 @@ function featureSetFaults(job: Outline["exports"][number], index: number): Fault
   );
 }
 
-/** A value that the service does not know is answered with no usage, which looks like a day without any. */
+/** The service answers a value it does not know with no usage, which looks like a day without usage. */
 function valueFaults(job: Outline["exports"][number], index: number): Fault[] {
   return (job.filters ?? []).flatMap((filter, number) =>
     unlistedValues({ dimensions: dimensionsIn(filter) }).map(({ dimension, value, listed }) => {
@@ -148,7 +148,7 @@ function expiryFaults(rotation: Outline["rotations"][number], index: number): Fa
   ];
 }
 
-/** The key of another project makes none in this one. */
+/** A key of another project can't create keys in this one. */
 function creatorFaults(
   { project, createWith }: Outline["rotations"][number],
   rotations: Outline["rotations"],

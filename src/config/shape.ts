@@ -45,7 +45,7 @@ const Project = object({
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    // For editors alone: the demo takes the placeholder, and everything else is told of it in a sentence of its own.
+    // For editors only: the demo accepts the placeholder, and every other command reports it with its own message.
     .meta({ pattern: `^(?!${PLACEHOLDER_ID}$)[A-Za-z0-9_-]{1,128}$` })
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),

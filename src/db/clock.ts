@@ -1,19 +1,19 @@
-// The database's clock, which all processes go by. Where somebody sets it back, what it stored before lies in its future: until it
-// has come there again, work would wait for moments that are not meant any more.
+// The database's clock, which all processes use. If somebody sets it back, times stored before lie in its future, and work would
+// wait until the clock reaches them again.
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import { QUEUE_SCHEMA } from "./queue.ts";
 import { inTransaction } from "./transaction.ts";
 
-/** What a clock that is slowed down, or another server's after a failover, may differ by without anybody noticing. */
+/** Smaller steps are ignored: a clock that is being slewed, or another server's clock after a failover, may differ by this much. */
 const STEP_SECONDS_MIN = 5;
-/** The queue's longest delay before another try is 256 s. */
+/** The queue's longest retry delay is 256 s. */
 const QUEUE_DELAY_SECONDS_MAX = 300;
 
-/** By how many seconds the clock went back behind what it stored; undefined where it did not. */
+/** By how many seconds the clock is behind the newest time it stored; undefined if it was not set back. */
 export async function secondsSetBack(db: Database): Promise<number | undefined> {
-  // None of these is ever in the future while the clock goes on. All are of small tables, or have an index.
+  // While the clock runs normally, none of these times is in the future. Every column is in a small table or has an index.
   const { rows } = await sql<{ seconds: number | null }>`
     select extract(epoch from greatest(
       (select max(last_seen_at) from usage_export.worker),
@@ -29,20 +29,21 @@ export async function secondsSetBack(db: Database): Promise<number | undefined> 
 }
 
 /**
- * Brings what lies in the clock's future, and decides what is done when, back to now, so that all that is due by the clock as it is
- * runs. Safe to repeat, and from several processes at once. The history of numbers stays: it says what was seen when.
+ * Resets the stored times that lie in the clock's future and decide when work is done, so that everything due by the current
+ * clock runs. Safe to repeat, and from several processes at once. The history of numbers is not changed: it records what was seen
+ * when.
  */
 export async function forgetFuture(db: Database): Promise<void> {
   const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
   const waiting = sql`state in ('created', 'retry', 'active')`;
   const statements = [
-    // The day was not over when it was read.
+    // By the current clock the day was not over when it was read.
     sql`update usage_export.slice set closed_at = null where closed_at > now()`,
     sql`
       update usage_export.slice set ${toNow("attempted_at", "failing_since", "suspect_since")}
       where greatest(attempted_at, failing_since, suspect_since) > now()
     `,
-    // Today is not over, and not due.
+    // By the current clock today is not over, so it is not due.
     sql`
       update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
       where due_through >= (now() at time zone 'UTC')::date
@@ -51,11 +52,11 @@ export async function forgetFuture(db: Database): Promise<void> {
       update ${queue("job")} set ${toNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
     `,
-    // When the queue looked last for the work of processes that are gone: it looks again at once.
+    // When the queue last looked for the work of dead processes; with null it looks again at once.
     ...["monitor_claim_on", "monitor_on", "maintain_on", "delta_on"].map(
       (column) => sql`update ${queue("queue")} set ${sql.id(column)} = null where ${sql.id(column)} > now()`,
     ),
-    // A moment of the schedule that was not there yet comes again.
+    // A schedule moment in the future will come again.
     sql`update usage_export.run set scheduled_for = null where scheduled_for > now()`,
     sql`
       update usage_export.run set ${toNow("started_at", "heartbeat_at", "finished_at")}
@@ -69,11 +70,11 @@ export async function forgetFuture(db: Database): Promise<void> {
       where greatest(started_at, last_seen_at, stopped_at) > now()
     `,
   ];
-  // One by one, as none needs another, and so that none holds locks while it waits.
+  // One transaction per statement: no statement needs another, and none holds locks while the next one waits.
   for (const statement of statements) await inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** What is null stays so. */
+/** Null stays null. */
 function toNow(...columns: readonly string[]) {
   return sql.join(
     columns.map((name) => sql`${sql.id(name)} = case when ${sql.id(name)} > now() then now() else ${sql.id(name)} end`),

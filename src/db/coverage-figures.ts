@@ -16,9 +16,9 @@ type SeriesRow = {
 };
 
 /**
- * Missing are the due days that have no slice, or one that was not read since its day was over. Fresh is a series through the
- * last day that was read well, where as many were as there are days up to it; else the first hole has to be looked for, which
- * is rare, and slow.
+ * Missing slices are due days without a slice, or with one that was not read since its day was over. A series is fresh through
+ * the last day before its first hole. Usually there is no hole: then there are as many slices read well as days. Otherwise the
+ * hole is searched for, which is rare and slow.
  */
 export async function seriesFigures(tx: Tx): Promise<readonly Figure[]> {
   const { rows } = await sql<SeriesRow>`

@@ -12,7 +12,7 @@ import type { Tables } from "./tables.ts";
 
 export type Database = Kysely<Tables>;
 
-/** Told of every connection that breaks: after a restart of the server of each that there was. */
+/** Called for every connection that breaks; after a restart of the server, once for each. */
 export type OnLost = (error: Error) => void;
 
 /** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
@@ -82,18 +82,18 @@ async function openPool(url: string, onLost: OnLost): Promise<PostgresPool> {
     },
   });
   // Without these a connection that breaks, idle or in use, would end the process.
-  // Of an idle one the pool tells what its client told.
+  // The pool repeats the error of an idle client, which the client's own handler has already reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
 }
 
 /**
- * Asks at the start of a connection for dates and moments in ISO form, which the driver takes any other one for. It is one of the
- * few start-up parameters that poolers know, and keep for each client.
+ * Sends the ISO date style when a connection starts, because the driver misreads every other format. The date style is one of the
+ * few start-up parameters that poolers know and keep for each client.
  */
 function isoClient(Client: typeof PgClient): typeof PgClient {
-  // Not in the types: what the driver sends at the start.
+  // The driver's types lack this method, which returns the start-up parameters.
   const startupOf: () => object = Reflect.get(Client.prototype, "getStartupConf");
   return class extends Client {
     getStartupConf(): object {
@@ -136,14 +136,14 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** As pg does: a text without parameters may hold several statements, which the queue and the views make use of. */
+/** Behaves like pg: a text without parameters may hold several statements. The queue and the views need that. */
 function takeSeveralStatements(to: Pick<PGlite | Transaction, "query" | "exec">): void {
   const { query } = to;
   to.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
     if (parameters !== undefined && parameters.length > 0)
       return query.call(to, text, parameters, options) as Promise<Results<Row>>;
     const results = await to.exec(text, options);
-    // What a statement returns is known to whoever wrote it.
+    // Only the caller knows the row type of its statement.
     return { fields: [], ...results.at(-1), rows: results.flatMap(({ rows }) => rows as Row[]) };
   };
 }

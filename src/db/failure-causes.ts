@@ -1,4 +1,4 @@
-// Why slices are failed: many slices, and usually few causes.
+// Groups failed slices by cause: many failed slices usually have few causes.
 
 import { sql } from "kysely";
 import { restMs } from "../usage/plan-catch-up.ts";
@@ -6,21 +6,21 @@ import { QUEUE_SCHEMA } from "./queue.ts";
 import type { Tx } from "./transaction.ts";
 
 export type FailureCause = {
-  /** Of the error; undefined where only its words are known. */
+  /** The error's code; undefined if only its text is known. */
   readonly code: string | undefined;
-  /** Whose key is refused; undefined where the cause is not one of a project. */
+  /** The project whose key is refused; undefined if the cause does not belong to one project. */
   readonly project: string | undefined;
-  /** Since when every reading of the slice that fails for the longest time has failed. */
+  /** Since when readings of the slice that has failed longest have failed. */
   readonly since: Date;
   readonly slices: number;
-  /** Slices that have the numbers of an earlier reading, which are shown. */
+  /** Slices that still show the numbers of an earlier reading. */
   readonly slicesWithNumbers: number;
   readonly series: number;
-  /** Requests that wait in the queue for another try, or are at it. */
+  /** Queued requests that wait for a retry or are being retried. */
   readonly requests: number;
-  /** When a worker tries again first; undefined where none does. */
+  /** When a worker makes the next attempt; undefined if none will. */
   readonly nextTry: Date | undefined;
-  /** The newest one, in its own words. */
+  /** The newest error text. */
   readonly error: string;
 };
 
@@ -39,7 +39,7 @@ type SliceRow = {
   readonly error: string;
 };
 
-/** The one with the most slices comes first. */
+/** Sorted by number of slices, the largest first. */
 export async function failureCauses(tx: Tx, now: Date): Promise<readonly FailureCause[]> {
   const rows = await failedSlicesByCause(tx);
   if (rows.length === 0) return [];
@@ -50,7 +50,10 @@ export async function failureCauses(tx: Tx, now: Date): Promise<readonly Failure
     .sort((a, b) => b.slices - a.slices);
 }
 
-/** An outage and a refused key say something else in each request; of other failures the words tell them apart. */
+/**
+ * The error text of an outage or of a refused key differs from request to request, so these are grouped by code. Other failures
+ * are grouped by their text.
+ */
 async function failedSlicesByCause(tx: Tx): Promise<readonly SliceRow[]> {
   const { rows } = await sql<SliceRow>`
     select sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
@@ -89,7 +92,7 @@ function causeOf(rows: readonly SliceRow[], retries: Retries | undefined, now: D
   const newest = rows.reduce((a, b) => (b.lastAttemptAt > a.lastAttemptAt ? b : a));
   const total = (count: (row: SliceRow) => number) => rows.reduce((sum, row) => sum + count(row), 0);
   const restsEnd = rows.flatMap((row) => (row.caughtUp ? [row.firstAttemptAt.getTime() + restMs(row.failures)] : []));
-  // What the queue holds is not asked for by anybody else meanwhile.
+  // The queue holds these requests, so nothing else asks for their days in the meantime.
   const tries = retries ? [Number(retries.nextTry)] : restsEnd;
   return {
     code: newest.code ?? undefined,

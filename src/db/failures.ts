@@ -10,10 +10,10 @@ import { inTransaction } from "./transaction.ts";
 export type Failure = {
   readonly seriesId: number;
   readonly days: readonly Day[];
-  /** The number of the fetch that failed: a slice that a later one has answered is left alone. */
+  /** The number of the failed fetch. A slice that a later fetch has answered is not changed. */
   readonly fetchNo: number;
   readonly reason: string;
-  /** Left out where it is not known, as when a process ended: then it is what it was before. */
+  /** Left out if unknown, as after a process ended: the slice then keeps the code it has. */
   readonly code?: string | undefined;
   /** Whether the run tries again by itself: only the last try counts as a failure of the run. */
   readonly triedAgain?: boolean;
@@ -30,7 +30,7 @@ export async function recordFailure(
       tx,
       days.map((day) => ({ seriesId, day })),
     );
-    // A row that was made for the lock alone has no error yet, and fails only now.
+    // A row inserted only for its lock has no error yet, so its failure starts now.
     await sql`
       update usage_export.slice set status = 'failed', error = ${text}, attempted_at = now(),
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,

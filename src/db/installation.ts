@@ -1,4 +1,4 @@
-// What the database is like that the program is installed in: whether it can be migrated at all, and what `check` finds in it.
+// Inspects the database that the program is installed in: whether it can be migrated, and what `check` reports about it.
 
 import { type RawBuilder, sql } from "kysely";
 import { AppError } from "../errors.ts";
@@ -23,10 +23,10 @@ type ReadOnly = "standby" | "setting" | null;
 type Schema = {
   readonly name: string;
   readonly owner: string;
-  /** This user is its owner, or a member of it. */
+  /** This user owns the schema, or is a member of the role that does. */
   readonly isOwn: boolean;
   readonly mayCreate: boolean;
-  /** What is in it, described. */
+  /** Descriptions of the objects in the schema. */
   readonly objects: readonly string[];
 };
 
@@ -35,9 +35,9 @@ const READ_ONLY: RawBuilder<ReadOnly> = sql`
 `;
 
 /**
- * Throws with what is in the way and the next step, before anything is created: a statement that fails ends the transaction, and
- * those after it would only say that. An empty schema `bi` that is this user's is taken; returns the statements that grant on the new
- * one what had been granted on it.
+ * Throws with the problem and the next step before anything is created: a failed statement ends the transaction, and later
+ * statements would report only that. An empty schema `bi` that belongs to this user is dropped; the result is the statements that
+ * repeat its grants on the new schema.
  */
 export async function prepareSchemas(tx: Tx): Promise<readonly string[]> {
   const place = await readPlace(tx);
@@ -47,7 +47,7 @@ export async function prepareSchemas(tx: Tx): Promise<readonly string[]> {
   const trouble = schemaTrouble(place, schemas);
   if (trouble !== undefined) throw new AppError("database", `${trouble}. Nothing was changed`);
   const grants = schemas.some(({ name }) => name === "bi") ? await dropEmptySchema(tx) : [];
-  // As the migrator would, which asks the database something else when one of these fails.
+  // The migrator would create these too, but after a failure it runs another query, whose error would hide the cause.
   await sql`create schema if not exists usage_export`.execute(tx);
   await sql`
     create table usage_export.kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)
@@ -62,7 +62,7 @@ function schemaTrouble(place: Place, schemas: readonly Schema[]): string | undef
   const { user, database, databaseOwner } = place;
   for (const { name, owner, isOwn, mayCreate, objects } of schemas) {
     const [first, ...others] = objects;
-    // The queue's tables are its library's, which looks after them.
+    // The queue's library manages its own tables.
     if (first !== undefined && name !== "usage_export_queue") {
       const more = others.length > 0 ? ` and ${others.length} more` : "";
       return `schema ${name} holds what is not of usage-export: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
@@ -80,7 +80,10 @@ function schemaTrouble(place: Place, schemas: readonly Schema[]): string | undef
   return undefined;
 }
 
-/** The migration that makes the schema takes no other one. Returns what grants again what others had been granted on it. */
+/**
+ * The migration that creates the schema does not accept an existing one. Returns the statements that repeat the grants others had
+ * on it.
+ */
 async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     select format('grant %s on schema bi to %s', privilege_type,
@@ -91,7 +94,7 @@ async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
   return rows.map(({ statement }) => statement);
 }
 
-/** What to do where a statement of a migration was refused. */
+/** What to do if a statement of a migration was refused for lack of a right. */
 export async function describeOwner(db: Database): Promise<string> {
   const { rows } = await sql<{ user: string; owner: string | null }>`
     select current_user::text as user, pg_get_userbyid(relowner)::text as owner
@@ -147,7 +150,7 @@ function quoted(name: string): string {
 
 export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "warn" | "fail"; readonly text: string };
 
-/** What a person should know of the database that the program uses; empty where there is nothing. */
+/** What a person should know about the database that the program uses; empty if there is nothing to report. */
 export async function checkInstallation(db: Database): Promise<readonly DatabaseFinding[]> {
   const { rows } = await sql<{ user: string; superusers: string[]; encoding: string; readOnly: ReadOnly }>`
     select current_user::text as user, ${READ_ONLY} as "readOnly", current_setting('server_encoding') as encoding, array(
@@ -189,13 +192,13 @@ async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]>
   return [{ what: "usage_reader", state: "warn", text }];
 }
 
-/** What is wrong with the way to the server by its address and PGSSLMODE, which the driver reads as well. Pure. */
+/** What is insecure in the connection settings: the URL, and PGSSLMODE, which the driver reads as well. Pure. */
 export function checkEncryption(url: URL, sslModeOfEnvironment: string | undefined): readonly DatabaseFinding[] {
   const { searchParams: given, hostname } = url;
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\]|)$/.test(hostname) || (given.get("host") ?? "").startsWith("/");
   if (isLocal) return [];
   const mode = given.get("sslmode") ?? given.get("ssl") ?? sslModeOfEnvironment;
-  // As libpq does, these encrypt without asking who the other one is.
+  // As in libpq, these modes encrypt without verifying the server.
   const isLax =
     given.get("uselibpqcompat") === "true" && (mode === "prefer" || (mode === "require" && !given.has("sslrootcert")));
   if (mode === "no-verify" || isLax) {

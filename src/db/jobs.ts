@@ -12,9 +12,9 @@ export type Pause = { readonly at: Date; readonly why: string; readonly by: stri
 export type StoredJob = JobId & {
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
-  /** When its newest pause ended. */
+  /** When its last pause ended. */
   readonly resumedAt: Date | undefined;
-  /** When a worker, or a person who paused it, named it first. */
+  /** When a worker, or a person who paused the job, first registered it. */
   readonly createdAt: Date;
 };
 

@@ -48,8 +48,8 @@ export async function writeLedger(
 }
 
 /**
- * A role or a database may have it turned off, for speed: a server that crashes then forgets what it has confirmed, and the
- * secret of a created key is nowhere else. A setting that waits for more than this one does is kept.
+ * A role or a database may have turned `synchronous_commit` off for speed. A server that crashes then loses commits it has
+ * confirmed, and the secret of a created key is stored nowhere else. A stricter setting is kept.
  */
 async function commitDurably(tx: Tx): Promise<void> {
   await sql`

@@ -19,7 +19,8 @@ export async function takeLease(db: Database, rotation: string, owner: string): 
       .values({ name: rotation })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // Nobody takes it for longer: by the clock as it was then it ran out, or its holder renews it, within that time.
+    // No lease is granted for longer than this, so a later end was stored by a clock that has been set back. Shortened, the lease
+    // expires unless its holder still renews it.
     await sql`
       update usage_export.rotation set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
       where name = ${rotation} and lease_until > clock_timestamp() + make_interval(secs => ${LEASE_SECONDS + 1})

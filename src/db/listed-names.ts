@@ -1,4 +1,4 @@
-// Remembers the names that the service has listed for a project: it lists those of a period only.
+// Remembers the names that the service has listed for a project: one answer lists only the names of its period.
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
@@ -7,13 +7,13 @@ import { inTransaction } from "./transaction.ts";
 export type ListedName = {
   readonly kind: "feature" | "model" | "tag";
   readonly name: string;
-  /** Of a model the id that today's service filters by; empty for what has none. */
+  /** For a model, the id that today's service filters by; empty if there is none. */
   readonly modelId: string;
 };
 
-/** Longer ones do not fit into an index entry, and no name is as long. */
+/** Longer names do not fit into an index entry, and no real name is as long. */
 const LENGTH_MAX = 256;
-/** Of one answer. A service that lists more is not one whose names are worth remembering. */
+/** Limit for one answer: a longer list is not worth remembering. */
 const NAMES_MAX = 5_000;
 
 export async function listedNames(db: Database, projectId: string): Promise<readonly ListedName[]> {
@@ -24,7 +24,7 @@ export async function listedNames(db: Database, projectId: string): Promise<read
   return rows;
 }
 
-/** Safe to repeat: a name that is there is not written again. */
+/** Safe to repeat: a stored name is not written again. */
 export async function storeListedNames(db: Database, projectId: string, listed: readonly ListedName[]): Promise<void> {
   const names = listed
     .filter(({ name, modelId }) => isStorable(name) && (modelId === "" || isStorable(modelId)))
@@ -44,12 +44,12 @@ export async function storeListedNames(db: Database, projectId: string, listed: 
   );
 }
 
-/** In one order, so that two processes that store the same names never wait for each other. */
+/** A fixed order: two processes that store the same names can't deadlock. */
 function sortKey({ kind, name, modelId }: ListedName): string {
   return JSON.stringify([kind, name, modelId]);
 }
 
-/** Postgres takes no NUL in a text, and no half of a surrogate pair. */
+/** Postgres text accepts neither NUL nor half of a surrogate pair. */
 function isStorable(text: string): boolean {
   return text !== "" && text.length <= LENGTH_MAX && !text.includes("\0") && text.isWellFormed();
 }

@@ -1,5 +1,5 @@
-// One process at a time in a folder. The lock is one of the operating system, on an open file: it ends with its process, however
-// that ends, and holds in every container that shares the folder, where the numbers of processes mean nothing.
+// Allows one process at a time in a folder. The lock is one of the operating system, on an open file: it ends with its process,
+// however that ends, and works across containers that share the folder, where process ids mean nothing.
 
 import { mkdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
@@ -8,7 +8,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 
-/** Says who holds the lock; only shown, never believed. */
+/** Says who holds the lock. It is only shown, never relied on. */
 const Holder = z.object({ pid: z.number(), command: z.string(), host: z.string(), pidNamespace: z.string() });
 type Holder = z.output<typeof Holder>;
 
@@ -16,8 +16,8 @@ const SQLITE_BUSY = 5;
 const SQLITE_NOTADB = 26;
 
 /**
- * Returns the function that releases the lock. Throws `database` while another process holds it, and says which; where the
- * folder can't be made or written to; and where it is not certain that nobody else holds it.
+ * Returns the function that releases the lock. Throws `database` if another process holds the lock (the error names it), if the
+ * folder can't be created or written to, or if it is not certain that nobody else holds the lock.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const holderFile = path.join(folder, "lock.holder");
@@ -33,7 +33,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     );
   }
   try {
-    // In memory: else there would be a journal beside it.
+    // In memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
     await writeFile(holderFile, JSON.stringify(await describeSelf()), { mode: 0o600 });
   } catch (error) {
@@ -47,9 +47,9 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Node has no file locks of its own, but brings SQLite along, which locks its file by fcntl (LockFileEx on Windows). Nothing is
- * ever written to it: the file stays empty, and stays where it is, as to remove it would take the lock's meaning from whoever
- * waits at it. No other code of this process may open it: closing it again would release the lock.
+ * Node has no file locks of its own, but its SQLite locks a file with fcntl (LockFileEx on Windows). Nothing is ever written to
+ * the file. It is never deleted: a process that waits for the old file would then hold a lock that nobody else sees. No other
+ * code of this process may open the file, because closing it again would release the lock.
  */
 async function openLock(file: string): Promise<DatabaseSync> {
   await writeFile(file, "", { flag: "a", mode: 0o600 });
@@ -93,7 +93,7 @@ async function describeHolder(file: string): Promise<string> {
   return `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}${where}`;
 }
 
-/** Within one of these a process has one number. Empty where the system has none. */
+/** Process ids are unique within a pid namespace. Empty if the system has none. */
 async function pidNamespace(): Promise<string> {
   return readlink("/proc/self/ns/pid").catch(() => "");
 }

@@ -1,4 +1,4 @@
-// Who stands in the way of a change of the schema: sessions whose transaction goes on and has read from it.
+// Finds the sessions that block a change of the schema: they have read what is to change, and their transaction is still open.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -12,11 +12,11 @@ type Holder = {
   readonly relations: readonly string[];
 };
 
-/** Whoever still holds its locks after so long is no query that was just passing. */
+/** A session that still holds its locks after this time is not just running a short query. */
 const SAMPLE_MS = 300;
 const NAMED_MAX = 3;
 
-/** With the next step, as the beginning of a sentence. */
+/** Names the sessions and the next step, worded as the beginning of a sentence. */
 export async function describeLockHolders(db: Database): Promise<string> {
   const before = await readHolders(db);
   await sleep(SAMPLE_MS);

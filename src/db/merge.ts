@@ -37,7 +37,7 @@ export type Answer = Guards & {
   readonly slices: readonly NormalisedSlice[];
   /** Why its numbers may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
-  /** What slices without a date are. */
+  /** How an answer without a date is stored. */
   readonly undated: Undated;
   /** No window was sent: which days are due is what the answer says. */
   readonly ownDays: boolean;
@@ -86,8 +86,8 @@ export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[
 }
 
 /**
- * The answers that are snapshots of unknown span. One without rows says nothing of that: where the series has days it is about
- * those, as far as anybody knows.
+ * The answers to store as snapshots of unknown span. An answer without rows does not show whether it has dates: if the series has
+ * days, the answer is taken to be about those.
  */
 async function withoutDays(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
@@ -131,7 +131,7 @@ async function store(
   // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
   // In no order, so two that write the same ones may wait for each other; the server ends one, which is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, moving))]);
-  // By series, whichever runs the answers are of: series are locked in this order everywhere.
+  // Sorted by series across all runs: series are locked in this order everywhere.
   const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
   const newest = await lockSnapshots(tx, [...followed.map(({ answer }) => answer), ...incoming.snapshots]);
   // What changes is locked now: this is the moment its readers see it, and it never goes back.
@@ -186,7 +186,7 @@ function mayMove(slice: IncomingSlice, all: StoredSlices): boolean {
   );
 }
 
-/** It has rows, and is to get others. */
+/** The slice has rows, and the answer would replace them with others. */
 function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
   return slice.rows.length > 0 && storedOf(slice, all).rows > 0 && mayMove(slice, all);
 }

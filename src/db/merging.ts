@@ -60,7 +60,7 @@ function apart(prepared: readonly Prepared[]): Prepared[][] {
   const groups: { readonly keys: Set<string>; readonly members: Prepared[] }[] = [];
   for (const one of prepared) {
     const { seriesId, slices } = one.answer;
-    // Answers without any date are about the same, whatever the day of their run.
+    // All answers of a series without a date count as one slice, whatever the day of their run.
     const keys = slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
     let group = groups.at(-1);
     if (group === undefined || keys.some((key) => group?.keys.has(key))) {

@@ -20,19 +20,19 @@ const SCHEMA = "usage_export";
 const LOCK = 7_205_521_846_402;
 /** An index on years of usage takes minutes, and so does waiting for another replica that makes it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
-/** SQLSTATE of a lock that was not to be had in time, and of a deadlock. */
+/** SQLSTATE of a lock timeout and of a deadlock. */
 const LOCKED_OUT = new Set(["55P03", "40P01"]);
 const NOT_ALLOWED = new Set(["42501"]);
-/** SQLSTATE of what something else depends on. */
+/** SQLSTATE of a change to an object that another object depends on. */
 const DEPENDED_ON = new Set(["2BP01"]);
 
 export type MigrateOptions = {
-  /** Is told who holds what is waited for. */
+  /** Called with a text that names who holds the lock. */
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
-  /** How long a lock is waited for at most: whoever reads the same view queues behind the wait. */
+  /** Longest wait for a lock: readers of the same view queue behind a waiting migration. */
   readonly lockMs?: number;
-  /** How long readers then go on before the next attempt. */
+  /** Pause before the next attempt, in which readers can go on. */
   readonly pauseMs?: number;
   readonly giveUpMs?: number;
 };
@@ -50,9 +50,9 @@ export type Migrated = {
 };
 
 /**
- * Applies the migrations that are missing, then replaces the views whose text changed. All of it is one transaction under a
- * lock that ends with it: replicas that migrate at once wait for the first and find nothing left to do, a crash leaves the schema as it
- * was, and a pooler keeps no lock.
+ * Applies the missing migrations, then replaces the views whose text changed, all in one transaction that holds a lock. Replicas
+ * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. A pooler keeps no
+ * lock, because the lock ends with the transaction.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
   return allowStatements(STATEMENT_MS_MAX, async () => {
@@ -63,7 +63,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
   });
 }
 
-/** Whole and again while another session's open transaction holds what has to be changed. */
+/** Repeats the whole migration while another session's open transaction holds what has to be changed. */
 async function untilUnlocked(
   db: Database,
   { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,
@@ -88,7 +88,7 @@ async function untilUnlocked(
   }
 }
 
-/** Of the error or of what caused it. */
+/** Whether the error, or one that caused it, has one of these codes. */
 function isCode(error: unknown, codes: ReadonlySet<string>): error is Error {
   if (!(error instanceof Error)) return false;
   return ("code" in error && codes.has(String(error.code))) || isCode(error.cause, codes);
@@ -97,7 +97,7 @@ function isCode(error: unknown, codes: ReadonlySet<string>): error is Error {
 async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> {
   return db.transaction().execute(async (tx) => {
     // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
-    // Nothing that somebody put into a schema of the search path may take part in what is created.
+    // No object that somebody else put into a schema of the search path may be used by what is created.
     await sql`
       select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true),
         pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),

@@ -24,7 +24,7 @@ export type Taken = {
   readonly data: unknown;
   /** Of a dead letter, what went wrong at its last try. */
   readonly lastError: string | undefined;
-  /** The code it was failed with, where it was. */
+  /** The code of the last failure, if there was one. */
   readonly lastCode: string | undefined;
 };
 
@@ -47,7 +47,7 @@ export type Queue = {
   readonly touch: (taken: readonly Taken[]) => Promise<void>;
   /** Done, with the transaction. False where it was somebody else's by then: whatever is counted must not be counted. */
   readonly complete: (tx: Tx, taken: Taken) => Promise<boolean>;
-  /** To be tried again later, by anyone, and when; after the last try it is a dead letter. */
+  /** Schedules a retry, by any consumer, and returns its time. After the last attempt the job becomes a dead letter. */
   readonly fail: (taken: Taken, failure: WorkFailure) => Promise<Date | undefined>;
   /** Put back as it was, for others to take at once. */
   readonly giveBack: (taken: Taken) => Promise<void>;
@@ -68,7 +68,7 @@ const EACH = {
   expireInSeconds: 24 * 60 * 60 - 1,
 };
 
-/** How often a usage request is tried, the first time included. */
+/** How often a usage request is tried, including the first attempt. */
 export const REQUEST_ATTEMPTS_MAX = 8;
 
 const QUEUES = [
@@ -125,7 +125,7 @@ async function install(db: Database): Promise<void> {
 export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
   boss.on("error", (error) => {
-    // An outage is told by whoever asks the queue for work.
+    // Whoever asks the queue for work reports an outage.
     const level = isAway(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue trouble");
   });
@@ -185,9 +185,9 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
 }
 
 /**
- * Locks those that nobody else has locked, so that a heartbeat never waits. Who settles work locks it in the order of its
- * answers: a heartbeat that waited for one piece while it has another would be waited for in turn. What is being settled
- * needs no heartbeat.
+ * Locks only rows that nobody else has locked, so that a heartbeat never waits. A transaction that completes jobs locks them in
+ * the order of its answers; a heartbeat that held one job while waiting for another could deadlock with it. A job that is being
+ * completed needs no heartbeat.
  */
 async function lockFree(tx: Tx, taken: readonly Taken[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ id: string }>`

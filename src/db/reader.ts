@@ -1,15 +1,15 @@
-// The role that BI tools read with: it may read schema bi and nothing else. It is one for all databases of a server, and a dump of
-// one database does not hold it.
+// The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
+// database does not contain it.
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import type { Tx } from "./transaction.ts";
 
-/** Of a role that exists, and of one that somebody else makes at the same moment. */
+/** The role exists already, or another session creates it at the same moment. */
 const EXISTS = new Set(["42710", "23505"]);
 const NOT_ALLOWED = "42501";
 
-/** Creates the role where it is not there and grants it what it lacks. False where there is none and this user may not create it. */
+/** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
   if (!(await readerExists(tx)) && !(await isCreated(tx))) return false;
   for (const statement of await missingGrants(tx)) await sql.raw(statement).execute(tx);
@@ -35,7 +35,7 @@ export async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** What makes the rights of the role those that it should have, as statements. Views of somebody else are left alone. */
+/** The statements that correct the rights of the role. Views of other owners are not touched. */
 export async function missingGrants(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with ours as (select name from usage_export.view_version),

@@ -58,15 +58,15 @@ export async function finishRun(
   );
 }
 
-/** In one statement: many years of a job of every minute are some hundred thousand. */
+/** Limit for one statement: a job that runs every minute has some hundred thousand runs after a year or more. */
 const FORGOTTEN_AT_ONCE = 10_000;
 
 export type Forgotten = { readonly runs: number; readonly keyEvents: number };
 
 /**
- * Deletes runs older than so many days, and events of keys that are retired for as long. Of each job the newest run of every kind
- * of end and trigger stays, however old: from it is told how the job is. `now` is another clock than the database's: of both the
- * earlier counts, as one that was set ahead must not forget everything.
+ * Deletes runs older than `keepDays`, and the events of keys that were retired longer ago than that. The newest run of each job,
+ * outcome and trigger stays, because the job's health is read from it. `now` comes from another clock than the database's, and
+ * the earlier of both counts: a clock set ahead must not delete everything.
  */
 export async function forgetOldRuns(db: Database, keepDays: number, now: Date): Promise<Forgotten> {
   const before = sql`least(now(), ${now}::timestamptz) - make_interval(days => ${keepDays})`;

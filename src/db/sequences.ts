@@ -1,17 +1,17 @@
-// Raises the sequences that are behind what is stored. Logical replication, and a copy of the tables alone, carry no
-// sequence over: a fetch would then count as older than what was read years ago, and new rows would get numbers that are taken.
+// Raises the sequences that are behind the stored rows. Logical replication and copies of the tables alone do not copy sequences:
+// new fetches would then count as older than stored ones, and new rows would get numbers that are in use.
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import { again, inTransaction } from "./transaction.ts";
 
-/** Any fixed number does, as long as it stays the same from version to version. */
+/** Any fixed number works, but it must not change between versions. */
 const LOCK = 7_205_521_846_403;
 
-/** More numbers than others take between the look at a sequence and its raise, which must not take it back. */
+/** More numbers than other processes use between reading a sequence and raising it, so that the raise can't move it back. */
 const MARGIN = 100_000;
 
-/** Safe from several processes at once. Returns the names of those that were behind. */
+/** Safe from several processes at once. Returns the names of the sequences that were behind. */
 export async function raiseSequences(db: Database): Promise<readonly string[]> {
   const { rows } = await again(() => sql<Behind>`select name from ${behind()}`.execute(db));
   if (rows.length === 0) return [];

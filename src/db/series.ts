@@ -10,10 +10,10 @@ import { inTransaction, type Tx } from "./transaction.ts";
 export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
- * Makes the database's series those of the configuration. A series is its project, grouping and conditions: with other
- * conditions it is a new one, and those of the project that had the filter's name before are hidden from the views, so that
- * no day is shown twice and a name means one filter in all groupings. One that is configured no more keeps what it has and
- * is never missing again.
+ * Makes the database's series those of the configuration. A series is its project, grouping and conditions. A filter with other
+ * conditions is a new series, and the project's series that had the filter's name before are hidden from the views: no day is
+ * shown twice, and a name means one filter in all groupings. A series that is no longer configured keeps its numbers and is never
+ * missing again.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return inTransaction(db, async (tx) => {
@@ -68,7 +68,7 @@ async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<
       and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null)
   `.execute(tx);
-  // A grouping that is configured no more shows the filter's numbers, under the name that the filter has now.
+  // A grouping that is no longer configured shows the numbers of the filter under the filter's current name.
   await sql`
     with wanted as (${wanted(configured)})
     update usage_export.series s set filter = w.filter, superseded_at = null
@@ -87,9 +87,9 @@ async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<
   `.execute(tx);
 }
 
-/** Ends the period of each series that is hidden or has other names now, and begins one for each that is shown. */
+/** Ends the period of each series that was hidden or renamed, and begins one for each series that is shown under its name. */
 async function keepPeriods(tx: Tx): Promise<void> {
-  // Read after the lock was had: the transaction may have begun before another one changed the periods.
+  // Read after the lock was taken: this transaction may have begun before another one changed the periods.
   const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
   const now = sql`${rows[0]?.now}::timestamptz`;
   await sql`
@@ -169,7 +169,7 @@ export async function extendDue(
   `.execute(tx);
 }
 
-/** All who write several series lock them in one order first: of them none waits for another that waits for it. */
+/** Everything that writes several series locks them in one order first, so that no two transactions deadlock. */
 async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
   await sql`
     select from usage_export.series where series_id = any(${seriesIds}::integer[]) order by series_id for no key update

@@ -70,7 +70,7 @@ export async function keepTurns(db: Database, callIds: readonly string[]): Promi
   `.execute(db);
 }
 
-/** As long as any service is left alone, whatever a caller passes. */
+/** Upper limit of a pause, whatever the caller passes. */
 const HOLD_SECONDS_MAX = 60 * 60;
 
 /** No call starts for so long. A shorter wait does not end a longer one. */
@@ -86,7 +86,7 @@ export async function holdCalls(db: Database, service: string, ms: number): Prom
   );
 }
 
-/** When calls go on that wait because the service asked for it; undefined where none has to. */
+/** When the pause that the service asked for ends; undefined if calls are not paused. */
 export async function pausedUntil(db: Database, service: string): Promise<Date | undefined> {
   const { rows } = await sql<{ until: Date }>`
     select least(held_until, clock_timestamp() + held_for) as until from usage_export.service_pace
@@ -95,7 +95,7 @@ export async function pausedUntil(db: Database, service: string): Promise<Date |
   return rows[0]?.until;
 }
 
-/** Ends the pause; processes that wait hear of it within seconds. Returns when it would have ended, where there was one. */
+/** Ends the pause; waiting processes notice within seconds. Returns when the pause would have ended, if there was one. */
 export async function resumeCalls(db: Database, service: string): Promise<Date | undefined> {
   return inTransaction(db, async (tx) => {
     const until = await pausedUntil(tx, service);

@@ -68,12 +68,12 @@ export type RunEnd = {
   readonly trigger: RunTrigger;
   readonly status: string;
   readonly seconds: number;
-  /** The first one. */
+  /** The first error of the run. */
   readonly error: string | null;
   readonly counts: RunCounts;
 };
 
-/** Of a run that an update ends. */
+/** What a statement that ends a run returns. */
 const runEnd = sql`
   run_id as "runId", job, trigger, status, error,
   round(extract(epoch from finished_at - started_at))::double precision as seconds,
@@ -145,8 +145,9 @@ export async function endLostRuns(db: Database): Promise<readonly RunEnd[]> {
 }
 
 /**
- * Says that the runs workers share are looked after, while some of their requests wait for another try. One whose requests
- * are counted at this moment needs no sign of life, and is not waited for: who counts locks several runs in an order of its own.
+ * Renews the heartbeat of runs that workers share while some of their requests wait for a retry. A locked run is skipped: its
+ * requests are being counted at this moment, so it needs no heartbeat, and whoever counts locks several runs in another order, so
+ * waiting for it could deadlock.
  */
 export async function touchSharedRuns(db: Database): Promise<void> {
   await inTransaction(db, (tx) =>

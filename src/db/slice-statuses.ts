@@ -6,7 +6,7 @@ import type { KnownSlices, SliceStatus } from "../usage/plan-backfill.ts";
 import { filterKey, type Series, seriesKey } from "../usage/series.ts";
 import type { Database } from "./database.ts";
 
-/** A day that was read while it lasted, and not since. */
+/** A past day that was read only while it lasted. */
 const IS_UNCLOSED = sql`
   sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
 `;
@@ -36,7 +36,7 @@ export async function sliceStatuses(
   );
 }
 
-/** Of a series whose answers have days, the oldest one from a day on that was read, and whether any has rows. */
+/** For a series whose answers have days: the oldest stored day on or after the given one, and whether any such day has rows. */
 export async function storedDays(
   db: Database,
   seriesId: number,
@@ -53,8 +53,8 @@ export async function storedDays(
 }
 
 /**
- * By seriesKey, the days before this one that were read while they lasted, and not since, or whose newest answer is in doubt. A
- * condition that the service ignores is not confirmed by asking again.
+ * By seriesKey, the days before the given one that were read only while they lasted, or whose newest answer is in doubt. A
+ * doubt about a condition that the service ignores does not count: reading the day again can't settle it.
  */
 export async function unsettledDays(
   db: Database,

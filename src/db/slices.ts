@@ -73,11 +73,11 @@ function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: 
   return { kind: suspect_why, runId: suspect_run, since: suspect_since, fetchNo: Number(suspect_fetch_no) };
 }
 
-/** By `sliceKey`, the sums over the visible rows of these slices. Doubles, for comparing orders of magnitude. */
+/** By `sliceKey`, the sums over the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(METRICS.map((metric) => sql`sum(r.${sql.ref(metric)})::text`));
-  // Slice by slice, whatever the planner expects of the number of rows.
+  // The sums are computed slice by slice, whatever number of rows the planner expects.
   const { rows } = await sql<{ series_id: number; usage_date: Day; sums: readonly (string | null)[] }>`
     select wanted.series_id, wanted.usage_date, total.sums
     from ${wanted(slices)}
@@ -102,7 +102,7 @@ function wanted(slices: readonly SliceRef[]) {
   `;
 }
 
-/** Whether the newest day of the series that is complete has no rows. */
+/** Whether the newest complete day of the series has no rows. */
 export async function isNewestEmpty(db: Database, seriesId: number): Promise<boolean> {
   const { rows } = await sql<{ rows: number }>`
     select rows from usage_export.slice where series_id = ${seriesId} and status = 'complete'

@@ -13,13 +13,13 @@ export type LastRun = {
   readonly startedAt: Date;
   readonly finishedAt: Date | null;
   readonly error: string | null;
-  /** Moments of its schedule that were left out since it started. */
+  /** Schedule moments that were skipped since the run started. */
   readonly skippedSince: number;
 };
 
 /**
- * Of each job its newest run, but for moments that were skipped, which say nothing of the run that was in their way. They are
- * looked up one by one, as a job that ran for years has very many.
+ * The newest run of each job, leaving out skipped moments: they say nothing about the run that blocked them. Each job has a
+ * lookup of its own, because a job that ran for years has very many runs.
  */
 export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
   const { rows } = await sql<LastRun>`
@@ -76,7 +76,7 @@ export async function coverageCounts(db: Database): Promise<CoverageCounts> {
   };
 }
 
-/** Series, by their key, of which the newest reading of some day failed. */
+/** Keys of the series in which the newest reading of some day failed. */
 export async function failedSeries(db: Database): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ projectId: string; grouping: string; filterKey: string }>`
     select s.project_id as "projectId", s."grouping", s.filter_key as "filterKey" from usage_export.series s
@@ -91,7 +91,7 @@ export type UndatedSeries = {
   readonly grouping: string;
   readonly filter: string;
   readonly snapshots: number;
-  /** Of the newest snapshot. */
+  /** When the newest snapshot was taken. */
   readonly takenAt: Date;
 };
 

@@ -15,9 +15,9 @@ const DELAY_MS_FIRST = 100;
 /** What a statement may take at the first attempt, and twice as long at each that follows: a silent server is given up soon, a slow one gets its time. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Serialisation, deadlock, lock time. */
+/** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
 const CONFLICT = new Set(["40001", "40P01", "55P03"]);
-/** Statement time, and a server that is read-only while it changes its part. */
+/** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
 const BUSY = new Set(["57014", "25006"]);
 
 /**
@@ -57,7 +57,7 @@ export function isTransient(error: unknown): boolean {
   return isAway(error) || isConflict(error) || BUSY.has(codeOf(error));
 }
 
-/** Whether the server was reached, and ended this for the sake of what somebody else does: it is not away. */
+/** Whether the server was reached but ended the statement because of another session. That is not an outage. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT.has(codeOf(error));
 }

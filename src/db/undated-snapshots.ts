@@ -10,13 +10,13 @@ import { type GroupIds, groupId } from "./group-values.ts";
 import { plainArray } from "./merge-rows.ts";
 import type { Tx } from "./transaction.ts";
 
-/** Some weeks of several readings a day. */
+/** Some weeks at several readings a day. */
 const SNAPSHOTS_COMPARED_MAX = 200;
 
 /** The newest snapshot of a series; `contentNo` is that of the snapshot which holds its rows. */
 export type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
 
-/** By series. */
+/** By series id. */
 export type NewestSnapshots = ReadonlyMap<number, NewestSnapshot>;
 
 type OfSeries = { readonly seriesId: number };
@@ -31,7 +31,7 @@ export type DecidedSnapshot = OfSeries & {
   readonly decision: SnapshotDecision;
 };
 
-/** Of these series those whose answers have days. */
+/** Which of the given series have answers with days. */
 export async function datedSeries(db: Database, series: readonly OfSeries[]): Promise<ReadonlySet<number>> {
   const { rows } = await sql<{ series_id: number }>`
     select series_id from usage_export.series
@@ -41,7 +41,7 @@ export async function datedSeries(db: Database, series: readonly OfSeries[]): Pr
   return new Set(rows.map(({ series_id }) => series_id));
 }
 
-/** The newest snapshots; nobody else stores one of these series before the transaction ends. */
+/** The newest snapshots, locked: until the transaction ends, nobody else stores one of these series. */
 export async function lockSnapshots(tx: Tx, series: readonly OfSeries[]): Promise<NewestSnapshots> {
   if (series.length === 0) return new Map();
   const ids = series.map(({ seriesId }) => seriesId);
@@ -104,7 +104,7 @@ export async function writeSnapshots(
     update usage_export.series set undated_since = ${takenAt}::timestamptz
     where series_id = any(${ids}::integer[]) and undated_since is null
   `.execute(tx);
-  // A failure before it was recorded under the day of its run. What that run would have read is in this answer.
+  // An earlier failure was recorded under the day of its run. This answer contains what that run would have read.
   await sql`
     delete from usage_export.slice where series_id = any(${ids}::integer[]) and status = 'failed' and fetch_no = 0
   `.execute(tx);
@@ -132,7 +132,7 @@ async function writeRows(
   `.execute(tx);
 }
 
-/** Its answers have days, from now on or again. */
+/** Marks a series whose answers have days, from now on or again. */
 export async function markDated(tx: Tx, seriesId: number): Promise<void> {
   await sql`
     update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
@@ -140,8 +140,8 @@ export async function markDated(tx: Tx, seriesId: number): Promise<void> {
 }
 
 /**
- * The steps between the newest snapshots of a project's usage, the oldest first. Of one series, as all of a project are of
- * one span: the total where that is read.
+ * The changes between the newest snapshots of a project's usage, the oldest first. They come from one series (the total, if that
+ * is read), because all series of a project cover the same span.
  */
 export async function snapshotSteps(db: Database, projectId: string): Promise<readonly SnapshotStep[]> {
   const amount = sql.join(

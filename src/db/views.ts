@@ -1,4 +1,4 @@
-// Creates the views and functions of migrations/views again whose text changed, and says whether a database has those of this
+// Recreates the views and functions of migrations/views whose text changed, and checks whether a database has those of this
 // program.
 
 import { createHash } from "node:crypto";
@@ -14,7 +14,7 @@ const FOLDER = path.join(MIGRATIONS_FOLDER, "views");
 
 /** A view or a function, and the text that creates it with its comments. */
 type View = {
-  /** With its schema. */
+  /** Including its schema. */
   readonly name: string;
   readonly kind: "view" | "function";
   readonly text: string;
@@ -23,10 +23,10 @@ type View = {
 
 type StoredView = { readonly name: string; readonly hash: string; readonly programVersion: string };
 
-/** SQLSTATE of a view or function that can only be replaced by one with the same columns, and more at the end. */
+/** SQLSTATE of a replacement that changes columns: a view or function can be replaced only with the same columns, and more at the end. */
 const OTHER_SHAPE = new Set(["42P16", "42P13"]);
 
-/** Each after those that its text names. */
+/** In an order in which each comes after those that its text names. */
 async function readViews(): Promise<readonly View[]> {
   const files = (await fs.readdir(FOLDER)).filter((file) => file.endsWith(".sql")).sort();
   const views = await Promise.all(
@@ -60,7 +60,7 @@ function inOrder(views: readonly View[]): readonly View[] {
 }
 
 function namesIn(text: string): ReadonlySet<string> {
-  // What a comment names is not needed to create the view.
+  // A name in a comment or a text literal is not needed to create the view.
   const code = text.replaceAll(/--.*$|'(?:[^']|'')*'/gm, "");
   return new Set([...code.matchAll(/\b(?:bi|usage_export)\.\w+/g)].map(([name]) => name));
 }
@@ -90,7 +90,7 @@ export async function replaceViews(tx: Tx): Promise<readonly string[]> {
   return replaced.map(({ name }) => name);
 }
 
-/** False where it has other columns than before, so that it has to be dropped first. */
+/** False if its columns changed, so that it has to be dropped first. */
 async function isReplaced(tx: Tx, view: View): Promise<boolean> {
   await sql`savepoint replace_view`.execute(tx);
   try {
@@ -107,8 +107,8 @@ async function isReplaced(tx: Tx, view: View): Promise<boolean> {
 type Dependent = { readonly name: string; readonly described: string };
 
 /**
- * Drops a view with those of ours that depend on it, and returns by name what grants them again what others had been granted.
- * A view of someone else that depends on one of them is an error: dropping it would lose its text.
+ * Drops a view together with the program's own views that depend on it. Returns, by name, the statements that repeat the grants
+ * others had on them. A dependent view of somebody else is an error: dropping it would lose its text.
  */
 async function dropWithDependents(
   tx: Tx,
@@ -143,7 +143,8 @@ async function dropWithDependents(
   }
   const grants = new Map<string, readonly RawBuilder<unknown>[]>();
   for (const one of ours) grants.set(one.name, await grantsOn(tx, one));
-  // Functions whose text the server has not parsed depend on nothing, and views may depend on functions.
+  // The server knows no dependencies of a function whose text it has not parsed, and views may depend on functions. Everything is
+  // therefore dropped in the reverse of the order of creation.
   for (const one of ours.toReversed()) await sql`drop ${sql.raw(one.kind)} ${sql.table(one.name)}`.execute(tx);
   return grants;
 }
@@ -196,7 +197,7 @@ async function remember(tx: Tx, views: readonly View[], replaced: readonly View[
   await sql`delete from usage_export.view_version where not name = any(${names})`.execute(tx);
 }
 
-/** Throws where the views of the database, which has all migrations, are not those of this program. */
+/** Throws if the views of the database, which has all migrations, are not those of this program. */
 export async function requireCurrentViews(db: Database): Promise<void> {
   const [views, stored] = [await readViews(), await storedViews(db)];
   await requireNoNewer(views, stored);
@@ -221,7 +222,7 @@ async function requireNoNewer(views: readonly View[], stored: readonly StoredVie
   }
 }
 
-/** The names of what one has and the other has not, or with another text. */
+/** The names that only one side has, or that have another text there. */
 function differing(views: readonly View[], stored: readonly StoredView[]): readonly string[] {
   const ours = new Map(views.map(({ name, hash }) => [name, hash]));
   const theirs = new Map(stored.map(({ name, hash }) => [name, hash]));
@@ -235,7 +236,7 @@ async function storedViews(db: Database): Promise<readonly StoredView[]> {
   return rows;
 }
 
-/** Of two versions like 0.10.1. */
+/** Compares versions such as 0.10.1. */
 function isNewer(version: string, than: string): boolean {
   return version.localeCompare(than, "en", { numeric: true }) > 0;
 }

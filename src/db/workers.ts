@@ -1,4 +1,4 @@
-// The workers of this database: who they are, and when each was heard of last.
+// The workers of this database, and when each was last seen.
 
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
@@ -16,16 +16,16 @@ export type NewWorker = {
 export type StoredWorker = NewWorker & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
-  /** Undefined while it runs, and for one that was killed. */
+  /** Undefined while it runs, and if it was killed. */
   readonly stoppedAt: Date | undefined;
-  /** It was heard of within the time of two ticks. */
+  /** It was seen within the time of two ticks. */
   readonly recent: boolean;
 };
 
-/** Those that ended longer ago are forgotten when another one registers. */
+/** Workers that ended longer ago are deleted when another one registers. */
 const KEEP_DAYS = 7;
 
-/** Also the heartbeat of a worker that is registered: one whose row is gone, as after a restore, is registered again. */
+/** Registers a worker, or renews its heartbeat. A worker whose row is gone, as after a restore, is registered again. */
 export async function heartbeatWorker(db: Database, { workerId, host, pid, version }: NewWorker): Promise<void> {
   await inTransaction(db, (tx) =>
     sql`
@@ -52,17 +52,17 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 }
 
 /**
- * Whether a worker ended a tick, which comes every minute, in the time of the last two. A moment in the future is one of a
- * clock that was set back since, and proves nothing.
+ * Whether a worker finished a tick within the time of two ticks (there is one a minute). A time in the future was stored by a
+ * clock that has been set back, and proves nothing.
  */
 const isRecent = sql<boolean>`
   last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
 `;
 
-/** One that is started anew every few seconds, as it fails, leaves many. */
+/** A worker that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
-/** The one that was heard of last comes first. */
+/** The worker seen last comes first. */
 export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
   const { rows } = await sql<Omit<StoredWorker, "stoppedAt"> & { readonly stoppedAt: Date | null }>`
     select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",

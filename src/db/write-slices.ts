@@ -10,13 +10,13 @@ import type { Tx } from "./transaction.ts";
 export type DecidedSlice = SliceRef &
   NormalisedSlice & {
     readonly fetchNo: number;
-    /** The newest fetch, stored or in doubt, that it was decided on. */
+    /** The newest fetch, stored or in doubt, that the decision was based on. */
     readonly storedFetchNo: number;
     /** When the service was asked. */
     readonly askedAt: Date;
     readonly contentHash: string;
     readonly decision: SliceDecision;
-    /** Of a suspect slice. */
+    /** Set only for a suspect slice. */
     readonly doubt: ReturnType<typeof doubtAfter>;
   };
 
@@ -76,7 +76,7 @@ async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Da
   `.execute(tx);
 }
 
-/** When a reading of the day is no longer a partial one: at once where the service was asked after it, else not by this reading. */
+/** When the day's reading stops being partial: at once if the service was asked after the day was over, otherwise undefined. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
   // Numbers without a date are those of their moment: nothing later will complete them.
