@@ -1,8 +1,8 @@
-// Text from elsewhere, made fit for a line of a log or a terminal. Pure.
+// Makes text from elsewhere safe for a line of a log or a terminal. Pure.
 
-/** One line without control or direction characters, which could forge lines, or do things to a terminal. */
+/** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function printable(text: string): string {
-  // A space takes the place of what is removed, so that the two halves of a split key are not joined.
+  // A removed character becomes a space, so that the two halves of a split key are not joined.
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
     .replaceAll(/\s+/g, " ")
@@ -10,8 +10,8 @@ export function printable(text: string): string {
 }
 
 /**
- * Control and direction characters as escapes of JSON, so that they do nothing to a terminal and an answer in JSON means the same.
- * Line ends and tabs stay.
+ * Writes control and direction characters as JSON escapes: they can't affect a terminal, and JSON keeps its meaning. Line ends
+ * and tabs stay.
  */
 export function visible(text: string): string {
   return text.replaceAll(

@@ -1,16 +1,16 @@
-// The connections of whoever calls others: direct, or through a company's proxy (proxy.ts).
+// Connections for outgoing calls: direct, or through a company's proxy (proxy.ts).
 
 import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import { AppError } from "./errors.ts";
 import type { HttpProxy } from "./proxy.ts";
 
-/** Longer than a proxy takes to reach the service; an attempt that is over leaves no more behind. */
+/** Longer than a proxy needs to reach the service. It also limits how long an abandoned attempt lingers. */
 const TUNNEL_MS_MAX = 30_000;
 
-/** The options hold for direct connections as for those inside the tunnels. Certificates are always verified, of the proxy as well. */
+/** The options apply to direct connections and to those inside the tunnels. Certificates are always verified, the proxy's included. */
 export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined): Agent | EnvHttpProxyAgent {
   if (!proxy) return new Agent({ ...options, connect: { rejectUnauthorized: true } });
-  // Named, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn it off.
+  // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn verification off.
   const tls = { rejectUnauthorized: true, allowH2: false };
   return new EnvHttpProxyAgent({
     ...options,
@@ -26,7 +26,7 @@ export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined):
 
 type Connect = (params: Parameters<Pool["connect"]>[0]) => Promise<Dispatcher.ConnectData>;
 
-/** The connections to the proxy itself. What fails here failed before anything was sent to the service, and says so. */
+/** The connections to the proxy itself. A failure here happens before anything is sent to the service, and the error says so. */
 function tunnelPool(origin: URL, options: object, { name }: HttpProxy): Pool {
   const pool = new Pool(origin, { ...options, headersTimeout: TUNNEL_MS_MAX });
   const connect = pool.connect.bind(pool) as Connect;

@@ -1,6 +1,6 @@
-// A company's way out: the proxy that HTTPS_PROXY names, but for the hosts in NO_PROXY. Only https goes through it, in a tunnel
-// whose other end is the service itself: the proxy learns host and port, and neither key nor answer. What is on this machine
-// (http is for nothing else) is never asked for through it.
+// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Only https goes through it, in a tunnel that ends at
+// the service itself: the proxy learns host and port, but neither key nor answer. Requests to this machine, the only ones over
+// http, never use it.
 
 import { AppError } from "./errors.ts";
 import { Secret } from "./secret.ts";
@@ -9,13 +9,13 @@ export type HttpProxy = {
   /** May hold a user name and password. */
   readonly address: Secret;
   readonly noProxy: string;
-  /** For people: which one, and where that is said, without user and password. */
+  /** Names the proxy and the variable that sets it, for people; without user and password. */
   readonly name: string;
 };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** As other programs read these variables: lower case first, an empty one counts as none, http:// where it says no scheme. */
+/** Reads the variables as other programs do: lower case first, an empty value counts as none, and http:// if the scheme is missing. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
   const [variable, value] = proxyVariable(env);
   if (value === "") return undefined;
@@ -28,14 +28,14 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "", name };
 }
 
-/** What no output may show: the credentials in every form they take, also where the address is one that can't be used. */
+/** What no output may show: the proxy's credentials in every form, even if the address itself is unusable. */
 export function proxySecrets(env: Environment): readonly Secret[] {
   const url = URL.parse(proxyVariable(env)[1]);
   if (!url || (url.username === "" && url.password === "")) return [];
   const [user, password] = isDecodable(url)
     ? [decodeURIComponent(url.username), decodeURIComponent(url.password)]
     : [url.username, url.password];
-  // As the proxy gets them: user:password in base64.
+  // The proxy gets user:password in base64.
   return [url.password, password, `${user}:${password}`, `${url.username}:${url.password}`].map(
     (text) => new Secret(text),
   );

@@ -1,8 +1,8 @@
-// Remembers what was found out, and never that it could not be.
+// Remembers answers, but never failures.
 
 /**
- * Asks once for each key: callers that come while the answer is on its way wait for it, and later ones get it as it was. After
- * a failure, which all who waited share, the next caller asks again.
+ * Asks once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer.
+ * All callers that waited share a failure; the next caller asks again.
  */
 export function rememberAnswers<T>(): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, Promise<T>>();

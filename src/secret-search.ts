@@ -1,14 +1,14 @@
-// Looks for a secret in a text that may say it in any encoding: by decoding the text, and not by listing what a secret may
-// look like. Pure. For a line or two: every decoding is decoded again.
+// Searches a text for a secret in any encoding by decoding the text, not by listing the forms of the secret. Pure. Meant for a
+// line or two: the result of each decoding is decoded again.
 
-/** So many characters of a secret in a row are no coincidence; fewer say little of one. */
+/** This many consecutive characters of a secret are no coincidence; fewer reveal little. */
 const RUN_LENGTH = 8;
-/** Eight bytes fill at least so many characters of base64, wherever in it they start. */
+/** Eight bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 10;
-/** How often an encoding may have been encoded: hex of base64 of a key is found. */
+/** How many encodings may be nested: hex of base64 of a key is found. */
 const DEPTH_MAX = 2;
 
-/** Whether no part of the secret can be read out of the text, plain, reversed, split or encoded. */
+/** Whether no part of the secret can be read from the text: plain, reversed, split or encoded. */
 export function isFreeOf(text: string, secret: string): boolean {
   const runs = runsOf(secret);
   const seen = new Set<string>();
@@ -28,7 +28,7 @@ export function isFreeOf(text: string, secret: string): boolean {
 
 type Runs = { readonly plain: ReadonlySet<string>; readonly base64: ReadonlySet<string> };
 
-/** Base64 in one case alone can't be decoded any more, so that it is looked for as it is written. */
+/** Base64 whose case was changed can't be decoded, so the encoded secret itself is searched for. */
 function runsOf(secret: string): Runs {
   const base64 = [0, 1, 2].flatMap((offset) => base64At(secret, offset));
   return {
@@ -44,12 +44,12 @@ function holdsRun(text: string, { plain, base64 }: Runs): boolean {
   });
 }
 
-/** What is left when it is split by anything, or its case changed. */
+/** The text without separators and differences of case. */
 function core(text: string): string {
   return text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
 }
 
-/** Every part of that length; the whole of what is shorter. */
+/** Every substring of that length; the whole text if it is shorter. */
 function slices(text: string, length: number): string[] {
   if (text.length <= length) return text === "" ? [] : [text];
   return Array.from({ length: text.length - length + 1 }, (_, at) => text.slice(at, at + length));
@@ -59,7 +59,7 @@ function reversed(text: string): string {
   return [...text].toReversed().join("");
 }
 
-/** The base64 of the secret after `offset` other bytes, without the characters that other bytes take part in. */
+/** The base64 of the secret after `offset` other bytes, without the characters that also encode those bytes. */
 export function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
@@ -68,7 +68,7 @@ export function base64At(secret: string, offset: number): string {
 
 function decodingsOf(text: string): string[] {
   const packed = text.replaceAll(/\s/g, "");
-  // As bytes are often written: 6b:65:79, 0x6b, 0x65 or \x6b\x65.
+  // Common ways to write bytes: 6b:65:79, 0x6b, 0x65 or \x6b\x65.
   const hexOnly = text.replaceAll(/0x|\\x|[\s:,;-]/gi, "");
   return [
     unescaped(text),
@@ -96,7 +96,7 @@ function decimalBytes(text: string): string {
   return lists.map((list) => String.fromCharCode(...list.split(/[\s,;]+/).map(Number))).join(" ");
 }
 
-/** Every run of these characters as the bits they stand for, from each place where a byte may begin. */
+/** Decodes every run of these characters, starting at each position where a byte may begin. */
 function inBase(text: string, runs: RegExp, bitsOf: (char: string) => number, bits: number): string[] {
   const found = text.match(runs) ?? [];
   if (found.length === 0) return [];

@@ -39,12 +39,12 @@ export class Secret {
 const HIDEABLE_LENGTH_MIN = 8;
 
 /**
- * Replaces the secrets it has been told of, in text that leaves the process or is stored: the service's own words may
- * hold the key they refuse, and an error may hold the URL that failed. It is the last guard, for text of any length; words
- * that may repeat a key in any encoding are searched by isFreeOf where they come in.
+ * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses,
+ * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text that may repeat a
+ * key in any encoding is searched with isFreeOf where it enters the process.
  */
 export class Scrubber {
-  /** In small letters: a changed case hides nothing. */
+  /** In lower case, so that a change of case does not hide a secret from the search. */
   readonly #forms = new Set<string>();
 
   /** The same secret, for use in an expression. */

@@ -11,7 +11,8 @@ export async function readKey(reference: SecretReference, env: Environment): Pro
 }
 
 /**
- * What is wrong with the keys of the projects and those that rotations create with, each with its place, so that all of it is known before the first call.
+ * Checks the keys of all projects and the `createWith` keys of all rotations before the first call, and returns every problem with
+ * its place in the configuration.
  * `rotated` names the rotations that have a key already: the first key of such a project is not needed any more.
  */
 export async function keyProblems(

@@ -20,11 +20,11 @@ export type AskedJob = JobId & {
 };
 
 /**
- * Of each job its newest run that ended well or failed. One that was skipped or stopped says nothing of the job, and a
- * backfill that failed nothing either: a person chose its days.
+ * The newest run of each job that ended well or failed. A skipped or stopped run says nothing about the job. Nor does a failed
+ * backfill: a person chose its days.
  *
- * A backfill, or a run that only filled gaps, counts where it mended all there was. A day that is refused for ever is asked for every day
- * anew, in such a run once its rest is over, between nights that go well: the job would fail and work again every night.
+ * A backfill, or a run that only filled gaps, counts only if it filled every gap. A day that the service always refuses is
+ * requested again whenever its rest is over; if those runs counted, the job would alternate between failed and ok every night.
  */
 export async function lastOutcomes(
   tx: Tx,

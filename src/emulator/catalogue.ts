@@ -2,7 +2,7 @@
 
 import { uuidFrom } from "./random.ts";
 
-/** The features that can be filtered by, the last two of them named nowhere but in Get Fields. A parameter of another name narrows nothing. */
+/** The features that can be filtered by. Only Get Fields names the last two. A parameter with any other name narrows nothing. */
 export const FEATURES: readonly string[] = [
   "alternatives",
   "callback",

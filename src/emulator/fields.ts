@@ -1,4 +1,4 @@
-// Makes the answer of Get Fields: what was used in a time, and can be filtered by. Pure.
+// Builds the answer of Get Fields: what was used in a period and can be filtered by. Pure.
 
 import { modelId } from "./catalogue.ts";
 import type { UsageRecord } from "./usage-record.ts";

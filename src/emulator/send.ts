@@ -11,7 +11,7 @@ export type Outgoing = {
   readonly body: string | Uint8Array;
 };
 
-/** Dated by the service's own clock. */
+/** The answer's Date header comes from the service's own clock. */
 export function outgoing(answer: Answer, fault: Fault | undefined, requestId: string, now: Date): Outgoing {
   const body = bodyOf(answer, fault);
   return {

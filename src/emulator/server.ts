@@ -22,9 +22,9 @@ export type EmulatorOptions = {
   readonly dialect?: Dialect;
   readonly window?: WindowMode;
   readonly shape?: Shape;
-  /** "ignored": every answer is that without a grouping. */
+  /** "ignored": every answer is the one without a grouping. */
   readonly grouping?: "on" | "ignored";
-  /** The first day that a cumulative summary counts; left out, 30 days before the emulator starts. */
+  /** The first day that a cumulative summary counts; left out: 30 days before the emulator starts. */
   readonly countsFrom?: string;
   /** "missing": Get Fields answers 404. */
   readonly fields?: "on" | "missing";

@@ -20,7 +20,7 @@ export type WindowMode = (typeof WINDOW_MODES)[number];
 
 export type UsageService = BreakdownStyle & {
   readonly window: WindowMode;
-  /** "ignored": every answer is that without a grouping. */
+  /** "ignored": every answer is the one without a grouping. */
   readonly grouping: "on" | "ignored";
   /** The first day of the cumulative summary. */
   readonly countsFrom: string;
@@ -57,7 +57,7 @@ function isUndated(window: WindowMode): boolean {
   return window !== "on" && window !== "ignored";
 }
 
-/** The days of a summary that does not say which they are. */
+/** The days of a summary that does not name its days. */
 function summaryWindow({ parameters, now }: Call, { window, countsFrom }: UsageService, asked: Window): Window {
   if (window === "cumulative") return { start: countsFrom, end: dayOf(now) };
   if (window === "unnamed" && (parameters.has("start") || parameters.has("end"))) return asked;

@@ -1,13 +1,13 @@
-// Compares the clocks that a night goes by: this machine's, the database's and the service's.
+// Compares the clocks that scheduled runs depend on: this machine's, the database's and the service's.
 
 import { type App, openServiceOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 
-/** By how many seconds each is ahead of this machine's clock, or behind it where that is negative. */
+/** By how many seconds each clock is ahead of this machine's clock; negative if it is behind. */
 export type Clocks = {
   readonly databaseAheadSeconds: number;
-  /** Null where the service was not asked, or did not say. */
+  /** Null if the service was not asked or did not tell its time. */
   readonly serviceAheadSeconds: number | null;
 };
 
@@ -26,7 +26,7 @@ async function timeOfService(app: App, config: Config): Promise<Date | undefined
   }
 }
 
-/** Against the middle of the time it took to ask. */
+/** Compares with the middle of the time that the question took. */
 async function aheadSeconds(ask: () => Promise<Date | undefined>): Promise<number | undefined> {
   const beforeMs = Date.now();
   const there = await ask();
@@ -35,7 +35,7 @@ async function aheadSeconds(ask: () => Promise<Date | undefined>): Promise<numbe
 
 const APART_SECONDS_MAX = 30;
 
-/** Undefined where all show the same, within what nobody notices. */
+/** Undefined if the clocks differ by too little to matter. */
 export function clockWarning({ databaseAheadSeconds: database, serviceAheadSeconds }: Clocks): string | undefined {
   const service = serviceAheadSeconds ?? undefined;
   const known = [0, database, ...(service === undefined ? [] : [service])];

@@ -1,4 +1,4 @@
-// Looks whether the keys in use still are in the files that they were delivered to.
+// Checks whether the keys in use are still in the files that they were delivered to.
 
 import { stat } from "node:fs/promises";
 import os from "node:os";
@@ -17,7 +17,7 @@ import { type RotationJob, sinkId } from "../keys/policy.ts";
 import { openSealedKey, readMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 
-/** By rotation, what is wrong. Of a file on another machine nothing is known. */
+/** What is wrong, by rotation. Files on another machine are not checked. */
 export async function deliveryWarnings(
   app: App,
   db: Database,
@@ -39,7 +39,7 @@ export async function deliveryWarnings(
   return warnings;
 }
 
-/** What can be seen of the key in use without a call. */
+/** What can be learned about the key in use without a call to the service. */
 export async function inspectFiles(
   app: App,
   db: Database,
@@ -52,7 +52,7 @@ export async function inspectFiles(
   return { intentId: active.intentId, refusal: undefined, stale };
 }
 
-/** Undefined as well where the keys are of another project than the rotation: every rotation says so. */
+/** Also undefined if the rotation's keys belong to another project: every rotation reports that itself. */
 async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | undefined> {
   try {
     return activeKey((await readLedger(db, job)).ledger);
@@ -62,7 +62,7 @@ async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | 
   }
 }
 
-/** Undefined without the right master key: who only looks need not have it. */
+/** Undefined without the right master key, which a command that only looks does not need. */
 async function secretOf({ env, scrubber }: App, db: Database, { intentId }: LedgerKey): Promise<Secret | undefined> {
   try {
     const kept = await sealedKey(db, intentId);
@@ -73,7 +73,7 @@ async function secretOf({ env, scrubber }: App, db: Database, { intentId }: Ledg
   }
 }
 
-/** A folder that is not here may be on the machine that delivered the key, or in its container. */
+/** A folder that does not exist here may be on the machine, or in the container, that delivered the key. */
 async function isOfThisMachine(db: Database, job: RotationJob, key: LedgerKey, file: string): Promise<boolean> {
   const folder = await stat(path.dirname(file)).catch(() => undefined);
   if (folder?.isDirectory()) return true;

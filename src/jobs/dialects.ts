@@ -1,5 +1,5 @@
-// Which dialect a request is asked in. Where the configuration leaves it to be found out, a probe does, all runs and processes
-// use its finding, and an answer that does not fit has it looked at again.
+// Chooses the dialect of a request. If the configuration says "auto", a probe finds the dialect, and all runs and processes use
+// what it found. An answer that does not fit causes a new probe.
 
 import { dependsOnDialect } from "../api/breakdown.ts";
 import { hasModel, hasRows, probeDialect } from "../api/dialect.ts";
@@ -14,26 +14,26 @@ import type { KeyRing } from "./keys-in-use.ts";
 
 export type Dialects = {
   readonly of: (request: UsageRequest) => Promise<Dialect>;
-  /** The other dialect, where a probe finds that the service speaks it: an answer in this one did not fit. */
+  /** Called after an answer in the used dialect did not fit. Returns the other dialect if a probe finds that the service speaks it. */
   readonly instead: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
-  /** Whether an answer by model shows that the service was asked in its own dialect. */
+  /** Whether an answer grouped by model shows that the request was in the service's dialect. */
   readonly fits: (request: UsageRequest, answer: unknown) => boolean;
-  /** Probes whatever is known. Undefined where there is no usage to tell by. */
+  /** Probes even if the dialect is known. Undefined if there is no usage to decide by. */
   readonly find: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
 };
 
 export type DialectDeps = {
   readonly app: Pick<App, "log" | "signal">;
-  /** Where it is away, a finding is for this process only. */
+  /** If undefined, the database is away, and only this process uses what the probe finds. */
   readonly db: Database | undefined;
   readonly service: Service;
   readonly keys: KeyRing;
 };
 
-/** Used while there is no usage to tell by: what the public service speaks today. */
+/** Used while there is no usage to decide by: the public service speaks it today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
-/** How long a probe that told nothing, or nothing new, is not repeated: many requests of a run would each make one. */
+/** Pause after a probe that found nothing, or nothing new. Without it each of the many requests of a run would probe. */
 const REST_MS = 60_000;
 
 export function openDialects({ app, db, service, keys }: DialectDeps, now = () => performance.now()): Dialects {
@@ -47,7 +47,7 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
     return found;
   }
 
-  /** One at a time for each project and window; undefined at once where the last one is not long ago. */
+  /** Runs one probe at a time for each project and window. Undefined at once if the last probe was not long ago. */
   async function probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const key = JSON.stringify([project.id, window]);
     const running = underWay.get(key);
@@ -79,7 +79,7 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
       const dialect =
         (await known()) ?? (await probe(project, window && recentDays())) ?? (await probe(project, window));
       if (dialect !== undefined) return dialect;
-      // Another request may have found it while this one waited.
+      // Another request may have found the dialect while this one waited.
       if (found !== undefined) return found;
       if (!warned.has(project.id)) {
         warned.add(project.id);

@@ -56,9 +56,9 @@ export type StoreSettings = Guards & {
   readonly runId: string;
   readonly idOf: (request: UsageRequest) => number;
   readonly undated: Undated;
-  /** What is known of the names of filters, and how strictly they are taken. */
+  /** What is known about the names in filters, and how strictly they are checked. */
   readonly check?: FilterCheck;
-  /** Done together with the answer, or not at all. */
+  /** Committed together with the answer, or not at all. */
   readonly also?: Also;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly triedAgain?: (code: string) => boolean;
@@ -74,7 +74,7 @@ const NO_CHECK: FilterCheck = {
   strictness: "off",
 };
 
-/** How an answer was asked for, and what is doubtful of it. */
+/** The dialect of the request, and why the answer may be wrong. */
 type Asked = { readonly dialect: Dialect; readonly doubt: FilterDoubt | undefined };
 
 export function exportDeps(
@@ -106,7 +106,7 @@ export function exportDeps(
       const { answer, isFit } = await askAndCompare(dialect);
       const other = isFit ? undefined : await dialects.instead(request, dialect);
       const used = other === undefined ? answer : (await askAndCompare(other)).answer;
-      // Without `onTurn`: the number of the fetch is that of the request itself.
+      // Without `onTurn`: these requests share the fetch number of the request itself.
       await groupings.require(request, used, async (one) => ask(one, await dialects.of(one)));
       return used;
     },
@@ -119,7 +119,7 @@ export function exportDeps(
       const settings = { fetchNo, runId, emptyGuard, cliffGuard, undated, ownDays };
       const slices = ownDays ? await slicesOfOwnDays(db, series.seriesId, answer, settings) : answer.slices;
       const stored = await merging({ ...answer, ...settings, ...series, slices, also });
-      // Another process was faster, or the database was replaced by its copy under this one.
+      // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
       return stored;
     },
@@ -144,12 +144,12 @@ export function exportDeps(
       normalise(request, answer, dayOf(new Date()), groupingName(request.series.grouping, dialect)),
     );
     const doubt = slices && (await features.doubtOf(request, slices, dialect, strictness));
-    // Days without usage were confirmed before.
+    // An earlier run has already confirmed that these days have no usage.
     return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
   }
 }
 
-/** An answer that is not one is refused when it is stored. */
+/** An unreadable answer is ignored here: storing it refuses it. */
 function readable<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -160,8 +160,8 @@ function readable<T>(read: () => T): T | undefined {
 }
 
 /**
- * Without a window an answer is about the days of its period, also those that had rows and have none any more. Throws
- * `bad_answer` where it has neither rows nor a date, and nobody knows which days are empty.
+ * Without a window an answer covers the days of its period, including days that had rows and now have none. Throws `bad_answer`
+ * if the answer has neither rows nor a date, because nobody knows which days are empty.
  */
 async function slicesOfOwnDays(
   db: Database,

@@ -1,5 +1,5 @@
-// Finds out whether the service knows what a filter names before usage is asked for by it. A feature that is none, and a tag
-// or a model that nobody has, would be answered with plausible, wrong numbers.
+// Checks that the service knows the names in a filter before usage is requested with it. A filter with an unknown feature, or
+// with a tag or model that nobody has, would be answered with plausible but wrong numbers.
 
 import { randomUUID } from "node:crypto";
 import { fetchBreakdown } from "../api/breakdown.ts";
@@ -30,13 +30,13 @@ export type Strictness = ExportJob["checkFeatures"];
 
 export type FeatureDeps = NameDeps & { readonly dialects: Dialects };
 
-/** What a filter names and the service is not known to know. */
+/** A name in a filter that the service is not known to know. */
 export type NameFinding = {
   readonly kind: "feature" | Dimension;
   readonly name: string;
   /**
    * - `ignored`: with it the numbers are those of all usage
-   * - `unlisted`: neither listed nor used
+   * - `unlisted`: the service has never listed it, and no usage has it
    * - `ambiguous`: a model's name that stands for several models
    * - `unproved`: never listed, and there is no usage to tell by
    */
@@ -47,11 +47,11 @@ export type NameFinding = {
 
 export type FeatureCheck = {
   readonly findings: (project: Project, filter: Filter, window: Window | undefined) => Promise<readonly NameFinding[]>;
-  /** Why a request must not be made; undefined where it may. Throws what kept the names from being found out. */
+  /** Why a request must not be made; undefined if it may be. Throws if the names could not be checked. */
   readonly refusalOf: (request: UsageRequest, strictness: Strictness) => Promise<string | undefined>;
-  /** The request with the names that the service filters by: today's takes the id of a model for its name. */
+  /** The request with the names that the service filters by: today's service takes a model's id in place of its name. */
   readonly asSent: (request: UsageRequest, dialect: Dialect) => Promise<UsageRequest>;
-  /** To be waited for before a filtered request is made: what its answer is compared with has to be older. */
+  /** Must have finished before a filtered request is made: the total that its answer is compared with has to be older. */
   readonly readTotal: (request: UsageRequest, strictness: Strictness) => Promise<void>;
   /** Why the numbers of an answer may not be those of the filter. */
   readonly doubtOf: (
@@ -62,7 +62,7 @@ export type FeatureCheck = {
   ) => Promise<FilterDoubt | undefined>;
 };
 
-/** Asks once for what several requests need to know. What can't be found out fails the requests that wait for it, and no others. */
+/** Asks once for what several requests need to know. A failed check fails only the requests that wait for it. */
 export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
   const { app, dialects } = deps;
   const names = openKnownNames(deps);
@@ -80,7 +80,8 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
   async function featureFinding(project: Project, filter: Filter, window: Window | undefined, name: string) {
     const { matches, others } = await names.find(project, "feature", name);
     if (matches.length > 0) return undefined;
-    // Without a feature that nobody uses the numbers are those of all usage, known or not.
+    // If nobody uses the feature, `false` gives the numbers of all usage whether the service knows the feature or not, so `true`
+    // is asked.
     const value = filter.features[name] === "false" ? "true" : (filter.features[name] ?? "true");
     const shown = await effect(project, window, { features: { [name]: value } });
     if (shown === "narrower") return void (await names.prove(project, "feature", name));
@@ -155,14 +156,14 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
       if (isCompared(filter, strictness)) await read(project, window, {});
     },
     async doubtOf({ series: { project, filter }, window }, slices, dialect, strictness) {
-      // What names no day is not usage of days.
+      // An answer that names no day can't be compared with the total of a day.
       if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
       const total = await read(project, window, {});
       const shown = effectOf(total, dayTotals(slices));
       if (shown === "no usage") return undefined;
       if (shown === "empty") return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size);
       const opposites = oppositesOf(filter, randomUUID());
-      // A condition beside others can be ignored although the numbers are not those of all usage.
+      // If there are several conditions, one may be ignored although the numbers differ from those of all usage.
       const doubtful =
         shown === "same" ? opposites : opposites.length > 1 ? opposites.filter((one) => one.isNamedApart) : [];
       for (const opposite of doubtful) {
@@ -176,7 +177,7 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
           try {
             return isIgnored(kind, effectOf(total, await read(project, window, turned, dialect)));
           } catch (error) {
-            // Who refuses a value knows the name.
+            // A service that refuses the value knows the name.
             if (isStatus(error, [400, 422])) return false;
             throw error;
           }
@@ -186,7 +187,7 @@ export function openFeatureCheck(deps: FeatureDeps): FeatureCheck {
   };
 }
 
-/** On one day alone nobody may have used it. */
+/** On a single day it is plausible that nobody used it. */
 const SEVERAL_DAYS = 2;
 
 function isCompared(filter: Filter, strictness: Strictness): boolean {
@@ -204,7 +205,7 @@ function ignoredDoubt({ condition, kind }: Opposite, strictness: Strictness): Fi
   return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
 }
 
-/** Whether it must not be asked for, and not only looked at again. */
+/** Whether the name must not be asked for. Otherwise it is only checked again by the next run. */
 export function isWrong({ state }: NameFinding): boolean {
   return state !== "unproved";
 }
@@ -218,7 +219,7 @@ type Value = {
 
 const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
-/** Readings of ungrouped usage, each made once: all usage first, as what is compared with it must be younger. */
+/** Reads ungrouped usage, each series once. All usage is read first, because what is compared with it must be younger. */
 function openReadings({ app, service, keys, dialects }: FeatureDeps, names: KnownNames) {
   const totals = rememberAnswers<DayTotals>();
   return (project: Project, window: Window | undefined, part: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> =>
@@ -242,7 +243,7 @@ async function asSent(names: KnownNames, request: UsageRequest, dialect: Dialect
   if (dialect !== "2026" || model === undefined) return request;
   const { matches } = await names.find(series.project, "model", model);
   const [id, another] = idsOf(matches, model);
-  // One of several would be a guess. What is asked for by its id stays as it is.
+  // If the name has several ids, choosing one would be a guess. A model that is given by its id stays as it is.
   if (id === undefined || another !== undefined) return request;
   const filter = { ...series.filter, dimensions: { ...series.filter.dimensions, model: id } };
   return { ...request, series: { ...series, filter } };

@@ -1,10 +1,10 @@
-// What a program does where somebody set the database's clock: it says so, and goes by the clock as it is.
+// Reacts when somebody sets the database's clock: logs it, and continues by the clock as it is now.
 
 import type { App } from "../app.ts";
 import { forgetFuture, secondsSetBack } from "../db/clock.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 
-/** True where the clock went back, so that other things are due now. */
+/** True if the clock went back, so that other things are due now. */
 export async function followClockBack(app: App, db: Database): Promise<boolean> {
   const seconds = await secondsSetBack(db);
   if (seconds === undefined) return false;
@@ -18,7 +18,7 @@ export async function followClockBack(app: App, db: Database): Promise<boolean> 
 
 const FORWARD_MS_MIN = 30_000;
 
-/** Tells, each time it is asked, by how much the database's clock went ahead of this process's own since the time before. `now` never goes back. */
+/** Each call reports by how much the database's clock has run ahead of this process's monotonic clock `now` since the call before. */
 export function openClockWatch(
   app: Pick<App, "log">,
   db: Database,

@@ -1,5 +1,5 @@
-// Finds out whether the service groups at all, where an answer has no value of the dimension that was asked for: one that
-// ignores `grouping` and names every dimension with null answers the total, which looks like usage without tags.
+// Checks that the service groups at all if no row of an answer has a value of the requested dimension. A service that ignores
+// `grouping` answers with the total and null in every dimension, which looks like usage without tags.
 
 import { AppError } from "../errors.ts";
 import { hasValue, isAllNull } from "../usage/normalise.ts";
@@ -8,19 +8,22 @@ import type { Dimension } from "../usage/series.ts";
 
 export type GroupingCheck = {
   /**
-   * Throws `bad_answer` where no row has a value, and none has one by other dimensions either, which are asked for by `ask`;
-   * and whatever that throws.
+   * Throws `bad_answer` if no row has a value and an answer by other dimensions, requested by `ask`, has none either. Also throws
+   * what `ask` throws.
    */
   readonly require: (request: UsageRequest, answer: unknown, ask: Ask) => Promise<void>;
 };
 
 type Ask = (other: UsageRequest) => Promise<unknown>;
 
-/** Each request to the service has a value of them. */
+/** Every request to the service has a value of these dimensions. */
 const ALWAYS_THERE: readonly Dimension[] = ["endpoint", "method", "model"];
 const ASKED_BESIDE = 2;
 
-/** For how long the answer for a project is that for its other requests: a service that grouped goes on, one that did not may be mended. */
+/**
+ * How long the result for one request holds for all requests of the project: long if the service groups, short if it does not,
+ * because it may be repaired.
+ */
 const GROUPS_MS = 60 * 60_000;
 const IGNORES_MS = 60_000;
 
@@ -30,7 +33,7 @@ export function openGroupingCheck(now = () => performance.now()): GroupingCheck 
   const known = new Map<string, Known>();
   const underWay = new Map<string, Promise<boolean>>();
 
-  /** What can't be found out is not remembered. */
+  /** A failed check is not remembered. */
   async function findOut(request: UsageRequest, ask: Ask): Promise<boolean> {
     const { series } = request;
     let groups = false;

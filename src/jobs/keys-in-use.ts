@@ -23,8 +23,8 @@ export type KeyRing = {
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
   /**
-   * Calls with the key that makes and removes the keys of a rotation. Where that is the project's own every key of it that
-   * there is is tried, the first one too: without any, a refused key could not be replaced.
+   * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
+   * project is tried, the first one included: otherwise a refused key could not be replaced.
    */
   readonly useToRotate: <T>(job: RotationOfProject, call: (key: Secret) => Promise<T>) => Promise<T>;
 };
@@ -82,7 +82,7 @@ export async function openKeyRing(
         return answer;
       } catch (error) {
         if (!(error instanceof AppError) || !refusesKey(error) || tried.length >= keysMax) throw error;
-        // Read again: what was refused may have been replaced since it was read.
+        // Read again, because the refused key may have been replaced since the keys were read.
         const known = [...(await candidates(calling)), ...others];
         const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
         if (!next) throw error;
@@ -91,7 +91,7 @@ export async function openKeyRing(
     }
   }
 
-  /** The key to use, and behind it those to fall back to. */
+  /** The key to use, followed by the keys to fall back to. */
   async function candidates({ project, reference, keysMax }: Calling): Promise<Candidate[]> {
     if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
     const kept: Candidate[] = [];
@@ -130,7 +130,7 @@ export async function openKeyRing(
 type Calling = {
   readonly project: Project;
   readonly reference: KeyReference;
-  /** How many keys are tried. */
+  /** How many keys are tried at most. */
   readonly keysMax: number;
 };
 

@@ -21,10 +21,10 @@ export type Look = {
   readonly signal: AbortSignal;
 };
 
-/** How old the newest usage may be that the service shows of any key: an answer that lags says nothing of the last days. */
+/** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
 const LAG_DAYS_MAX = 3;
 
-/** Looks at every day of grace, today with them; the first may be from before the key was replaced. */
+/** Looks at every day of grace, today included. The first day may include usage from before the key was replaced. */
 export async function seenInUse({ service, keys, job, key, today, signal }: Look): Promise<SeenInUse> {
   const { project } = job;
   const start = addDays(today, -Math.max(job.graceDays, 1));
@@ -56,7 +56,7 @@ function usageIn(slices: readonly NormalisedSlice[]): Usage[] {
   );
 }
 
-/** Pure. `listed` are the ids of the keys that the service shows. */
+/** Pure. `listed` are the ids of the keys that the service lists. */
 export function verdict(
   { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
   used: readonly Usage[],
@@ -71,7 +71,7 @@ export function verdict(
       .at(-1);
   const own = newest(used.filter(({ accessor }) => accessor === apiKeyId));
   if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
-  // Only where an accessor is the id of some key does the absence of this one mean anything.
+  // The absence of this key means something only if accessors are the ids of keys.
   const told = newest(used.filter(({ accessor }) => listed.has(accessor)));
   if (told === undefined) {
     return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };

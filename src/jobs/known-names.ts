@@ -1,4 +1,5 @@
-// The names that the service knows for a project: what Get Fields lists now, what it ever listed, and what the numbers proved.
+// The names that the service knows for a project: those that Get Fields lists now or ever listed, and those that the numbers
+// proved.
 
 import { type Fields, fetchFields } from "../api/fields.ts";
 import type { Service } from "../api/http.ts";
@@ -11,28 +12,28 @@ import type { KeyRing } from "./keys-in-use.ts";
 
 export type NameDeps = {
   readonly app: Pick<App, "log" | "signal">;
-  /** Where it is away, nothing is remembered from one run to the next. */
+  /** If undefined, the database is away, and nothing is remembered from one run to the next. */
   readonly db: Database | undefined;
   readonly service: Service;
   readonly keys: KeyRing;
 };
 
 export type FoundNames = {
-  /** Empty where the name is not known. Of a model all that have the name, or the one with the id. */
+  /** Empty if the name is not known. For a model: all models with that name, or the one with that id. */
   readonly matches: readonly ListedName[];
-  /** Of the same kind, to guess what was meant. */
+  /** Known names of the same kind, to suggest what was meant. */
   readonly others: readonly string[];
-  /** False where the service lists no names of this kind: then nothing can be said of one that is not known. */
+  /** False if the service lists no names of this kind: then an unknown name proves nothing. */
   readonly isListed: boolean;
 };
 
 export type KnownNames = {
   readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
-  /** The numbers have shown that the service knows it. */
+  /** Records that the numbers have shown that the service knows the name. */
   readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
 };
 
-/** Asks a project once. What can't be found out fails those that wait for it, and no others. */
+/** Asks once for each project. A failed request fails only the callers that wait for it. */
 export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
   const listed = rememberAnswers<Fields | undefined>();
   const stored = rememberAnswers<readonly ListedName[]>();
@@ -51,7 +52,7 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
         "the service does not list its features: only the numbers show what it knows",
       );
     }
-    // Tags may be many, and new every day: of them only those are kept that somebody asks for.
+    // There may be many tags, and new ones every day, so only those that a filter names are stored.
     if (db && fields)
       await storeListedNames(db, project.id, [...namesOf(fields, "feature"), ...namesOf(fields, "model")]);
     return fields;
@@ -61,7 +62,7 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
     async find(project, kind, name) {
       const earlier = (await before(project)).filter((one) => one.kind === kind);
       const known = earlier.filter((one) => isNamed(one, name));
-      // A model has another id with each version, and the one that is used now is meant.
+      // A model has another id in each version, and a filter means the version in use now, so models are always asked for.
       if (known.length > 0 && kind !== "model") return { matches: known, others: [], isListed: true };
       const fields = await listed(project.id, () => askFields(project));
       const now = namesOf(fields ?? {}, kind);

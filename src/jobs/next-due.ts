@@ -40,18 +40,18 @@ export function overdueSince(job: Scheduled, known: StoredJob | undefined, now: 
 }
 
 /**
- * The same from the first moment on, while the next tick is still to come. Of several moments that nobody took up it is the
- * first: of a job that runs every minute the newest one is never late.
+ * Since when a job has waited for a worker, even if the next tick is still to come. Of several moments that no worker took up,
+ * the first counts: if the newest counted, a job that runs every minute would never be late.
  */
 export function waitingSince(job: Scheduled, known: StoredJob | undefined, now: Date): Date | undefined {
   if (!known || known.pause) return undefined;
   const dueAt = firstNotTakenUp(job, known);
-  // What came due during a pause is late since the pause ended.
+  // A moment that came during a pause is late from the end of the pause on.
   const since = new Date(Math.max(Number(dueAt), Number(known.resumedAt ?? 0)));
   return dueAt && since <= now ? since : undefined;
 }
 
-/** A job that was never taken up begins with the newest moment there was when it became known. */
+/** A job that was never taken up starts with the newest moment before it was registered. */
 function firstNotTakenUp(job: Scheduled, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
   if (scheduledThrough) return nextRunAt(job, scheduledThrough);
   const moment = latestOccurrence(job, createdAt);

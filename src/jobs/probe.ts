@@ -39,7 +39,7 @@ export type Probe = {
   readonly dialects: Dialects;
   readonly groupings: GroupingCheck;
   readonly today: Day;
-  /** Of answers without a date that are stored; none without a database. */
+  /** The changes between stored answers without a date; empty without a database. */
   readonly snapshotSteps: (project: Project) => Promise<readonly SnapshotStep[]>;
   readonly signal: AbortSignal;
 };
@@ -49,7 +49,8 @@ export async function probeProject(probe: Probe): Promise<Finding[]> {
   let mayRead = false;
   const key = await finding("key", async () => {
     const { told, scopes } = await probeKey(probe, isRead);
-    // A service that does not say what a key may do is asked by the call, unless the key is there to create others.
+    // If the service does not tell a key's scopes, a usage request shows whether the key may read, except for a key that creates
+    // other keys.
     mayRead = scopes ? READING_SCOPES.some((scope) => holdsScope(scopes, scope)) : probe.rotations.length === 0;
     return told;
   });
@@ -100,7 +101,7 @@ const READING_SCOPES = ["project:read", "usage:read"];
 
 type Told = Omit<Finding, "what">;
 
-/** Longer than all the attempts of a call take, but for the waits that a service may ask for. */
+/** Longer than all attempts of a call take together, unless the service asks for a pause. */
 const FINDING_SECONDS_MAX = 180;
 
 async function finding(what: string, ask: () => Promise<Told>): Promise<Finding> {
@@ -158,10 +159,10 @@ type CheckedFilter = {
   readonly strictness: Strictness;
 };
 
-/** How many days are asked for what numbers can prove: a feature may not be used every day. */
+/** How many days are requested for a check by numbers: a feature may not be used every day. */
 const PROOF_DAYS = 7;
 
-/** What a filter names that the service may not know. */
+/** The names in a filter that the service may not know. */
 function namesOf({ features, dimensions: { model, tags } }: Filter): string[] {
   return [...Object.keys(features), model, tags].filter((name) => name !== undefined);
 }
@@ -230,7 +231,7 @@ async function probeFilter(probe: Probe, { series, windowed, strictness }: Check
     series: { ...totalOf(probe), filter: series.filter },
     window: windowed ? recentDays(probe) : undefined,
   };
-  // In this order: numbers grow between two readings.
+  // The total is read first, because numbers grow between two readings.
   await features.readTotal(request, strict);
   const all = await read(probe, totalOf(probe), request.window);
   const own = await read(probe, request.series, request.window);

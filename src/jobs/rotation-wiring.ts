@@ -40,7 +40,7 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
   const { app, db, service, keys } = context;
   const { project } = job;
   const log = app.log.child({ rotation: job.name });
-  /** By intent: a key that is released and deleted in one run is looked for once. */
+  /** By intent: usage of a key that is released and deleted in one run is looked up once. */
   const seen = new Map<string, SeenInUse>();
   return {
     log,
@@ -86,7 +86,7 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
       return known;
     },
     clocks: async (signal) => {
-      // Without an answer by now, the service's time is not known.
+      // If there was no answer yet, the service's time is not known, so one harmless call asks for it.
       if (!service.serviceTime()) await keys.useToRotate(job, (key) => fetchToken(service, key, signal));
       return { database: await databaseNow(db), machine: new Date(), service: service.serviceTime() };
     },

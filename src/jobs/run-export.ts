@@ -94,7 +94,7 @@ export async function runExportJob(
     const result = await exportUsage(run, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
-    // On a terminal the command's answer says what failed.
+    // On a terminal the command's own answer says what failed.
     log[status === "ok" || app.terminal ? "info" : "warn"]({ runId, ...pickCounts(result) }, "export finished");
     return result;
   } catch (error) {

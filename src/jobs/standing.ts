@@ -1,4 +1,4 @@
-// Reads the health state: how jobs, workers, coverage and rotations are at one moment.
+// Reads the health state of jobs, workers, coverage and rotations at one moment.
 
 import { originOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -27,7 +27,7 @@ export type JobStatus = JobHealth & {
 };
 
 export type Standing = {
-  /** By the database's clock. */
+  /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
   readonly callsPausedUntil: Date | undefined;
   readonly jobs: readonly JobStatus[];
@@ -61,7 +61,7 @@ export async function standingAt(tx: Tx, config: Config): Promise<Standing> {
       state: stoppedAt ? "stopped" : recent ? "live" : "silent",
     })),
     slices: await coverageCounts(tx),
-    // Where no worker runs nobody tries again.
+    // If no worker runs, nothing is retried.
     causes: causes.map((cause) => (workers.some(({ recent }) => recent) ? cause : { ...cause, nextTry: undefined })),
     rotations: rotations.map((rotation) => ({ ...rotation, warnings: rotationWarnings(rotation) })),
   };
@@ -79,7 +79,7 @@ export function rotationWarnings(rotation: RotationStatus): string[] {
 
 type ScheduledJob = JobId &
   Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds"> & {
-    /** None of its slices is failed. */
+    /** None of the job's slices is failed. */
     readonly whole: boolean;
   };
 
@@ -110,7 +110,7 @@ function statusOf(job: ScheduledJob, { stored, runs, outcome, now }: Known): Job
     job: name,
     schedule,
     timezone,
-    // The workers leave it alone until it is resumed.
+    // Workers do not run a paused job until it is resumed.
     nextRun: known?.pause ? undefined : nextRunAt(job, now),
     lastRun,
     failedRun: failedRunOf(job, lastRun, outcome),
@@ -121,7 +121,7 @@ function statusOf(job: ScheduledJob, { stored, runs, outcome, now }: Known): Job
   };
 }
 
-/** A backfill that was interrupted says nothing of the job: a person chose its days, and runs it again. */
+/** An interrupted backfill says nothing about the job: a person chose its days and can run it again. */
 function failedRunOf(
   { whole }: ScheduledJob,
   lastRun: LastRun | undefined,
@@ -133,6 +133,6 @@ function failedRunOf(
   }
   if (outcome?.status !== "failed") return undefined;
   const { trigger, startedAt, error, suspect } = outcome;
-  // A run that only met doubtful answers has slices that say so, as long as the doubt lasts.
+  // If a run met only doubtful answers, its slices are suspect for as long as the doubt lasts, and already report it.
   return { status: "failed", trigger, startedAt, error, overCompleteDays: whole && !(suspect > 0 && error === null) };
 }

@@ -29,10 +29,10 @@ export async function tryKey(service: Service, job: RotationJob, tried: KeyToTry
   await whileUnknown(service, tried.key, signal, () => callWith(service, job, tried, signal));
 }
 
-/** How long a rotation waits to learn whether the key in use works: it goes on without knowing. */
+/** How long a rotation waits to learn whether the key in use works. After that it continues without knowing. */
 const REFUSAL_MS_MAX = 30_000;
 
-/** Why a key in use does not work any more; undefined where it does, and where the service does not say now. */
+/** Why the key in use no longer works; undefined if it works, and if the service does not tell now. */
 export async function refusalOf(
   service: Service,
   key: Secret,
@@ -41,7 +41,7 @@ export async function refusalOf(
 ): Promise<string | undefined> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_MS_MAX)]);
   try {
-    // What was refused in an earlier run may work again.
+    // A key that was refused in an earlier run may work again.
     service.forgetRefusals(key);
     await whileUnknown(service, key, signal, async () => {
       if (!(await fetchToken(service, key, signal))) await fetchProjects(service, key, signal);

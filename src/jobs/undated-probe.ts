@@ -1,4 +1,4 @@
-// Finds out whether the answers to an export without a window carry dates, and if not, what can be proved of their span.
+// Finds out whether the answers to an export without a window carry dates and, if not, what can be proved about their span.
 
 import { fetchBreakdown } from "../api/breakdown.ts";
 import { addDays, type Window } from "../usage/day.ts";
@@ -13,7 +13,7 @@ type Verdict = Omit<Finding, "what">;
 
 type Proof = { readonly span: ProvenSpan; readonly by: string };
 
-/** `jobs` are exports without a window, `total` the project's series of all usage. */
+/** `jobs` are exports without a window; `total` is the project's series of all usage. */
 export async function probeUndated(
   probe: Probe,
   total: Series,
@@ -71,7 +71,10 @@ function provenBySteps(steps: readonly SnapshotStep[]): Proof | undefined {
   return span && { span, by: BY_STEPS[span] };
 }
 
-/** A service may honour a window without naming it: then the answer to none is that to one day, and to no longer window. */
+/**
+ * A service may honour a window without naming it. Then the answer without a window equals the answer for one day, and differs
+ * from that for a longer window.
+ */
 async function provenByWindow(
   probe: Probe,
   total: Series,
@@ -90,7 +93,7 @@ async function provenByWindow(
   return isSame(answer, today) ? { span: "day", by: by("today's usage up to now") } : undefined;
 }
 
-/** Its days are not looked at. */
+/** The days of the answer are ignored. */
 async function read(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
   const { service, today, signal } = probe;
   const dialect = await probe.dialects.of({ series, window });
@@ -105,7 +108,7 @@ function rowsOf(answer: readonly NormalisedSlice[]): number {
 const REQUESTS = METRICS.indexOf("requests");
 const HOURS = METRICS.indexOf("hours");
 
-/** Close enough to compare sums by. */
+/** A sum of doubles, precise enough for a comparison. */
 function amountOf(answer: readonly NormalisedSlice[]): number {
   const rows = answer.flatMap((slice) => slice.rows);
   return rows.reduce((sum, { metrics: { values } }) => sum + Number(values[REQUESTS] ?? values[HOURS] ?? 0), 0);

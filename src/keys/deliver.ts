@@ -24,7 +24,7 @@ export async function deliverKey(
   await withinLimit(writeKeyFile(sink.path, key), sink.path);
 }
 
-/** Of a file: a share whose server is gone answers never. */
+/** Limit for a file: a network share whose server is gone never answers. */
 const FILE_MS_MAX = 20_000;
 
 const SILENT = `its file system has not answered in ${FILE_MS_MAX / 1000} s`;
@@ -41,8 +41,8 @@ async function withinLimit<T>(work: Promise<T>, file: string): Promise<T> {
 }
 
 /**
- * The files that should hold the key and do not, by the ids of their sinks, with what is wrong. What a command did with it
- * nobody can see. Without the key's secret only whether they are there is told.
+ * The files that should hold the key but do not, by sink id, with what is wrong. What a command did with the key can't be
+ * checked. Without the key's secret, only the existence of the files is checked.
  */
 export async function staleFiles(
   sinks: readonly Sink[],

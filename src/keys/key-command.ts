@@ -106,7 +106,7 @@ function collect(child: ChildProcessWithoutNullStreams): () => Promise<string> {
   };
 }
 
-/** A command knows the key, and whatever it prints may hold it: shown is its last line, and only if nothing of the key is in it. */
+/** The command knows the key and may print it. Only its last line is shown, and only if it contains no part of the key. */
 function lastLine(output: string, key: Secret, scrub: (text: string) => string): string {
   const line =
     output
@@ -115,7 +115,7 @@ function lastLine(output: string, key: Secret, scrub: (text: string) => string):
       .at(-1) ?? "";
   const said = printable(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
   if (!isFreeOf(said, key.reveal())) return "; its last line is not shown, as it may hold the key";
-  // What has been packed, encrypted or hashed can't be read, and may be the key all the same.
+  // Packed, encrypted or hashed text can't be decoded here and may still contain the key.
   const packed = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
   const shown = scrub(said).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
   return shown && `: ${shown}`;

@@ -9,7 +9,7 @@ import type { Secret } from "../secret.ts";
 const MODE_FILE = 0o600;
 const MODE_FOLDER = 0o700;
 
-/** The name of a file of our own beside a key file: nobody calls one so by chance. */
+/** The name of the program's own file beside a key file; nobody chooses such a name by chance. */
 function ownFile(target: string, what: string): string {
   return `${target}.usage-export-${what}`;
 }
@@ -19,7 +19,7 @@ export async function testKeyFile(file: string): Promise<void> {
     const target = await prepare(file);
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    // A name that nobody has: what stands beside the file may be anybody's.
+    // A random name, because an existing file beside the key file may belong to anybody.
     const probe = ownFile(target, `${randomBytes(6).toString("hex")}.probe`);
     try {
       await writeWhole(probe, "");
@@ -45,7 +45,10 @@ export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   }
 }
 
-/** What a crash left of a key. Anything else of that name is in the way, and not ours to delete. */
+/**
+ * Removes the part of a key file that a crash left. Anything else with that name is reported and not deleted: it is not the
+ * program's.
+ */
 async function removeOwn(file: string): Promise<void> {
   const existing = await lstat(file).catch(() => undefined);
   if (!existing) return;
@@ -60,13 +63,13 @@ async function prepare(file: string): Promise<string> {
   return realpath(file).catch(() => file);
 }
 
-/** Folder by folder: where one can't be made, as in /proc, Node's own way to make several tries for ever. */
+/** Creates one folder at a time: if a folder can't be created, as in /proc, Node's recursive mkdir tries for ever. */
 async function makeFolder(folder: string): Promise<void> {
   const missing: string[] = [];
   for (let at = folder; !(await isFolder(at)); at = path.dirname(at)) missing.unshift(at);
   for (const each of missing) {
     await mkdir(each, { mode: MODE_FOLDER }).catch(async (error: unknown) => {
-      // Another process may have made it in the meantime.
+      // Another process may have created the folder in the meantime.
       if (!(await isFolder(each))) throw error;
     });
   }
@@ -84,7 +87,7 @@ async function isFolder(folder: string): Promise<boolean> {
   throw new Error(`${folder} is not a folder`);
 }
 
-/** A file of this name that is there already is not written into. */
+/** Fails if the file exists: an existing file is never written into. */
 async function writeWhole(file: string, text: string): Promise<void> {
   const handle = await open(file, "wx", MODE_FILE);
   try {

@@ -21,7 +21,7 @@ export type LedgerKey = {
   readonly step: PendingStep | undefined;
   readonly comment: string;
   readonly requestedAt: Date;
-  /** By the service's clock; undefined where it did not say. */
+  /** By the service's clock; undefined if the service did not tell. */
   readonly createdAt: Date | undefined;
   /** When it ends by itself. */
   readonly expiresAt: Date | undefined;
@@ -35,7 +35,7 @@ export type LedgerKey = {
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key. */
   readonly deliveredTo: readonly string[];
-  /** Why it is in this state, where that was said. */
+  /** Why the key is in this state, if a reason was recorded. */
   readonly note: string | undefined;
 };
 
@@ -74,9 +74,9 @@ export type LedgerChange =
   /** A person wants it back. */
   | { readonly kind: "rollback"; readonly intentId: string }
   | { readonly kind: "due-for-removal"; readonly intentId: string }
-  /** It was due for removal, and somebody uses it. */
+  /** The key was due for removal, but it is still in use. */
   | { readonly kind: "in-use"; readonly intentId: string }
-  /** It is not deleted yet, for a reason that was not known before. */
+  /** The key is not deleted yet, for a reason that is new. */
   | { readonly kind: "kept"; readonly intentId: string }
   | { readonly kind: "retired"; readonly intentId: string }
   /** An orphan that was found at the service. */

@@ -54,20 +54,20 @@ function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[]
   return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
 }
 
-/** The clocks that an age is counted by, at one moment. */
+/** The clocks used to compute ages, read at one moment. */
 export type Clocks = {
-  /** It set the times in the ledger. */
+  /** The clock that set the times in the ledger. */
   readonly database: Date;
-  /** This machine's. */
+  /** This machine's clock. */
   readonly machine: Date;
-  /** Undefined where the service does not say. */
+  /** Undefined if the service does not tell its time. */
   readonly service: Date | undefined;
 };
 
-/** Far more than clocks of healthy systems differ, and nothing in an age of days. */
+/** Far more than healthy clocks differ by, and negligible beside an age in days. */
 const CLOCK_SKEW_MS_MAX = 5 * 60 * 1000;
 
-/** Why no age counted by the database's clock is to be trusted now; undefined where it is. */
+/** Why ages by the database's clock can't be trusted now; undefined if they can. */
 export function clockDoubt({ database, machine, service }: Clocks): string | undefined {
   const whose = service ? "the service's" : "this machine's";
   const skewMs = database.getTime() - (service ?? machine).getTime();
@@ -76,7 +76,7 @@ export function clockDoubt({ database, machine, service }: Clocks): string | und
   return `the database's clock is ${durationText(Math.abs(skewMs))} ${direction} ${whose}: no key is retired until they agree`;
 }
 
-/** Why the grace of a replaced key is not over by every clock; undefined where it is. */
+/** Why the grace of a replaced key is not over by every clock; undefined if it is over. */
 export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
   const rested = restedMs(key, ledger, clocks);
   if (rested >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
@@ -85,8 +85,8 @@ export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, cloc
 }
 
 /**
- * How long a key has certainly rested: by the clock that says the least, and no longer than the key that took its place has
- * existed at the service, whose clock is none of ours.
+ * How long a key has been replaced for certain: by the clock that gives the shortest time, and no longer than its successor has
+ * existed at the service, whose clock is independent of ours.
  */
 function restedMs(key: LedgerKey, { keys }: Ledger, { database, machine, service }: Clocks): number {
   const since = key.drainingSince;

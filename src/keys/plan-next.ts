@@ -29,12 +29,12 @@ export type Wish = {
   readonly previousSince?: Date;
 };
 
-/** What is known of the key in use besides the ledger. */
+/** What is known about the key in use besides the ledger. */
 export type Inspection = {
   readonly intentId: string;
-  /** Why it does not work any more; undefined where it does, or where nobody knows. */
+  /** Why the key no longer works; undefined if it works, and if that is not known. */
   readonly refusal: string | undefined;
-  /** The sinks that had it and have it no more, by sinkId, with what is wrong. */
+  /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
   readonly stale: ReadonlyMap<string, string>;
 };
 

@@ -35,8 +35,8 @@ export type RotationJob = {
 };
 
 /**
- * What becomes of a key that is due for removal. "delete": it is deleted at the service once the service's own usage shows that
- * nobody uses it. "delete-by-age": also where the service does not tell.
+ * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that
+ * nobody uses it. "delete-by-age": it is deleted even if the service's usage does not tell.
  */
 export type Retire = "keep" | "delete" | "delete-by-age";
 

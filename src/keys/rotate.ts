@@ -15,7 +15,7 @@ export type RotationResult = {
   readonly status: "ok" | "failed";
   /** What was done, in order. */
   readonly did: readonly string[];
-  /** Which keys of the past were left as they are, and why. */
+  /** Which earlier keys were left unchanged, and why. */
   readonly kept: readonly string[];
   /** Why nothing was left to do. */
   readonly idle: string | undefined;
@@ -39,7 +39,7 @@ export async function rotateKey(
     return planRotation(job, ledger, now, wish, inspection);
   };
   const forward = await goForward(job, plan, deps, signal, ({ kind }) => {
-    // What was delivered again is there, whatever was seen before.
+    // The key has just been delivered again, so an earlier finding that files lack it is out of date.
     if (kind === "deliver" && inspection) inspection = { ...inspection, stale: new Map() };
   });
   const backward = await tidyUp(job, plan, deps, signal);
@@ -55,7 +55,7 @@ export async function rotateKey(
   };
 }
 
-/** Only where what it shows can matter: not where a person decided, nor while another key is on its way. */
+/** Inspects the key only if the result can matter: not if a person decided, and not while another key is being delivered. */
 async function inspectActive(deps: RotationDeps, wish: Wish, signal: AbortSignal): Promise<Inspection | undefined> {
   const { ledger } = await deps.readLedger();
   const active = activeKey(ledger);

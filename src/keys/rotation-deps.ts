@@ -10,8 +10,8 @@ import type { Sink } from "./policy.ts";
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
 
 /**
- * Whether a key was used in the days of its grace. "no" is said only where the service's usage of all these days is there, is
- * recent, tells keys apart and does not show this one; "unknown" where the service does not tell.
+ * Whether a key was used in the days of its grace. "no" only if the service's usage covers all these days, is recent, tells keys
+ * apart and does not show this key. "unknown" if the service does not tell.
  */
 export type SeenInUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
@@ -25,7 +25,7 @@ export type RotationDeps = {
   readonly confirmLease: () => Promise<void>;
   readonly testSink: (sink: Sink) => Promise<void>;
   readonly deliver: (sink: Sink, key: Secret, apiKeyId: string) => Promise<void>;
-  /** Looks whether the key in use works, and is where it was delivered. */
+  /** Checks that the key in use works and is still where it was delivered. */
   readonly inspect: (key: LedgerKey, signal: AbortSignal) => Promise<Inspection>;
   /** The key to create with, tried by a call that may be repeated. */
   readonly findCaller: (signal: AbortSignal) => Promise<Secret>;
@@ -36,7 +36,7 @@ export type RotationDeps = {
   readonly verify: (key: Secret, apiKeyId: string, granted: readonly string[], signal: AbortSignal) => Promise<void>;
   /** Undefined where the service does not list its keys. */
   readonly list: (signal: AbortSignal) => Promise<readonly ServiceKey[] | undefined>;
-  /** The keys this rotation calls with, as far as the service tells. */
+  /** The ids of the keys that this rotation calls with, as far as the service tells. */
   readonly callerIds: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly remove: (apiKeyId: string, signal: AbortSignal) => Promise<"deleted" | "absent">;
   readonly seenInUse: (key: LedgerKey, signal: AbortSignal) => Promise<SeenInUse>;

@@ -1,4 +1,4 @@
-// Does one step of cleaning up. Each is safe to repeat.
+// Does one step of cleaning up keys. Each step is safe to repeat.
 
 import { AppError } from "../errors.ts";
 import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
@@ -6,7 +6,7 @@ import { type CleanupStep, clockDoubt, graceLeft } from "./plan-cleanup.ts";
 import type { RotationJob } from "./policy.ts";
 import type { RotationDeps, ServiceKey } from "./rotation-deps.ts";
 
-/** Whether anything changed, and why the key was left as it is where somebody should know. */
+/** Whether anything changed, and why the key was kept if a person should know. */
 export type Tidied = { readonly did: boolean; readonly kept?: string };
 
 const NOTHING: Tidied = { did: false };
@@ -59,7 +59,7 @@ async function remove(
   const { apiKeyId, intentId } = key;
   if (apiKeyId === undefined) return NOTHING;
   const clocks = await trustedClocks(deps, signal);
-  // One that was never in use has no grace.
+  // A key that was never in use has no grace.
   const left = key.activeSince && graceLeft(job, key, await ledgerOf(deps), clocks);
   if (left !== undefined) return keep(key, left, deps);
   const { seen, text } = await deps.seenInUse(key, signal);
@@ -71,7 +71,7 @@ async function remove(
   if (seen === "unknown" && job.retire !== "delete-by-age") {
     if (await recheck(key, deps, signal)) return { did: true };
     const kept = `${reason}; not deleted: ${text}`;
-    // Said once, not with every run.
+    // Logged once, not in every run.
     if (key.note !== kept) await deps.writeLedger({ kind: "kept", intentId }, kept);
     return keep(key, kept, deps);
   }
@@ -93,7 +93,7 @@ function keep({ apiKeyId }: LedgerKey, kept: string, { log }: RotationDeps): Tid
   return { did: false, kept };
 }
 
-/** Throws where the database's clock has jumped: every age in the ledger is counted by it. */
+/** Throws if the database's clock has jumped: all ages in the ledger are computed with it. */
 async function trustedClocks(deps: RotationDeps, signal: AbortSignal) {
   const clocks = await deps.clocks(signal);
   const doubt = clockDoubt(clocks);

@@ -1,22 +1,21 @@
-// Who may have a connection of the monitor, so that a health check always gets one: what is asked by others, whole or not,
-// never stands in its way.
+// Limits the monitor's connections so that a health check always gets one: other requests, complete or not, never block it.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Connections without a request under way: they send one, or are kept for another. */
+/** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
 const WAITING_MAX = 200;
-/** Pages that are made or sent. Health checks are not counted: their answers are ready, and small. */
+/** Limit for pages being built or sent. Health checks do not count, because their answers are ready and small. */
 const PAGES_MAX = 50;
 
 export type Connections = {
-  /** Called with every request; `page` is false for a health check. Whether it may be answered with what it asks for. */
+  /** Called for every request; `page` is false for a health check. Returns whether the request may be answered. */
   readonly begin: (request: IncomingMessage, response: ServerResponse, page: boolean) => boolean;
 };
 
 /**
- * A connection too many ends the one that waited longest. A limit that refused the new one instead would, once it is reached by
- * half-sent requests, refuse health checks.
+ * One connection too many closes the one that has waited longest. If the new connection were refused instead, half-sent requests
+ * could fill the limit and block health checks.
  */
 export function limitConnections(server: Server): Connections {
   const waiting = new Set<Socket>();

@@ -1,4 +1,4 @@
-// Puts gaps together that have the same days, status and reason: an outage makes the same gap in every series. Pure.
+// Groups gaps that have the same days, status and reason: an outage makes the same gap in every series. Pure.
 
 import type { Day } from "../usage/day.ts";
 
@@ -16,14 +16,14 @@ export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & {
   readonly series: readonly Pick<Gap, "project" | "grouping" | "filter">[];
 };
 
-/** What errors of one reason differ by. */
+/** The parts in which error texts with the same reason differ. */
 const OF_ONE_REQUEST = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
 export function reasonIn(error: string): string {
   return error.replaceAll(OF_ONE_REQUEST, "");
 }
 
-/** In the order of the gaps. */
+/** Groups are in the order of their first gap. */
 export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
   const groups = Map.groupBy(gaps, ({ status, from, to, error }) =>
     JSON.stringify([status, from, to, error && reasonIn(error)]),

@@ -1,20 +1,20 @@
-// The health state: jobs, workers, coverage and rotations, read at one moment, and the alerts that follow from it. Whatever
-// says that all is well, or not, asks here. Pure.
+// The health state: jobs, workers, coverage and rotations, read at one moment, and the alerts that follow from it. Everything
+// that reports whether all is well uses it. Pure.
 
 import { counted } from "../report/figures.ts";
 import { reasonIn } from "./gap-groups.ts";
 
 export type HealthState = {
-  /** By the database's clock. */
+  /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
-  /** The service asked for a pause of all calls: until when. */
+  /** When the pause of all calls, which the service asked for, ends. */
   readonly callsPausedUntil: Date | undefined;
   readonly jobs: readonly JobHealth[];
-  /** The one that was heard of last comes first. */
+  /** The worker seen last comes first. */
   readonly workers: readonly WorkerHealth[];
-  /** Slices by status. */
+  /** Number of slices by status. */
   readonly slices: Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
-  /** Why slices are failed, the cause with the most of them first. */
+  /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
   readonly rotations: readonly { readonly rotation: string; readonly warnings: readonly string[] }[];
 };
@@ -22,11 +22,11 @@ export type HealthState = {
 export type JobHealth = {
   readonly kind: string;
   readonly job: string;
-  /** A worker is to run it: one knows it, and nobody paused it. */
+  /** A worker should run this job: some worker has registered it, and it is not paused. */
   readonly needsWorker: boolean;
-  /** When it was due first, where no worker has taken it up since. */
+  /** When the job was first due without a worker having taken it up since. */
   readonly overdueSince: Date | undefined;
-  /** Its newest run that says how the job does, where that went wrong. */
+  /** The newest run that says how the job does, if that run went wrong. */
   readonly failedRun: FailedRun | undefined;
 };
 
@@ -35,7 +35,7 @@ export type FailedRun = {
   readonly trigger: string;
   readonly startedAt: Date;
   readonly error: string | null;
-  /** The days it read are complete all the same, so that no slice tells of the failure. */
+  /** The days it read are complete all the same, so no slice reports the failure. */
   readonly overCompleteDays: boolean;
 };
 
@@ -45,36 +45,36 @@ export type WorkerHealth = {
   readonly version: string;
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
-  /** "silent": it was not told to stop, and yet it is not heard of. */
+  /** "silent": the worker was not told to stop, but is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
-  /** It was heard of within the time of two ticks, if only to say that it stops. */
+  /** It was seen within the time of two ticks, even if only to report that it stops. */
   readonly recent: boolean;
 };
 
-/** What the slices have in common that are failed. */
+/** A cause that failed slices share. */
 export type FailureCause = {
   readonly code: string | undefined;
   readonly project: string | undefined;
   readonly since: Date;
   readonly slices: number;
-  /** Slices that have the numbers of an earlier reading, which are shown. */
+  /** Slices that still show the numbers of an earlier reading. */
   readonly slicesWithNumbers: number;
   readonly series: number;
-  /** Requests that wait for another try. */
+  /** Requests that wait for a retry. */
   readonly requests: number;
-  /** Undefined where nobody tries again by itself. */
+  /** Undefined if nothing retries by itself. */
   readonly nextTry: Date | undefined;
   readonly error: string;
 };
 
-/** Something that a person should look at. */
+/** A condition that a person should know of. */
 export type Alert = {
   readonly text: string;
-  /** The section of the dashboard that says more. */
+  /** The section of the dashboard with the details. */
   readonly section: "jobs" | "runs" | "gaps" | "keys";
 };
 
-/** Nothing that was due is not complete, no run failed, no rotation warns, and no job waits for a worker. */
+/** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
 export function isWell(state: HealthState): boolean {
   return alertsOf(state).length === 0;
 }
@@ -85,9 +85,9 @@ export function alertsOf(state: HealthState): readonly Alert[] {
   const noWorker = noWorkerAlert(state);
   const warned = new Set(rotations.flatMap(({ rotation, warnings }) => (warnings.length > 0 ? [rotation] : [])));
   return [
-    // Without any worker every job is overdue, for one reason.
+    // Without any worker every job is overdue for the same reason, so one alert covers them all.
     ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
-    // A rotation that warns says by itself why its run failed.
+    // A rotation's own warning already says why its run failed.
     ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.has(job)).flatMap(failedRunAlert),
     ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
     ...(causes.length > 0
@@ -100,7 +100,7 @@ export function alertsOf(state: HealthState): readonly Alert[] {
   ];
 }
 
-/** Where exports are run by another scheduler no worker ever named its jobs, and none is missed. */
+/** If another scheduler runs the exports, no worker ever registered the jobs, so no worker is missing. */
 function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker)) return undefined;
   if (workers.some(({ recent }) => recent)) return undefined;
@@ -140,7 +140,7 @@ function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
   ];
 }
 
-/** One line for all that fails for one reason. */
+/** One line for all failures with the same cause. */
 export function causeText(cause: FailureCause): string {
   const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
   const numbers =

@@ -54,7 +54,7 @@ function minute(at: Date): string {
   return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** Behind every text: which installation says so, as several may write to one channel, and where to look. */
+/** Appended to every text: which installation sent it, because several may write to one channel, and where to look. */
 export function signature(publicUrl: string | undefined, host: string): string {
   if (publicUrl === undefined) return ` — usage-export on ${host}`;
   return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;

@@ -60,7 +60,10 @@ async function call(
 
 type Failure = { readonly text: string; readonly again: boolean };
 
-/** Undefined where the receiver took it. The agent is for this attempt alone: with a call a minute there is nothing to be kept open. */
+/**
+ * Undefined if the receiver accepted it. The agent lives for this attempt only: with one call a minute, keeping a connection open
+ * gains nothing.
+ */
 async function attemptOnce(
   agent: Dispatcher,
   url: URL,
@@ -95,7 +98,7 @@ function statusFailure(status: number): Failure | undefined {
   return { text: `answered ${status}${redirect}`, again: status === 429 || status >= 500 };
 }
 
-/** A code alone: the message may hold the address, but for our own, which name the proxy. */
+/** Shows only a code, because the message may contain the address. The program's own errors are safe: they name the proxy only. */
 function reasonOf(error: unknown): string {
   if (error instanceof AppError) return error.message;
   if (error instanceof AggregateError) return reasonOf(error.errors[0]);

@@ -27,10 +27,10 @@ export type ServerDeps = {
 
 /** Longer than a page takes, and shorter than a prober waits. */
 const SILENT_MS_MAX = 10_000;
-/** For its headers and its body together, which a prober sends at once. */
+/** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CHECK_MS = 1_000;
-/** After so long a page that could not be made may be asked for again. */
+/** When a client may ask again for a page that could not be made. */
 const BUSY_SECONDS = 5;
 /** What answers are under way when it closes have this long. */
 const CLOSE_MS_MAX = 500;
@@ -61,7 +61,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
   server.on("request", (request, response) => {
     const route = routeOf(routes, request);
     const isAllowed = connections.begin(request, response, route.audience !== "anyone");
-    // What follows a body that nobody reads could not be told from it.
+    // The request's body is not read, so a next request could not be told apart from it: such a connection is closed.
     const stays = () => server.listening && isAllowed && !hasBody(request);
     const page = isAllowed ? pageOf(route, gate, request, deps.log) : Promise.resolve(BUSY);
     void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, stays()));

@@ -49,7 +49,7 @@ export type RotationState = {
   /** Keys. */
   readonly orphans: number;
   readonly dueForRemoval: number;
-  /** Those of them that have been due for an hour: what is to be deleted is so in the run that finds it due. */
+  /** Keys that have been due for removal for an hour. A run deletes a key at once when it finds it due, so these were kept. */
   readonly longDueForRemoval: number;
   /** The key in use was refused, and the one before it used. */
   readonly fallback: boolean;

@@ -14,7 +14,7 @@ const PERCENT = new Intl.NumberFormat("en-US", {
 });
 
 const HEADLINE_DIGITS_MAX = 5;
-/** Beyond trillions a compact number grows with the amount. */
+/** Above this, a compact number would grow with the amount: Intl has no name for more than trillions. */
 const NAMED_DIGITS_MAX = 18;
 
 /** What a chart can draw; sums of it stay finite. */
@@ -25,13 +25,13 @@ export function rounded(amount: string): string {
   return isNumeric(amount) ? ROUNDED.format(amount) : amount;
 }
 
-/** For a headline, of a width that does not grow with the amount: above five digits "373.4K", above eighteen "1.23E18". */
+/** For a headline, whose width must not grow with the amount: above five digits "373.4K", above eighteen "1.23E18". */
 export function headline(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return rounded(amount);
   return wholeDigits(amount) <= NAMED_DIGITS_MAX ? SHORT.format(amount) : powerOfTen(amount);
 }
 
-/** Intl takes no more digits than a double has room for. */
+/** Intl keeps no more digits than a double holds, so the power is computed from the text. */
 function powerOfTen(amount: string): string {
   const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
   const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);

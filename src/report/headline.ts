@@ -28,7 +28,7 @@ ${tooLowFlag(totals)}${compared ? html`<span class="change">${change(amount, bef
 `;
 }
 
-/** Where the large figure is not all of it. */
+/** The exact amount, if the headline rounds it. */
 function exactBeside(amount: string): Html | undefined {
   return headline(amount) === exact(amount) ? undefined : html` <span class="exact">${exact(amount)}</span>`;
 }

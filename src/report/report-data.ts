@@ -113,7 +113,7 @@ export type Coverage = {
   /** What is not complete in the period, in stretches, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
   readonly gapsLeftOut: number;
-  /** Series whose answers carry no date: their numbers are in no report. */
+  /** Series whose answers carry no date: no report contains their numbers. */
   readonly undated: readonly SeriesName[];
 };
 
@@ -132,11 +132,11 @@ export type CoverageGap = SeriesName &
   Window & { readonly status: Exclude<SliceStatus, "complete">; readonly error: string | null };
 
 export type Restatements = {
-  /** The series in which changes are counted: those of the totals, and one of each project that has no total. */
+  /** The series in which changes are counted: the totals, and one series of each project without a total. */
   readonly sources: readonly TotalsSource[];
-  /** The metrics of which they are counted. */
+  /** The metrics whose changes are counted. */
   readonly metrics: readonly MetricTotal["metric"][];
-  /** How many changes there were, by how many days after its day each was seen; ascending. */
+  /** How many numbers changed, by how many days after the day of the number; ascending. */
   readonly byDaysLate: readonly { readonly daysLate: number; readonly numbers: number }[];
   /** The largest changes of a total, or of a group where there is no total; at most 20. */
   readonly largest: readonly Restatement[];

@@ -1,4 +1,5 @@
-// Which numbers changed after they had been stored: what is counted, how late, and the largest.
+// The section on numbers that changed after they had been stored: what is counted, how late they changed, and the largest
+// changes.
 
 import type { Window } from "../usage/day.ts";
 import { chart, type Drawing, type SeriesOption } from "./chart.ts";
@@ -30,7 +31,7 @@ export function restatementSection({ restatements, period }: Pick<ReportData, "r
 
 const PROJECTS_NAMED_MAX = 5;
 
-/** It is a part of bi.restatements, and no reason is known of any change. */
+/** Says that the count covers only a part of bi.restatements. The reason of a change is never known. */
 function whatIsCounted({ sources, metrics }: Restatements, period: Window): Html {
   const named = sources.map(({ project, grouping }, i) => {
     const series = grouping === "none" ? "the total" : `by ${grouping}`;

@@ -4,7 +4,7 @@
 import { type ScheduledTask, schedule } from "node-cron";
 
 export type Alarms = {
-  /** Rings once more after so long. */
+  /** Rings once more after this time. */
   readonly ringIn: (ms: number) => void;
   readonly stop: () => void;
 };

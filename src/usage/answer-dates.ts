@@ -86,10 +86,7 @@ export function coveredDays(
   return daysOf(covered).map((day) => ({ day, undated: false }));
 }
 
-/**
- * From the first row, or where there is none from the last day, up to the end the answer names, but for days that have not
- * begun.
- */
+/** From the first row (without rows, from the last day) up to the end that the answer names, leaving out days that have not begun. */
 function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
@@ -99,7 +96,7 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
   return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
 }
 
-/** The period that an answer names, undefined also where what it names is none: `normalise` says what is wrong. */
+/** The period that an answer names; undefined if it is missing or malformed. `normalise` reports what is wrong. */
 export function namedPeriod(answer: unknown): Window | undefined {
   try {
     return isObject(answer) ? answerDates(answer, undefined) : undefined;
@@ -109,8 +106,8 @@ export function namedPeriod(answer: unknown): Window | undefined {
 }
 
 /**
- * Days that an answer without a window is about, too, before the first that it covers: those of its period from the oldest one
- * on that is stored. They had an answer, and have no rows in this one.
+ * The days before the first covered one that an answer without a window is also about: those since the oldest stored day of its
+ * period. They had usage before, and have no rows in this answer.
  */
 export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefined): Day[] {
   const [first] = [...covered].sort();

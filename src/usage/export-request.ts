@@ -33,7 +33,7 @@ export type FetchedAnswer = {
   readonly askedMs: number;
   /** Its rows, about. */
   readonly rowCount: number;
-  /** What it names as its first and last day. */
+  /** The first and last day that the answer names. */
   readonly period: Window | undefined;
   /** Throws `bad_answer`. */
   readonly slices: () => readonly NormalisedSlice[];
@@ -45,15 +45,15 @@ export type RequestDeps = {
   readonly nextFetchNo: () => Promise<number>;
   /** `onTurn` is waited for before each attempt, when it has its turn with the service. */
   readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
-  /** The name the request's grouping was sent by, for this answer. */
+  /** The name under which this request sent its grouping. */
   readonly askedAs: (request: UsageRequest, answer: unknown) => string;
   /** Why the answer's numbers may not be those of the filter. */
   readonly doubtOf?: (answer: unknown) => FilterDoubt | undefined;
-  /** What an answer without any date is. */
+  /** How an answer without a date is stored. */
   readonly undated: Undated;
   readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<Stored>;
   readonly fail: (request: UsageRequest, fetchNo: number, days: readonly Day[], refusal: Refusal) => Promise<void>;
-  /** Whether a request that fails with this code is tried again later, which its caller says in the log. */
+  /** Whether a request that fails with this code is retried later. If so, the caller logs the failure. */
   readonly triedAgain?: (code: Refusal["code"]) => boolean;
   /** Why this request must not be made, as far as is known before it: an unknown feature. */
   readonly refuse: (request: UsageRequest) => Promise<string | undefined>;

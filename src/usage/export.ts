@@ -16,7 +16,7 @@ export type RunCounts = {
   readonly failed: number;
   /** Answers without any date, stored as snapshots of unknown span. */
   readonly undated: number;
-  /** An answer that was asked for later is there already, so this one was dropped. */
+  /** A later request's answer is stored already, so this one was dropped. */
   readonly stale: number;
   /** Rows that appeared, changed or went. */
   readonly rowsChanged: number;
@@ -48,7 +48,7 @@ export type ExportDeps = RequestDeps & {
 
 export type ExportRun = {
   readonly requests: readonly UsageRequest[];
-  /** The day the run was planned on: a failure without a window is recorded under it. */
+  /** The day on which the run was planned: a failure without a window is recorded under it. */
   readonly runDay: Day;
   /** Requests that want an answer at the same time. Those that have one wait for the database besides. */
   readonly concurrency: number;

@@ -1,8 +1,8 @@
-// Decides what the names that the service knows mean for the filters of a job. Pure.
+// Decides what the known names of the service mean for the filters of a job. Pure.
 
 import { DIMENSION_VALUES, DIMENSIONS, type Dimension, type Filter } from "./series.ts";
 
-/** The filter's features that are not among those known. */
+/** The filter's features that are not known. */
 export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
   return Object.keys(filter.features).filter((feature) => !known.includes(feature));
 }
@@ -13,7 +13,7 @@ export type UnlistedValue = {
   readonly listed: readonly string[];
 };
 
-/** The filter's values of dimensions whose values the interface lists, that are not among them. */
+/** The filter's values that are not in the interface's list, for dimensions that have a list. */
 export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">): UnlistedValue[] {
   return DIMENSIONS.flatMap((dimension) => {
     const value = dimensions[dimension];

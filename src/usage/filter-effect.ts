@@ -1,11 +1,11 @@
-// Decides from two answers what a filter does. The service takes a name it does not know for a feature and answers all the
-// same, so only the numbers tell. Pure.
+// Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same,
+// so only the numbers show it. Pure.
 
 import type { Day } from "./day.ts";
 import type { NormalisedSlice } from "./normalise.ts";
 import { DIMENSIONS, type Filter } from "./series.ts";
 
-/** Each metric added up over the rows of a day. Rounded as doubles are: to compare, never to store. */
+/** Each metric, summed over the rows of a day. Doubles, so rounded: for comparison only, never stored. */
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
 
 /**
@@ -16,10 +16,10 @@ export type DayTotals = ReadonlyMap<Day, readonly number[]>;
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
-/** Sums of doubles in another order differ in their last digits. */
+/** Sums of doubles differ in their last digits if the order differs. */
 const ROUNDING = 1e-9;
 
-/** Of the days that have usage. */
+/** Only days with usage. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, rows } of slices) {
@@ -44,17 +44,17 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
   return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - ROUNDING));
 }
 
-/** One condition of a filter turned round: where the service knows it, usage that fits the one does not fit the other. */
+/** The opposite of one condition of a filter. If the service knows the condition, the usage that fits it does not fit the opposite. */
 export type Opposite = {
   /** `tags "prod"` */
   readonly condition: string;
   readonly kind: "feature" | "dimension";
-  /** Whether the dialects ask for it by different names. */
+  /** Whether the two dialects use different names for it. */
   readonly isNamedApart: boolean;
   readonly filter: Pick<Filter, "features" | "dimensions">;
 };
 
-/** `nobody` is a value that nothing has. */
+/** `nobody` is a value that no usage has. */
 export function oppositesOf({ features, dimensions }: Filter, nobody: string): Opposite[] {
   const turned: Readonly<Record<string, string>> = { true: "false", false: "true" };
   return [
@@ -74,8 +74,9 @@ export function oppositesOf({ features, dimensions }: Filter, nobody: string): O
   ];
 }
 
-/** Whether the numbers of the opposite show that the service does not know the condition. */
+/** Whether the numbers of the opposite prove that the service ignores the condition. */
 export function isIgnored(kind: Opposite["kind"], opposite: Effect): boolean {
-  // Nothing has the value, and some usage may well be without a feature.
+  // No usage has the opposite value of a dimension, so any usage proves it. Usage without a feature is normal, so only unchanged
+  // numbers prove it.
   return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";
 }

@@ -107,8 +107,8 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
 }
 
 /**
- * Whether a grouped answer has no value of its dimension, and null in its place: all that usage has none, as that of a project
- * without tags, or the service ignores the grouping and names every dimension with null. False without rows, as nothing tells.
+ * Whether a grouped answer has null in place of every value of its dimension. Either no usage has a value, as in a project
+ * without tags, or the service ignores the grouping and sends null for every dimension. False without rows, which prove nothing.
  */
 export function isAllNull(request: UsageRequest, answer: unknown): boolean {
   return valuesOf(request, answer).some((value) => value === null) && !hasValue(request, answer);

@@ -21,10 +21,10 @@ import { type Series, seriesKey } from "./series.ts";
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
 
-/** Missing is a slice that was read while its day lasted, and not since. */
+/** `missing` includes a slice that was read only while its day lasted. */
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** By seriesKey and day, what is known of slices. A slice that is not in it was never read, so it is missing, too. */
+/** The status of slices, by seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
 /** A job and the series that it reads in a backfill. */

@@ -20,11 +20,11 @@ const CLOCK_STEP_MS_MIN = 60_000;
 export function isRested({ status, failures, attemptedAt }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === undefined) return true;
   const restedMs = now.getTime() - attemptedAt.getTime();
-  // An attempt that is still to come, and not by a moment, was made by a clock that was set back since.
+  // An attempt that lies well in the future was recorded by a clock that has been set back since.
   return restedMs >= restMs(failures) || restedMs < -CLOCK_STEP_MS_MIN;
 }
 
-/** After a failure a slice rests, for longer each time: what is refused today is mostly refused in an hour, too. */
+/** A failed slice rests, longer after each failure: what is refused today is mostly refused an hour later, too. */
 export function restMs(failures: number): number {
   return Math.min(REST_MS_FIRST * 2 ** Math.max(failures - 1, 0), REST_MS_MAX);
 }

@@ -25,9 +25,9 @@ export type ExportJob = {
   readonly checkFeatures: "error" | "warn" | "off";
   /** "confirm": a slice that had rows keeps them when an answer has none, until a later run says so again. */
   readonly emptyGuard: "confirm" | "off";
-  /** What an answer without any date is. */
+  /** How an answer without a date is stored. */
   readonly undated: Undated;
-  /** "confirm": the same where an answer has less than a tenth of what is stored. */
+  /** "confirm": an answer with less than a tenth of the stored numbers is also confirmed by a later run. */
   readonly cliffGuard: "confirm" | "off";
 };
 
@@ -122,7 +122,7 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
 /** What a run reads, and what is due because of it. */
 export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
-  /** The day it was planned on. */
+  /** The day on which the run was planned. */
   readonly runDay: Day;
   readonly due: DueDays | undefined;
 };
@@ -175,7 +175,7 @@ function runsOfDays(days: readonly Day[]): Window[] {
   return windows;
 }
 
-/** In windows that one call may ask for, the newest first. */
+/** Splits a window into windows that one call may ask for, the newest first. */
 export function stretchesOf(window: Window): Window[] {
   const stretches: Window[] = [];
   for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {

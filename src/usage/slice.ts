@@ -3,22 +3,22 @@
 import { METRICS } from "./metrics.ts";
 
 /**
- * Why an answer is not believed until another one says the same: it has no rows, or far less than is stored; or its numbers
- * may not be those of its filter.
+ * Why an answer is not believed until a later one says the same: it has no rows, or far fewer numbers than are stored, or its
+ * numbers may not be those of its filter.
  */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
-/** An answer that was not believed, whose rows were not stored. */
+/** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
   readonly kind: DoubtKind;
-  /** The run that got the first such answer, and when. */
+  /** The run that got the first such answer, and when it got it. */
   readonly runId: string;
   readonly since: Date;
   /** The newest fetch with such an answer. */
   readonly fetchNo: number;
 };
 
-/** By METRICS, the sum over the rows of a slice; undefined where no row has the metric. */
+/** By METRICS, the sum over the rows of a slice; undefined if no row has the metric. */
 export type Totals = readonly (number | undefined)[];
 
 /** What is stored of a slice. */
@@ -28,7 +28,7 @@ export type StoredSlice = {
   readonly contentHash: string | undefined;
   readonly rows: number;
   readonly doubt: Doubt | undefined;
-  /** Of the visible rows. Needed only where the content of the answer is another. */
+  /** The sums of the visible rows. Needed only if the answer's content differs from the stored one. */
   readonly totals?: Totals | undefined;
 };
 
@@ -40,16 +40,19 @@ export type IncomingSlice = {
   readonly totals: Totals;
   /** When the service was asked. */
   readonly askedAt: Date;
-  /** Of the whole answer. */
+  /** Applies to the whole answer. */
   readonly filterDoubt?: FilterDoubt | undefined;
 };
 
-/** Why the numbers of a filtered answer may not be those of the filter, whatever is stored. */
+/** Why the numbers of a filtered answer may not be those of the filter, independent of what is stored. */
 export type FilterDoubt = {
-  /** No usage on any of several days that have some without the filter; or the service seems to ignore a condition. */
+  /**
+   * `filter-empty`: no usage on several days that have usage without the filter. `filter-ignored`: the service seems to ignore a
+   * condition.
+   */
   readonly kind: "filter-empty" | "filter-ignored";
   readonly reason: string;
-  /** Whether a later run that gets the same confirms it. */
+  /** Whether the same answer in a later run confirms it. */
   readonly isConfirmable: boolean;
 };
 
@@ -57,14 +60,14 @@ export type Guards = { readonly emptyGuard: "confirm" | "off"; readonly cliffGua
 
 /**
  * - `stale`: a later fetch is stored or in doubt already; nothing is touched
- * - `suspect`: all rows or nearly all of the numbers would vanish at once, or the numbers may not be those of the filter; what
- *   is stored is kept until a later run confirms it
+ * - `suspect`: the answer would remove all rows or over 90 % of the numbers, or its numbers may not be those of the filter; what
+ *   is stored is kept until a later run confirms the answer
  * - `unchanged`: the same numbers; no row is written
  * - `replace`: the rows become those of the answer
  */
 export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 
-/** What is wrong with the service for a moment is the same for every run of that moment. */
+/** A passing fault of the service affects every run of that moment in the same way, so the confirmation must come later. */
 const CONFIRM_AFTER_MS = 60 * 60_000;
 
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
@@ -74,23 +77,23 @@ export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards
   return kind === undefined || isConfirmed(stored.doubt, kind, incoming) ? "replace" : "suspect";
 }
 
-/** Why an answer leaves the rows as they are, whatever is in it; undefined where it may change them. */
+/** Why an answer leaves the stored rows unchanged, whatever its content; undefined if it may change them. */
 export function keptBy(
   stored: StoredSlice,
   { fetchNo, contentHash, filterDoubt }: Pick<IncomingSlice, "fetchNo" | "contentHash" | "filterDoubt">,
 ): "stale" | "unchanged" | undefined {
   if (newestFetchNo(stored) > fetchNo) return "stale";
-  // The same may have been stored before anybody looked at it.
+  // The same wrong numbers may have been stored before this check existed, so equal content proves nothing.
   if (filterDoubt && !filterDoubt.isConfirmable) return undefined;
   return stored.contentHash === contentHash ? "unchanged" : undefined;
 }
 
-/** The newest fetch that anything is known of: an older one neither replaces its rows nor settles its doubt. */
+/** The newest fetch of the slice, stored or in doubt. An older fetch neither replaces its rows nor settles its doubt. */
 export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | "doubt">): number {
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
 }
 
-/** The doubt that a suspect slice has from now on. Another kind than before is a first one. */
+/** The doubt of a suspect slice after this answer. A doubt of another kind starts anew. */
 export function doubtAfter(
   stored: StoredSlice,
   incoming: IncomingSlice,
@@ -100,7 +103,7 @@ export function doubtAfter(
   if (kind === undefined) return undefined;
   const { runId, fetchNo, askedAt } = incoming;
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  // A clock that was set back must not put the confirmation off by as much.
+  // If the clock was set back, the earlier of both times counts: otherwise the confirmation would be delayed by the same amount.
   const since = before && before.since < askedAt ? before.since : askedAt;
   return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(kind, stored, incoming) };
 }
@@ -131,7 +134,7 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
 
 type Metric = (typeof METRICS)[number];
 
-/** Less than this may well be restated to a tenth of it: a test that ran for an hour under the wrong tag. */
+/** Smaller numbers may well be restated to a tenth, such as a one-hour test under the wrong tag. */
 const GUARDED_FROM: Readonly<Record<Metric, number>> = {
   requests: 100,
   hours: 10,
@@ -146,7 +149,7 @@ const KEPT_SHARE_MIN = 0.1;
 
 type Fall = { readonly metric: Metric; readonly before: number; readonly after: number };
 
-/** By requests, or where one of both has none by the first metric that both have. Doubles do: it is about a factor of ten. */
+/** Compares requests or, if one side has none, the first metric that both have. Doubles suffice for a factor of ten. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): Fall | undefined {
   for (const metric of ["requests", ...METRICS] as const) {
     const i = METRICS.indexOf(metric);

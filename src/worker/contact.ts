@@ -7,7 +7,7 @@ import { errorText } from "../errors.ts";
 export type Contact = {
   /** The database answered; or it did not, and why. */
   readonly note: (trouble?: unknown) => void;
-  /** A connection broke that nobody used. Another one may be had at once, so the worker is as ready as before. */
+  /** A connection broke while nobody used it. A new one may be available at once, so the worker stays ready. */
   readonly lost: (error: Error) => void;
   /** The worker got through what it does every minute, or waits for its database. */
   readonly beat: () => void;
@@ -23,7 +23,7 @@ const SILENCE_MS_MAX = 10_000;
 const BEAT_MS_MAX = 10 * 60_000;
 const STARTING = "starting";
 
-/** A restart of the database takes less: it is told in one line, when it is over. */
+/** A restart of the database takes less time than this, and is logged in one line when it is over. */
 const OUTAGE_TOLD_AFTER_MS = 10_000;
 
 type Outage = { readonly sinceMs: number; reason: string; told: boolean; readonly timer: NodeJS.Timeout };
@@ -35,13 +35,13 @@ export function openContact(log: Logger, now: () => number, toldAfterMs: number 
   let trouble: string | undefined = STARTING;
   let outage: Outage | undefined;
 
-  /** Whatever notices the same outage, and however often. */
+  /** Several callers may report the same outage, any number of times. */
   function beginOutage(reason: string): void {
     if (outage) {
       outage.reason = reason;
       return;
     }
-    // Who starts the worker looks at its log now.
+    // The person who starts the worker is watching its log now, so the outage is logged at once.
     const waitMs = trouble === STARTING ? 0 : toldAfterMs;
     outage = { sinceMs: now(), reason, told: false, timer: setTimeout(tellOutage, waitMs).unref() };
     if (waitMs === 0) tellOutage();

@@ -11,7 +11,10 @@ import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 export type JobTick = {
   /** Whether there is new work in the queue. */
   readonly began: boolean;
-  /** How long until the job's moment is here that has come, but for its jitter: by the database's clock, which may show another time than this machine's. */
+  /**
+   * Time left until the jitter of a job that is already due is over. It is measured by the database's clock, which may differ
+   * from this machine's.
+   */
   readonly wakeInMs?: number;
   readonly skipped?: boolean;
 };

@@ -95,7 +95,7 @@ export function openNotifier(
   }
 
   function tellOnce(what: keyof typeof TROUBLES, error: unknown): void {
-    // That the database is away is told already.
+    // The outage of the database is already reported.
     if (!failing.has(what) && !isAway(error)) app.log.warn({ reason: errorText(error) }, TROUBLES[what]);
     failing.add(what);
   }

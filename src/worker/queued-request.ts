@@ -14,13 +14,13 @@ const QueuedRequest = z.object({
   seriesId: z.int(),
   /** A number taken before the run was begun: a slice with a higher one was read since. */
   fetchNo: z.number(),
-  /** The day the run was planned on. */
+  /** The day on which the run was planned. */
   runDay: Text,
   emptyGuard: z.enum(["confirm", "off"]),
-  /** One that was queued by an earlier version has none. */
+  /** Missing in requests that an earlier version queued. */
   cliffGuard: z.enum(["confirm", "off"]).default("confirm"),
   checkFeatures: z.enum(["error", "warn", "off"]),
-  /** A request of an older version has none. */
+  /** Missing in requests of an older version. */
   undated: z.enum(UNDATED).default("snapshot"),
   project: z.object({ id: Text, name: Text }),
   grouping: z.enum(GROUPINGS),

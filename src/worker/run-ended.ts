@@ -1,4 +1,4 @@
-// Says that a run ended: in the metrics, and in the log, or on a terminal in a line for a person.
+// Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.
 
 import { counted } from "../monitor/notice-texts.ts";
 import type { RunCounts } from "../usage/export.ts";
@@ -11,11 +11,11 @@ export type EndedRun = {
   readonly status: string;
   readonly runId?: string;
   readonly seconds?: number;
-  /** The first one. */
+  /** The first error of the run. */
   readonly error?: string | null | undefined;
-  /** Of an export. */
+  /** Set for an export. */
   readonly counts?: RunCounts;
-  /** Of a rotation, in order. */
+  /** Set for a rotation: its actions, in order. */
   readonly did?: readonly string[];
 };
 

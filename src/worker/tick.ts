@@ -18,7 +18,7 @@ import type { WorkerWorld } from "./world.ts";
 export type TickResult = {
   /** Whether there is new work in the queue. */
   readonly began: boolean;
-  /** How long until the first moment is here that has come, but for its job's jitter. */
+  /** Time left until the jitter of the first job that is already due is over. */
   readonly wakeInMs: number | undefined;
 };
 
@@ -36,7 +36,7 @@ export async function tick(world: WorkerWorld): Promise<TickResult> {
   };
 }
 
-/** When series are due next was said by the clock as it was. */
+/** The stored due times of series were computed by the clock before it was set back. */
 async function renewDue({ db, config, ids }: WorkerWorld): Promise<void> {
   const series = configuredSeries(config.exports).map((one) => one.series);
   await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));

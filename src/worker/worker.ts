@@ -83,7 +83,7 @@ export async function runWorker(
   }
 }
 
-/** Whoever starts the only worker anew wants it to work: what the service asked of the one before may long be settled. */
+/** A person who restarts the only worker wants it to work: the reason for the pause may long be gone. */
 async function endPauseWhereAlone({ app, config, db }: WorkerWorld): Promise<void> {
   const others = await storedWorkers(db);
   if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;

@@ -25,7 +25,7 @@ export function keptPages(
       isGood = page.status < 500;
       return page;
     } finally {
-      // Only answers are kept: whoever asks after a failure has the page made again.
+      // Only successful pages are kept: after a failure the next request builds the page again.
       if (isGood) kept.madeMs = nowMs();
       else pages.delete(key);
     }
