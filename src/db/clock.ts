@@ -37,8 +37,12 @@ export async function forgetFuture(db: Database): Promise<void> {
   const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
   const waiting = sql`state in ('created', 'retry', 'active')`;
   const statements = [
-    // By the current clock the day was not over when it was read.
-    sql`update usage_export.slice set closed_at = null where closed_at > now()`,
+    // By the current clock the day was not over when it was read. An undated answer closes its day at the midnight that ends the
+    // day, which may still come, and nothing reads that day again.
+    sql`
+      update usage_export.slice set closed_at = null
+      where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
+    `,
     sql`
       update usage_export.slice set ${toNow("attempted_at", "failing_since", "suspect_since")}
       where greatest(attempted_at, failing_since, suspect_since) > now()
