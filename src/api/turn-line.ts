@@ -93,6 +93,8 @@ export function openTurnLine(
       pauseMs = busyMs ?? (line.size > 0 ? 0 : LOOK_MS);
     }
     looking = false;
+    // A wait that was given up, or that the database ended, is no part of the next one.
+    if (!stuck?.told) stuck = undefined;
   }
 
   /** Or until there is news. */

@@ -153,3 +153,25 @@ test("turns are asked for ahead only while there is somebody to use them", async
     [["other"], 4],
   ]);
 });
+
+test("a wait that ended with the database is no part of the wait of a later call", async () => {
+  const clock = { nowMs: 0 };
+  const told: string[] = [];
+  const answers = [BUSY, new Error("away"), BUSY];
+  const line = openTurnLine(
+    async ({ waiting }) => {
+      const answer = answers.shift() ?? GO;
+      if (answer instanceof Error) throw answer;
+      return { answers: waiting.map(() => answer), aheadMs: [] };
+    },
+    60_000,
+    () => clock.nowMs,
+    async () => {},
+    (wait, seconds) => told.push(`${wait} ${seconds}`),
+  );
+  await expect(line.wait("one", NEVER)).rejects.toThrow("away");
+  await settled();
+  clock.nowMs += 20 * 60 * 60_000;
+  expect(await line.wait("other", NEVER)).toEqual({ name: "other", waitMs: 0 });
+  expect(told).toEqual([]);
+});
