@@ -24,6 +24,7 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
     status: DueSlice["status"];
     failures: number;
     attempted_at: Date | null;
+    suspect_since: Date | null;
   }>`
     with there as materialized (
       select sl.series_id,
@@ -43,7 +44,7 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
     )
     select s.series_id, to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      coalesce(sl.failures, 0) as failures, sl.attempted_at
+      coalesce(sl.failures, 0) as failures, sl.attempted_at, sl.suspect_since
     from short s
     cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
     left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day::date
@@ -51,12 +52,13 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
       or (sl.closed_at is null and sl.usage_date <= s.closing_until) or ${isLeftInDoubt("s")}
     order by day desc, s.series_id
   `.execute(tx);
-  return rows.map(({ series_id, day, status, failures, attempted_at }) => ({
+  return rows.map(({ series_id, day, status, failures, attempted_at, suspect_since }) => ({
     seriesId: series_id,
     day,
     status,
     failures,
     attemptedAt: attempted_at ?? undefined,
+    doubtedAt: suspect_since ?? undefined,
   }));
 }
 

@@ -32,7 +32,9 @@ const dueOf = (seriesId: number) => inTransaction(db, (tx) => dueSlices(tx, [ser
 test("a worker reads it again, and no day that the window reads anyway, until it is confirmed", async () => {
   const { seriesId } = await readDays();
   await store(db, seriesId, [slice(back(4), {}), slice(back(2), {})]);
-  expect(await dueOf(seriesId)).toMatchObject([{ day: back(4), status: "suspect", attemptedAt: expect.any(Date) }]);
+  expect(await dueOf(seriesId)).toMatchObject([
+    { day: back(4), status: "suspect", attemptedAt: expect.any(Date), doubtedAt: expect.any(Date) },
+  ]);
   await letDoubtsAge(db);
   await store(db, seriesId, [slice(back(4), {})]);
   expect(await dueOf(seriesId)).toEqual([]);

@@ -34,3 +34,20 @@ test("after a failure that a clock put into the future before it was set back no
   // Another process failed a moment ago, after this one had asked for the time.
   expect(isRested(slice({ attemptedAt: hoursAgo(-0.001) }), NOW)).toBe(false);
 });
+
+test.each([
+  { doubtedHours: 0, hours: 1 },
+  { doubtedHours: 1, hours: 1 },
+  { doubtedHours: 6, hours: 6 },
+  { doubtedHours: 400, hours: 24 },
+])("a slice that is in doubt for $doubtedHours hours rests for $hours hours", ({ doubtedHours, hours }) => {
+  const doubted = (restedHours: number) =>
+    slice({
+      status: "suspect",
+      failures: 0,
+      attemptedAt: hoursAgo(restedHours),
+      doubtedAt: hoursAgo(restedHours + doubtedHours),
+    });
+  expect(isRested(doubted(hours), NOW)).toBe(true);
+  expect(isRested(doubted(hours - 0.001), NOW)).toBe(false);
+});
