@@ -60,7 +60,7 @@ export const Export = object({
   overlap: z
     .enum(["skip", "queue"])
     .default("skip")
-    .describe("What becomes of a run whose time comes while the one before it still works: left out, or run after it."),
+    .describe("What happens to a run that is due while the run before it is still going: skipped, or run after it."),
   projects: z.array(Name).min(1).describe("The names of the projects to read."),
   window: Window.exactOptional().describe(
     "The days to ask for. Left out, no date is sent, and a missed night can't be filled later.",
@@ -78,24 +78,24 @@ export const Export = object({
     .enum(["error", "warn", "off"])
     .default("error")
     .describe(
-      "What becomes of a filter by a feature, tag, model or other value that the service does not know: neither named in its interface nor ever listed, and not shown by its numbers.",
+      "What happens to a filter by a feature, tag, model or other value that the service does not know: its interface does not name it, it never listed it, and its numbers do not prove it.",
     ),
   emptyGuard: z
     .enum(["confirm", "off"])
     .default("confirm")
     .describe(
-      "Whether a day that had usage keeps it when an answer has none, until a run at least an hour later confirms that.",
+      "Whether a day that had usage keeps its numbers if an answer has none, until a run at least an hour later confirms that answer.",
     ),
   cliffGuard: z
     .enum(["confirm", "off"])
     .default("confirm")
     .describe(
-      "The same for a day that falls by more than 90 % against what is stored for it, by requests, or by hours or another metric where there are none. Days of less than 100 requests, 10 hours or 10,000 tokens or characters are not guarded.",
+      "The same if an answer has over 90 % less than is stored for the day, counted by requests or, without any, by hours or another metric. Days of less than 100 requests, 10 hours or 10,000 tokens or characters are not guarded.",
     ),
   undated: z
     .enum(UNDATED)
     .default("snapshot")
     .describe(
-      'Without a window, what an answer without any date is: "snapshot" of unknown span (bi.usage_snapshot), or, where `check` proves it, the usage of the run\'s "day" or of the "day-before".',
+      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day of the run or of the day before it; use these only if `check` proves it.',
     ),
 });

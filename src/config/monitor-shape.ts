@@ -36,7 +36,9 @@ const PublicUrl = z
     const message = `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
     context.addIssue({ code: "custom", message });
   })
-  .describe("Where people reach the dashboard, past whatever stands before it. Notices name it and link to it.");
+  .describe(
+    "The address at which people reach the dashboard, through any reverse proxy. Notices name it and link to it.",
+  );
 
 export const Monitor = object({
   host: z

@@ -49,7 +49,7 @@ export const Rotation = object({
   jitterSeconds: JitterSeconds,
   project: Name.describe("The name of the project whose key is rotated."),
   createWith: Key.exactOptional().describe(
-    "The key that makes and removes the keys of this rotation, apart from the one it renews: it alone needs keys:write. Left out, the project's key does.",
+    "A separate key that creates and deletes the keys of this rotation: only this key needs keys:write. Left out: the project's key.",
   ),
   comment: text(200).describe("What the service shows beside the key."),
   commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(
@@ -72,11 +72,13 @@ export const Rotation = object({
     .union([
       z.enum(["keep", "delete"]),
       object({
-        delete: z.literal("by-age").describe("Also where the service's usage does not tell whether the key is used."),
+        delete: z
+          .literal("by-age")
+          .describe("Deletes the key even if the service's usage does not tell whether it is in use."),
       }),
     ])
     .default("keep")
     .describe(
-      'What becomes of a replaced key after its grace: "keep" shows it as due for removal, "delete" deletes it at the service once the usage by accessor, of the whole grace, is there and does not show it.',
+      'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service once the usage by accessor covers the whole grace and does not show it.',
     ),
 });

@@ -28,7 +28,7 @@ const Service = object({
     .enum(["auto", "interface", "2026"])
     .default("auto")
     .describe(
-      'The names the service uses on the wire: "auto" finds them out. "2026" sends grouping=models and tag= instead of model and tags=.',
+      'The parameter names that the service uses: "auto" probes for them. "2026" sends grouping=models and tag= instead of model and tags=.',
     ),
   requestsPerSecond: z
     .number(REQUESTS_PER_SECOND)
@@ -61,9 +61,7 @@ const Worker = object({
 const Runs = object({
   keepDays: wholeNumber(1, 36_500)
     .default(400)
-    .describe(
-      "How many days the log of runs is kept, and the events of keys that are gone. Numbers and coverage are kept for ever.",
-    ),
+    .describe("How many days runs and the events of retired keys are kept. Numbers and coverage are kept for ever."),
 });
 
 export const Shape = object({
@@ -72,7 +70,7 @@ export const Shape = object({
   projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
   exports: z.array(Export).default([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
-  runs: Runs.prefault({}).describe("What is kept of past runs."),
+  runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
   notify: Notify.prefault({}).describe("Whom `start` tells when something goes wrong."),

@@ -109,8 +109,8 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * What is wrong with what the file holds; undefined where it holds the key, and where this user may not read it, as when it was
- * given to its reader. Without a key only whether it is there is told.
+ * What is wrong with the file. Undefined if it holds the key, or if this user may not read it because it now belongs to the
+ * program that reads the key. Without a key, only the existence of the file is checked.
  */
 export async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
   try {

@@ -1,12 +1,15 @@
-// Decides which slices are read again outside of a job's window: those that are due and not there. Pure.
+// Decides which due slices are read again outside of a job's window. Pure.
 
 import type { Day } from "./day.ts";
 
-/** A slice that is due, and not complete, not read since its day was over, or left in doubt by the window. */
+/** A due slice that is not complete, was not read since its day was over, or was still in doubt when it left the window. */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
-  /** Suspect is here only what was not read well since its day was over, or is older than the window: else its next run tells. */
+  /**
+   * `suspect` only if the slice has had no good reading since its day was over, or is older than the window. The window's next
+   * run reads other suspect slices again.
+   */
   readonly status: "missing" | "failed" | "suspect";
   /** How many runs failed to read it, one after the other. */
   readonly failures: number;

@@ -127,10 +127,10 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-/** By seriesKey, days that were read while they lasted, and not since, or whose newest answer is in doubt. */
+/** By seriesKey, the days that were read only while they lasted, or whose newest answer is in doubt. */
 export type UnsettledDays = ReadonlyMap<string, readonly Day[]>;
 
-/** Beside what the job reads, unless days were picked, the days before its window that need another reading. */
+/** Unless days were picked, a run also reads the days before the window that need another reading. */
 export function planRun(
   job: ExportJob,
   today: Day,
