@@ -54,7 +54,7 @@ async function createTables(db: Kysely<unknown>): Promise<void> {
 /**
  * Slices of undated answers can be told apart: they were closed at the very midnight that ends their day, where all others
  * were closed at the moment they were read. The service may have named the day since: an answer that is stored under several
- * days had dates. Each state they were ever in becomes a snapshot of the moment it was first seen.
+ * days, or came more than a day after its day, had dates. Each state they were ever in becomes a snapshot of the moment it was first seen.
  */
 async function moveUndatedSlices(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -63,6 +63,7 @@ async function moveUndatedSlices(db: Kysely<unknown>): Promise<void> {
     from usage_export.slice sl
     join usage_export.series s using (series_id)
     where s.window_days is null and sl.fetch_no > 0 and sl.closed_at = (sl.usage_date + 1)::timestamp at time zone 'UTC'
+      and sl.fetched_at < (sl.usage_date + 2)::timestamp at time zone 'UTC'
       and not exists (
         select from usage_export.slice other
         where other.series_id = sl.series_id and other.fetch_no = sl.fetch_no and other.usage_date <> sl.usage_date

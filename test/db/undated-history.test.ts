@@ -73,28 +73,34 @@ test("each reading becomes a snapshot with its numbers, and its day is gone from
   ]);
 });
 
-test("days that the service names since then stay days, though they were closed as undated ones", async () => {
-  await using empty = await emptyDatabase();
-  await using db = openPostgres(empty.directUrl);
-  await migrateTo(db, OLDER);
-  const series = await addSeries(db, "endpoint", null);
-  for (const reading of READINGS.slice(0, 2)) await addReading(db, series, reading, undefined);
-  // One answer with dates is about both, and leaves their closing moments as they are.
-  await sql`
-    update usage_export.slice set fetch_no = (select nextval('usage_export.fetch_no')) where series_id = ${series}
-  `.execute(db);
+test.each([
+  // One answer with dates is about both days.
+  { name: "together", newest: sql`fetch_no = (select nextval('usage_export.fetch_no'))` },
+  // The newest answer with dates that is about the one is not about the other.
+  { name: "one by one", newest: sql`fetched_at = fetched_at + interval '7 days'` },
+])(
+  "days that the service names since then stay days, though they were closed as undated ones: $name",
+  async ({ newest }) => {
+    await using empty = await emptyDatabase();
+    await using db = openPostgres(empty.directUrl);
+    await migrateTo(db, OLDER);
+    const series = await addSeries(db, "endpoint", null);
+    for (const reading of READINGS.slice(0, 2)) await addReading(db, series, reading, undefined);
+    // That leaves the closing moments as they are.
+    await sql`update usage_export.slice set ${newest} where series_id = ${series}`.execute(db);
 
-  await migrateToLatest(db);
+    await migrateToLatest(db);
 
-  const { rows: days } = await sql`select usage_date, requests from bi.usage_by_endpoint order by 1, 2`.execute(db);
-  expect(days).toEqual([
-    { usage_date: "2026-03-10", requests: "9950" },
-    { usage_date: "2026-03-11", requests: "1" },
-    { usage_date: "2026-03-11", requests: "9960" },
-  ]);
-  const { rows: snapshots } = await sql`select * from bi.usage_snapshot`.execute(db);
-  expect(snapshots).toEqual([]);
-});
+    const { rows: days } = await sql`select usage_date, requests from bi.usage_by_endpoint order by 1, 2`.execute(db);
+    expect(days).toEqual([
+      { usage_date: "2026-03-10", requests: "9950" },
+      { usage_date: "2026-03-11", requests: "1" },
+      { usage_date: "2026-03-11", requests: "9960" },
+    ]);
+    const { rows: snapshots } = await sql`select * from bi.usage_snapshot`.execute(db);
+    expect(snapshots).toEqual([]);
+  },
+);
 
 async function addSeries(db: Database, grouping: string, windowDays: number | null): Promise<number> {
   const { rows } = await sql<{ series_id: number }>`
