@@ -11,7 +11,7 @@ COPY tools/build.ts tools/
 COPY migrations migrations
 COPY src src
 RUN node tools/build.ts
-# Readable whatever the umask of the checkout was.
+# Makes the files readable for any user, whatever umask the checkout had.
 RUN chmod -R go=rX package.json dist
 
 FROM ${NODE_IMAGE}
@@ -21,7 +21,7 @@ LABEL org.opencontainers.image.title="usage-export" \
 
 COPY --from=build /app/package.json /app/
 COPY --from=build /app/dist /app/dist
-# A command on the path; and jobs.config.json delivers keys to /config/secrets.
+# Puts the command on the path, and creates the folder to which jobs.config.json delivers keys.
 RUN ln -s /app/dist/usage-export.js /usr/local/bin/usage-export && install -d -o 1000 -g 1000 -m 700 /config/secrets
 
 # Where jobs.config.json is looked for, apart from the program, so that a whole folder can be mounted.

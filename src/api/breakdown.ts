@@ -88,6 +88,7 @@ export async function fetchBreakdown(
 
 function dialectOf({ dialect }: Service, { series }: UsageRequest): Dialect {
   if (dialect !== "auto") return dialect;
-  if (dependsOnDialect(series)) throw new Error("which dialect to ask in was not found out before");
+  if (dependsOnDialect(series))
+    throw new Error("the dialect of this request is not known yet: expected a probe before it");
   return "2026";
 }

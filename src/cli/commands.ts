@@ -24,7 +24,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
     .showHelpAfterError("(--help shows what there is)")
     // Else what stands behind `keys rewrap` would be taken for options of `keys`, which has the same ones.
     .enablePositionalOptions()
-    .helpCommand("help [command]", "what a command does, and how it is used");
+    .helpCommand("help [command]", "what a command does and how to use it");
 
   const add: Add = (name, summary, load, parent = program) =>
     parent
@@ -163,12 +163,12 @@ export function defineCommands(version: string, choose: (configPath: string, run
     return (app) => runDump(app, { view, from, to, format, out });
   })
     .requiredOption("--view <name>", "the view, without the schema")
-    .option("--from <YYYY-MM-DD>", "the first day; all there are where it is left out", parseDay)
-    .option("--to <YYYY-MM-DD>", "the last day; all there are where it is left out", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; left out: from the oldest day", parseDay)
+    .option("--to <YYYY-MM-DD>", "the last day; left out: up to the newest day", parseDay)
     .addOption(
       new Option(
         "--format <name>",
-        "csv for spreadsheets, jsonl and parquet for programs; as the file of --out ends where it is left out",
+        "csv for spreadsheets, jsonl and parquet for programs; left out: the ending of --out decides",
       ).choices(FORMATS),
     )
     .option("--out <file>", "the file to write; - writes to standard output", "-");
@@ -188,7 +188,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
       new Option("--dialect <name>", "the names on the wire").choices(["interface", "2026"]).default("interface"),
     )
     .addOption(
-      new Option("--window <mode>", "what start and end do, and what the answer says of its days")
+      new Option("--window <mode>", "how the emulator treats start and end, and which days its answer names")
         .choices(["on", "ignored", "undated", "unnamed", "cumulative"])
         .default("on"),
     )

@@ -22,7 +22,8 @@ export async function describeLockHolders(db: Database): Promise<string> {
   await sleep(SAMPLE_MS);
   const transactions = new Set(before.map(({ transaction }) => transaction));
   const holders = (await readHolders(db)).filter(({ transaction }) => transactions.has(transaction));
-  if (holders.length === 0) return "what has to be changed is in use, by whom could not be seen";
+  if (holders.length === 0)
+    return "the objects to be changed are in use, but the sessions that use them could not be found";
   return holders.slice(0, NAMED_MAX).map(describe).join("; ");
 }
 

@@ -127,7 +127,7 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   boss.on("error", (error) => {
     // Whoever asks the queue for work reports an outage.
     const level = isAway(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
-    log[level]({ reason: error.message }, "queue trouble");
+    log[level]({ reason: error.message }, "queue error");
   });
   boss.on("warning", ({ message }) => log.warn({ reason: message }, "queue warning"));
   try {

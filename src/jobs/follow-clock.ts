@@ -10,7 +10,7 @@ export async function followClockBack(app: App, db: Database): Promise<boolean> 
   if (seconds === undefined) return false;
   app.log.warn(
     { seconds },
-    "the database's clock went back: what is due by it now is run, and moments it stored before are forgotten",
+    "the database's clock went back: work that is due by it now runs, and stored times in its future are reset",
   );
   await forgetFuture(db);
   return true;
@@ -32,7 +32,7 @@ export function openClockWatch(
     if (steppedMs < FORWARD_MS_MIN) return;
     app.log.warn(
       { seconds: Math.round(steppedMs / 1000) },
-      "the database's clock went forward, or this machine slept: what is due by it now is run",
+      "the database's clock went forward, or this machine slept: work that is due by it now runs",
     );
   };
 }

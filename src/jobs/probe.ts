@@ -106,7 +106,7 @@ const FINDING_SECONDS_MAX = 180;
 
 async function finding(what: string, ask: () => Promise<Told>): Promise<Finding> {
   const { promise: late, resolve } = Promise.withResolvers<Told>();
-  const text = `nothing was learned in ${FINDING_SECONDS_MAX} s, and the check goes on without it`;
+  const text = `no result within ${FINDING_SECONDS_MAX} s; the check continues without it`;
   const timer = setTimeout(() => resolve({ state: "fail", text }), FINDING_SECONDS_MAX * 1000);
   try {
     return { what, ...(await Promise.race([ask(), late])) };

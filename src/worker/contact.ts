@@ -72,7 +72,10 @@ export function openContact(log: Logger, now: () => number, toldAfterMs: number 
       }
       const reason = errorText(error);
       if (isConflict(error)) {
-        log.info({ reason }, "the database ended a statement for the sake of another one; it is tried again");
+        log.info(
+          { reason },
+          "the database ended a statement that conflicted with another one; the statement is tried again",
+        );
         return;
       }
       beginOutage(reason);

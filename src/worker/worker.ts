@@ -128,7 +128,7 @@ function startTicking(
     if (performance.now() - forgotMs < DAY_MS) return;
     const forgotten = await forgetOldRuns(db, config.runs.keepDays, new Date());
     forgotMs = performance.now();
-    if (forgotten.runs + forgotten.keyEvents > 0) app.log.info(forgotten, "old runs forgotten");
+    if (forgotten.runs + forgotten.keyEvents > 0) app.log.info(forgotten, "old runs deleted");
   };
   const watchClock = openClockWatch(app, db);
   const ticks = singleFlight(async () => {
