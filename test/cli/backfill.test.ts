@@ -170,9 +170,10 @@ test("--enqueue leaves all of it to the workers, once", async ({ world }) => {
   expect(emulator.requests).toEqual([]);
   await workOnce(world, db);
   expect(await coverage(db)).toEqual({ complete: 120 });
-  expect(await runs(db)).toContainEqual(
-    expect.objectContaining({ trigger: "backfill", status: "ok", planned: 120, complete: 120 }),
-  );
+  const [handedOver] = (await runs(db)).filter(({ trigger }) => trigger === "backfill");
+  expect(handedOver).toMatchObject({ status: "ok", planned: 120, failed: 0 });
+  // The worker's catch-up reads the same last days at that time: of two answers for a day one may be older than what is stored.
+  expect(Number(handedOver?.complete) + Number(handedOver?.stale)).toBe(120);
 });
 
 test("the answer in JSON has the runs, the range, and what to run next", async ({ world }) => {

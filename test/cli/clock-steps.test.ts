@@ -85,7 +85,7 @@ test("what the clock stored while it was ahead stands in the way of no night tha
 }, 90_000);
 
 test("the work of a worker that was killed before the clock went back is taken over as ever", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ filters: manyFilters(20) }] });
+  const emulator = await serveWorkers(world, { exports: [{ filters: manyFilters(20), checkFeatures: "off" }] });
   const held = Promise.withResolvers<void>();
   emulator.fault = ({ path }) => (path.includes("/breakdown") ? { kind: "hold", until: held.promise } : undefined);
   const killed = world.start(["start"]);

@@ -43,12 +43,14 @@ export type Run = {
   readonly requests: number;
   readonly planned: number;
   readonly complete: number;
+  readonly stale: number;
   readonly failed: number;
 };
 
 export async function runs(db: Database): Promise<readonly Run[]> {
   const { rows } = await sql<Run>`
-    select job, kind, trigger, status, requests, slices_planned as planned, slices_complete as complete, slices_failed as failed
+    select job, kind, trigger, status, requests, slices_planned as planned, slices_complete as complete, slices_stale as stale,
+      slices_failed as failed
     from bi.runs order by started_at, job
   `.execute(db);
   return rows;

@@ -38,7 +38,12 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
     setTimeout(() => answerJson(response, 200, body), LATENCY_MS);
   });
   await world.configure({
-    service: { baseUrl: server.origin, requestsPerSecond: 1000, maxConcurrent: MAX_CONCURRENT },
+    service: {
+      baseUrl: server.origin,
+      dialect: "interface",
+      requestsPerSecond: 1000,
+      maxConcurrent: MAX_CONCURRENT,
+    },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [
       {
@@ -48,6 +53,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
         window: { days: 1 },
         groupings: GROUPINGS,
         filters: manyFilters(FILTERS),
+        checkFeatures: "off",
       },
     ],
     monitor: { port: 0 },
