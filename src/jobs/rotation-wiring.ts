@@ -56,9 +56,10 @@ export function rotationDeps(context: RotationContext, job: RotationJob, lease: 
     deliver: (sink, key, apiKeyId) => deliverKey(sink, key, apiKeyId, (text) => app.scrubber.scrub(text)),
     inspect: async (key, signal) => {
       const { key: secret } = await openKey(context, key.intentId);
+      const tried = { key: secret, granted: key.scopesGranted, today: dayOf(await databaseNow(db)) };
       return {
         intentId: key.intentId,
-        refusal: await refusalOf(service, secret, log, signal),
+        refusal: await refusalOf(service, job, tried, log, signal),
         stale: await staleFiles(job.deliver, key, secret),
       };
     },

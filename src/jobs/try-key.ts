@@ -35,16 +35,18 @@ const REFUSAL_MS_MAX = 30_000;
 /** Why the key in use no longer works; undefined if it works, and if the service does not tell now. */
 export async function refusalOf(
   service: Service,
-  key: Secret,
+  job: RotationJob,
+  tried: Omit<KeyToTry, "apiKeyId">,
   log: Logger,
   stop: AbortSignal,
 ): Promise<string | undefined> {
+  const { key } = tried;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_MS_MAX)]);
   try {
     // A key that was refused in an earlier run may work again.
     service.forgetRefusals(key);
     await whileUnknown(service, key, signal, async () => {
-      if (!(await fetchToken(service, key, signal))) await fetchProjects(service, key, signal);
+      if (!(await fetchToken(service, key, signal))) await callByScopes(service, job, tried, signal);
     });
     return undefined;
   } catch (error) {
@@ -85,7 +87,24 @@ async function callWith(
   if (token && token.apiKeyId !== apiKeyId) {
     throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
   }
-  const scopes = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
+  const known = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
+  // Such a key may do no more than say who it is, and it has.
+  if (token && !readsSomething(known)) return;
+  await callByScopes(service, job, { key, granted: known, today }, signal);
+}
+
+function readsSomething(scopes: readonly string[]): boolean {
+  return ["usage:read", "project:read", "keys:read"].some((scope) => holdsScope(scopes, scope));
+}
+
+/** One call that a key of these scopes may make, so that a refusal is about the key and not about the call. */
+async function callByScopes(
+  service: Service,
+  job: RotationJob,
+  { key, granted, today }: Omit<KeyToTry, "apiKeyId">,
+  signal: AbortSignal,
+): Promise<void> {
+  const scopes = granted.length > 0 ? granted : job.scopes;
   const { project } = job;
   if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
     const yesterday = addDays(today, -1);
@@ -93,7 +112,7 @@ async function callWith(
     await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
   } else if (holdsScope(scopes, "keys:read")) {
     await listKeys(service, project.id, key, signal);
-  } else if (!token) {
+  } else {
     await fetchProjects(service, key, signal);
   }
 }

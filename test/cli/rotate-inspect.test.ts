@@ -51,6 +51,18 @@ test("a service that refuses every key is asked for a new one as often as after 
   expect(creates.length - before).toBe(5);
 });
 
+test("a key is asked by what it is for: what the service refuses to its scopes is no reason to make another", async ({
+  world,
+}) => {
+  await world.prepare();
+  world.emulator.fault = ({ path }) => {
+    if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
+    return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;
+  };
+  expect((await world.run(["rotate"])).status).toBe(0);
+  expect(world.proxy.creates).toHaveLength(1);
+});
+
 test("a service that does not say whether the key works is no reason to make another", async ({ world }) => {
   await world.prepare();
   world.emulator.fault = () => ({ kind: "answer", status: 403 });
