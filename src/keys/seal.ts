@@ -71,7 +71,7 @@ export async function openSealedKey(sealed: string, apiKeyId: string, masterKeys
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key`,
+      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key; rotate --now makes a fresh one`,
     );
   }
   throw new AppError("database", `the sealed key in the row of ${apiKeyId} belongs to another row`);

@@ -56,13 +56,13 @@ export async function runWorker(
   const hard = new AbortController();
   const workApp = { ...app, signal: hard.signal };
   const worker = { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
-  const world = await onceReached(app, contact, app.signal, async () => {
-    const opened = await openWorld(workApp, config, db, metrics);
+  const world = await onceReached(app, contact, app.signal, () => openWorld(workApp, config, db, metrics));
+  // Apart from opening, which must not be done a second time if the database is lost here.
+  await onceReached(app, contact, app.signal, async () => {
     await forgetOldWorkers(db);
-    await endPauseWhereAlone(opened);
+    await endPauseWhereAlone(world);
     await heartbeatWorker(db, worker);
     await onReady?.();
-    return opened;
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const lanes = openAllLanes(world, contact, hard.signal);
