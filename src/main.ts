@@ -21,6 +21,11 @@ module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-e
 for (const flag of ["--semi-space-growth-factor=4", "--heap-growing-percent=100"]) setFlagsFromString(flag);
 // A report of a crash would hold the environment, and with it keys and passwords. The types do not know the field yet.
 Object.assign(process.report, { excludeEnv: true });
+// Node 22 calls the SQLite that locks the embedded database's folder experimental: nothing that a user could act on.
+const printWarnings = process.listeners("warning");
+process.removeAllListeners("warning").on("warning", (warning) => {
+  if (warning.name !== "ExperimentalWarning") for (const print of printWarnings) print(warning);
+});
 const { runCommandLine } = await import("./cli/command-line.ts");
 setFlagsFromString("--semi-space-growth-factor=1");
 
