@@ -22,6 +22,7 @@ const PACKED = [
   "CHANGELOG.md",
   "README.md",
   "compose/bi-reader.sql",
+  "compose/program-role.sql",
   "dist/THIRD-PARTY-LICENSES.txt",
   "dist/usage-export.js",
   "jobs.config.json",
