@@ -136,11 +136,12 @@ test("no connection of the pool keeps a setting, a prepared statement, a lock or
     inTransaction(on, (tx) => sql`select ${"a parameter"}::text, pg_catalog.pg_sleep(0.1)`.execute(tx)),
   );
   await fourAtOnce((on) => inTransaction(on, (tx) => failWith("23505").execute(tx)).catch(() => {}));
+  // Apart from the parameters of the connection's start, which a pooler sets anew for each client.
   const kept = await fourAtOnce((on) =>
     on.connection().execute(async (connection) => {
       const { rows } = await sql`
         select pg_backend_pid() as pid, pg_sleep(0.1)::text as slept,
-          (select json_agg(name) from pg_settings where source = 'session' and name <> 'application_name') as settings,
+          (select json_agg(name) from pg_settings where source = 'session' and name not in ('application_name', 'DateStyle')) as settings,
           (select json_agg(name) from pg_prepared_statements) as prepared,
           (select json_agg(channel) from pg_listening_channels() as channel) as channels,
           (select json_agg(locktype) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
