@@ -37,7 +37,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: `const to = reply.status < 400 ? reply.headers.location : undefined;
   if (typeof to === "string" && URL.canParse(to)) {
     const { origin, pathname } = new URL(to);
-    return attemptOnce(agent, { ...options, origin, path: pathname }, limit, words, hide);
+    return attemptOnce(agent, { ...options, origin, path: pathname }, { limit, words, hide, noteTime });
   }
   if (reply.status >= 300) return`,
     caughtBy: ["test/api/http.test.ts", "a 301 to http://other.example/x?key=1 is never followed"],

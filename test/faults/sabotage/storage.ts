@@ -58,8 +58,8 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "a day that is not over is closed by its reading",
     file: "src/db/write-slices.ts",
-    replace: "return askedAt >= over ? seenAt : undefined;",
-    by: "return seenAt;",
+    replace: "const over = startOfDay(addDays(day, 1));",
+    by: "const over = startOfDay(day);",
     caughtBy: ["test/db/usage-views.test.ts", "a reading while the day lasts leaves it open"],
   },
   {

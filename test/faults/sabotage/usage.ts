@@ -157,7 +157,7 @@ export const USAGE: readonly Sabotage[] = [
     name: "a misspelt feature is asked for all the same",
     file: "src/jobs/feature-check.ts",
     replace: `if (shown === "narrower") return void (await names.prove(project, "feature", name));`,
-    by: `if (shown !== "no usage") return void (await names.prove(project, "feature", name));`,
+    by: `if (shown !== ("no usage" as string)) return void (await names.prove(project, "feature", name));`,
     caughtBy: ["test/cli/export-refusals.test.ts", "a feature that the service does not know is no filter"],
   },
   {
