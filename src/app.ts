@@ -3,7 +3,7 @@
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
-import type { Service, ServiceDeps } from "./api/http.ts";
+import type { Service, ServiceDeps } from "./api/service.ts";
 import type { Config } from "./config/config.ts";
 import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { isAway, isShut } from "./db/away.ts";

@@ -4,7 +4,7 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { DIMENSIONS, type Dimension, type Grouping, type Series } from "../usage/series.ts";
-import type { Dialect, Service } from "./http.ts";
+import type { Dialect, Service } from "./service.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {

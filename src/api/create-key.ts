@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import { isFreeOf } from "../secret-search.ts";
-import type { Service } from "./http.ts";
+import type { Service } from "./service.ts";
 import { Id, parseShape } from "./shape.ts";
 
 export type KeyRequest = {

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
-import type { Service } from "./http.ts";
+import type { Service } from "./service.ts";
 import { isStatus, parseShape } from "./shape.ts";
 
 /** The features that the service's documentation names, whether a project used them or not. */

@@ -18,9 +18,6 @@ import type { TellOfWait } from "./turn-line.ts";
 import { sleep as sleepFor } from "./wait.ts";
 import { HIDE_ALL, type Hide, hider } from "./words.ts";
 
-export type { ServiceAnswer } from "./answer.ts";
-export type { Dialect, Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
-
 const WAIT_MS_MAX = 5 * 60_000;
 /** About a hundred thousand rows. A body without an end is held up to here, so this bounds what one costs. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;

@@ -3,10 +3,9 @@
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
 import type { Project } from "../usage/series.ts";
-import type { Service, ServiceAnswer, ServiceCall } from "./http.ts";
+import type { ServiceAnswer } from "./answer.ts";
+import type { Service, ServiceCall } from "./service.ts";
 import { Id, isStatus, parseShape } from "./shape.ts";
-
-export { createKey, type KeyRequest } from "./create-key.ts";
 
 export type KeyToken = {
   readonly apiKeyId: string;

@@ -9,9 +9,6 @@ import type { Tx } from "./transaction.ts";
 import { jobFigures, type MonitoredJob, queueFigures } from "./work-figures.ts";
 import { workerFigures } from "./workers.ts";
 
-export type { Figure } from "./figure.ts";
-export type { MonitoredJob } from "./work-figures.ts";
-
 export async function readMonitorFigures(db: Database, jobs: readonly MonitoredJob[]): Promise<readonly Figure[]> {
   const readAll = async (tx: Tx) => [
     ...(await seriesFigures(tx)),

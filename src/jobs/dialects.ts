@@ -3,7 +3,7 @@
 
 import { dependsOnDialect } from "../api/breakdown.ts";
 import { hasModel, hasRows, probeDialect } from "../api/dialect.ts";
-import type { Dialect, Service } from "../api/http.ts";
+import type { Dialect, Service } from "../api/service.ts";
 import type { App } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { storeDialect, storedDialect } from "../db/service-dialects.ts";

@@ -1,7 +1,7 @@
 // What the export pipeline needs of the world, wired to the service, the database and the keys.
 
 import { fetchBreakdown, groupingName } from "../api/breakdown.ts";
-import type { Dialect, Service } from "../api/http.ts";
+import type { Dialect, Service } from "../api/service.ts";
 import { type App, raiseSequencesOf } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { recordFailure } from "../db/failures.ts";

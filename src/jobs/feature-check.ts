@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { fetchBreakdown } from "../api/breakdown.ts";
 import { NAMED_FEATURES } from "../api/fields.ts";
-import type { Dialect } from "../api/http.ts";
+import type { Dialect } from "../api/service.ts";
 import { isStatus } from "../api/shape.ts";
 import { didYouMean } from "../config/near-miss.ts";
 import { rememberAnswers } from "../remembered.ts";

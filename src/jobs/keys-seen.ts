@@ -1,8 +1,8 @@
 // Looks whether a replaced key is still used, by the breakdown by accessor.
 
 import { fetchBreakdown } from "../api/breakdown.ts";
-import type { Service } from "../api/http.ts";
 import { listKeys } from "../api/keys.ts";
+import type { Service } from "../api/service.ts";
 import { AppError, errorText } from "../errors.ts";
 import type { LedgerKey } from "../keys/ledger.ts";
 import type { RotationJob } from "../keys/policy.ts";

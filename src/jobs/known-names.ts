@@ -2,7 +2,7 @@
 // proved.
 
 import { type Fields, fetchFields } from "../api/fields.ts";
-import type { Service } from "../api/http.ts";
+import type { Service } from "../api/service.ts";
 import type { App } from "../app.ts";
 import type { Database } from "../db/database.ts";
 import { type ListedName, listedNames, storeListedNames } from "../db/listed-names.ts";

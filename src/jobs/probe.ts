@@ -1,8 +1,8 @@
 // Asks the service what `check` tells: whether a project's key works, and whether the service honours what is sent.
 
 import { dependsOnDialect, fetchBreakdown, groupingName } from "../api/breakdown.ts";
-import type { Service } from "../api/http.ts";
 import { fetchToken } from "../api/keys.ts";
+import type { Service } from "../api/service.ts";
 import type { RotationConfig } from "../config/config.ts";
 import { AppError, errorText } from "../errors.ts";
 import { testSink } from "../keys/deliver.ts";

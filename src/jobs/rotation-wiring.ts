@@ -2,8 +2,9 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Service } from "../api/http.ts";
-import { createKey, deleteKey, fetchToken, listKeys } from "../api/keys.ts";
+import { createKey } from "../api/create-key.ts";
+import { deleteKey, fetchToken, listKeys } from "../api/keys.ts";
+import type { Service } from "../api/service.ts";
 import type { App } from "../app.ts";
 import { type Database, databaseNow } from "../db/database.ts";
 import { writeLedger } from "../db/key-changes.ts";

@@ -12,8 +12,6 @@ import { type RotationResult, rotateKey } from "../keys/rotate.ts";
 import { NOTHING_DONE, type RunTrigger } from "../usage/export.ts";
 import { type RotationContext, rotationDeps } from "./rotation-wiring.ts";
 
-export type { RotationContext } from "./rotation-wiring.ts";
-
 export type RotationWish = {
   readonly now?: boolean;
   readonly rollback?: boolean;

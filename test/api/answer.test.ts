@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { readAnswer } from "../../src/api/answer.ts";
-import type { ServiceCall } from "../../src/api/http.ts";
 import type { Headers } from "../../src/api/retry-after.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type AttemptReport, operationOf } from "../../src/api/attempt-report.ts";
-import type { ServiceCall } from "../../src/api/http.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Outcome } from "../../src/api/answer.ts";
 import { openAttempts } from "../../src/api/attempts.ts";
-import type { ServiceCall } from "../../src/api/http.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { sleep } from "../../src/api/wait.ts";
 import { AppError } from "../../src/errors.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";

@@ -3,7 +3,7 @@
 import https from "node:https";
 import type net from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import type { ServiceCall } from "../../src/api/http.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { certificate } from "../support/certificates.ts";
 import { rawServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";

@@ -1,7 +1,7 @@
 // A create is sent once under every fault, and its failure says whether a key may have been made.
 
 import { expect, test } from "vitest";
-import { createKey, type KeyRequest } from "../../src/api/keys.ts";
+import { createKey, type KeyRequest } from "../../src/api/create-key.ts";
 import { AppError } from "../../src/errors.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";

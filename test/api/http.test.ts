@@ -1,7 +1,7 @@
 // How a call is sent, and what is done when the service does not answer it.
 
 import { expect, test } from "vitest";
-import type { ServiceCall } from "../../src/api/http.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
 import { answer, answerJson, rawServer, scriptedServer } from "../support/scripted-server.ts";

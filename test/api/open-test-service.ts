@@ -1,7 +1,8 @@
 // Opens the service for a test: a clock that moves when somebody sleeps, and log lines to look at.
 
 import { pino } from "pino";
-import { openService, type Service, type ServiceDeps, type ServiceSettings } from "../../src/api/http.ts";
+import { openService } from "../../src/api/http.ts";
+import type { Service, ServiceDeps, ServiceSettings } from "../../src/api/service.ts";
 import { Secret } from "../../src/secret.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";

@@ -2,7 +2,7 @@
 
 import tls from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import type { ServiceCall } from "../../src/api/http.ts";
+import type { ServiceCall } from "../../src/api/service.ts";
 import { proxyOf } from "../../src/proxy.ts";
 import { authority, certificate } from "../support/certificates.ts";
 import { AUTHORITY, type ConnectProxy, connectProxy, type ProxyOptions, tlsFront } from "../support/connect-proxy.ts";

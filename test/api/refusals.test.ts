@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Service } from "../../src/api/http.ts";
+import type { Service } from "../../src/api/service.ts";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";

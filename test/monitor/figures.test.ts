@@ -2,10 +2,11 @@
 
 import { expect, test } from "vitest";
 import { markScheduled, registerJobs } from "../../src/db/jobs.ts";
-import { type MonitoredJob, readMonitorFigures } from "../../src/db/monitor-figures.ts";
+import { readMonitorFigures } from "../../src/db/monitor-figures.ts";
 import { finishRun, startRun } from "../../src/db/runs.ts";
 import { markDue } from "../../src/db/series.ts";
 import { inTransaction } from "../../src/db/transaction.ts";
+import type { MonitoredJob } from "../../src/db/work-figures.ts";
 import { heartbeatWorker } from "../../src/db/workers.ts";
 import { NOTHING_DONE } from "../../src/usage/export.ts";
 import { newSeries } from "../db/stored-usage.ts";

@@ -18,7 +18,7 @@ const LOOKS: Readonly<Record<string, "good" | "warn" | "bad">> = {
   ...{ failed: "bad", missing: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
 };
 
-export function state(name: string): Html {
+export function stateHtml(name: string): Html {
   return html`<span class="state ${LOOKS[name]}">${name}</span>`;
 }
 

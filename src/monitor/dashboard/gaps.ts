@@ -7,7 +7,7 @@ import { type Html, html } from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import { table } from "../../report/table.ts";
 import { type Gap, type GapGroup, groupGaps } from "../gap-groups.ts";
-import { longText, state } from "./cells.ts";
+import { longText, stateHtml } from "./cells.ts";
 import type { Operations } from "./operations.ts";
 
 const GAPS_SHOWN_MAX = 50;
@@ -32,7 +32,7 @@ function gapsTable(gaps: readonly Gap[]): Html {
     .slice(0, GAPS_SHOWN_MAX)
     .map((group) => [
       windowText({ start: group.from, end: group.to }),
-      html`${state(group.status)} ${longText(group.error)}`,
+      html`${stateHtml(group.status)} ${longText(group.error)}`,
       seriesCell(group),
     ]);
   return html`${table("Days that are missing or failed, of all time", COLUMNS, rows)}${rest}`;

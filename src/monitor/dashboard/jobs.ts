@@ -6,7 +6,7 @@ import type { Section } from "../../report/page.ts";
 import { table } from "../../report/table.ts";
 import type { WorkerHealth } from "../health-state.ts";
 import { queueTotals } from "../queue-totals.ts";
-import { instant, longText, state } from "./cells.ts";
+import { instant, longText, stateHtml } from "./cells.ts";
 import type { JobLine, Operations } from "./operations.ts";
 
 const COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run" }];
@@ -28,7 +28,7 @@ ${workersHtml(workers)}`,
 function pauseHtml(until: Date | undefined): Html {
   if (!until) return html``;
   return html`
-<p>${state("paused")} Calls to the service wait until ${instant(until)}, as it asked; <code>usage-export resume-calls</code> ends it.</p>`;
+<p>${stateHtml("paused")} Calls to the service wait until ${instant(until)}, as it asked; <code>usage-export resume-calls</code> ends it.</p>`;
 }
 
 function workersHtml(workers: readonly WorkerHealth[]): Html {
@@ -37,7 +37,7 @@ function workersHtml(workers: readonly WorkerHealth[]): Html {
     .slice(0, WORKERS_SHOWN_MAX)
     .map((worker) => [
       html`${nameHtml(worker.host)} <small>pid ${worker.pid}</small>`,
-      state(worker.state),
+      stateHtml(worker.state),
       instant(worker.lastSeenAt),
       instant(worker.startedAt),
       nameHtml(worker.version),
@@ -51,13 +51,13 @@ function jobCell({ kind, job, schedule, timezone }: JobLine): Html {
 
 function lastRun({ lastRun }: JobLine): Html | string {
   if (!lastRun) return "never";
-  return html`${state(lastRun.status)} ${instant(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
+  return html`${stateHtml(lastRun.status)} ${instant(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
 }
 
 function nextRun({ nextRun, paused, overdueSince }: JobLine): Html {
   if (paused) {
-    return html`${state("paused")} since ${instant(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${longText(paused.why)}`;
+    return html`${stateHtml("paused")} since ${instant(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${longText(paused.why)}`;
   }
   const next = nextRun ? instant(nextRun) : html`none`;
-  return overdueSince ? html`${state("overdue")} since ${instant(overdueSince)} <small>next ${next}</small>` : next;
+  return overdueSince ? html`${stateHtml("overdue")} since ${instant(overdueSince)} <small>next ${next}</small>` : next;
 }

@@ -4,7 +4,7 @@ import { type Filling, type Html, html } from "../../report/html.ts";
 import { nameHtml } from "../../report/names.ts";
 import type { Section } from "../../report/page.ts";
 import { table } from "../../report/table.ts";
-import { instant, longText, state as stateHtml } from "./cells.ts";
+import { instant, longText, stateHtml } from "./cells.ts";
 import type { KeyLine, RotationLine } from "./operations.ts";
 
 const COLUMNS = [

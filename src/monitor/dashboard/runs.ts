@@ -5,7 +5,7 @@ import { type Filling, type Html, html } from "../../report/html.ts";
 import { nameHtml } from "../../report/names.ts";
 import type { Section } from "../../report/page.ts";
 import { folded, table } from "../../report/table.ts";
-import { instant, longText, state } from "./cells.ts";
+import { instant, longText, stateHtml } from "./cells.ts";
 import type { RunLine } from "./operations.ts";
 
 const COLUMNS = [
@@ -33,7 +33,7 @@ export function runsSection(runs: readonly RunLine[]): Section {
 function cells(run: RunLine): readonly Filling[] {
   return [
     startedCell(run),
-    html`${state(run.status)} ${longText(run.error)}`,
+    html`${stateHtml(run.status)} ${longText(run.error)}`,
     slicesText(run),
     rounded(String(run.rowsChanged)),
     tookText(run),
