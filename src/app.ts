@@ -3,19 +3,19 @@
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
-import type { Service, ServiceDeps } from "./api/service.ts";
 import type { Config } from "./config/config.ts";
 import { DATA_FOLDER, loadConfig } from "./config/load.ts";
-import { isAway, isShut } from "./db/away.ts";
-import { type Database, type OnLost, openEmbedded, openPostgres } from "./db/database.ts";
-import { requireCurrentSchema } from "./db/migrate.ts";
-import { raiseSequences } from "./db/sequences.ts";
-import { holdCalls, keepTurns, takeTurns } from "./db/service-pace.ts";
+import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
+import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
+import { requireCurrentSchema } from "./db/connection/migrate.ts";
+import { holdCalls, keepTurns, takeTurns } from "./db/rate-limit.ts";
+import { raiseSequences } from "./db/recovery.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
-import { visible } from "./printable.ts";
 import { proxyOf, proxySecrets } from "./proxy.ts";
 import { Scrubber, Secret } from "./secret.ts";
+import type { Service, ServiceDeps } from "./service/service.ts";
+import { escapeControlCharacters } from "./text.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -39,9 +39,9 @@ export type App = {
 };
 
 /** A failover or a restart of the database takes less. */
-const PATIENCE_MS = 60_000;
+const RECONNECT_MS_MAX = 60_000;
 /** Who was told to stop waits no longer for the answer to a statement. */
-const STOPPING_MS = 10_000;
+const STATEMENT_MS_AFTER_STOP = 10_000;
 
 const URL_VARIABLES = ["DATABASE_URL", "MIGRATION_DATABASE_URL"] as const;
 type UrlVariable = (typeof URL_VARIABLES)[number];
@@ -59,7 +59,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   for (const secret of proxySecrets(env)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
-  const write = (text: string) => void process.stdout.write(visible(scrubber.scrub(text)));
+  const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
   const user = userName(env);
   const host = os.hostname();
   const person = user === undefined ? host : `${user} on ${host}`;
@@ -130,7 +130,7 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   try {
     return await work(db);
   } catch (error) {
-    throw isAway(error) || isShut(error) ? databaseAway(app, error, variable) : error;
+    throw isConnectionError(error) || isAccessDenied(error) ? databaseUnreachable(app, error, variable) : error;
   } finally {
     await db.destroy();
   }
@@ -140,18 +140,18 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
 export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
-  stoppingMs: number = STOPPING_MS,
-  onLost: OnLost = logLosses(app.log),
+  stoppingMs: number = STATEMENT_MS_AFTER_STOP,
+  onLost: OnConnectionLost = logLostConnections(app.log),
 ): Promise<Database> {
   const url = databaseUrlOf(app.env, variable);
   if (url === undefined) {
     const folder = path.resolve(DATA_FOLDER);
-    sayDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
+    logDatabase(app, `embedded in ${folder}`, `${variable} is not set`);
     return openEmbedded(folder);
   }
   const { username, host, pathname } = new URL(url);
-  sayDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
-  return openPostgres(url, onLost, { ms: PATIENCE_MS, signal: app.signal, stoppingMs });
+  logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, variable);
+  return openPostgres(url, onLost, { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs });
 }
 
 /**
@@ -176,25 +176,25 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
 }
 
 /** Every command says which database it uses: two databases look alike from inside. */
-function sayDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
+function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
 }
 
-const QUIET_MS = 60_000;
+const LOST_CONNECTION_LOG_MS = 60_000;
 
 /** A restart of the server breaks all connections at once; the log gets one line for all of them. */
-function logLosses(log: Logger): OnLost {
+function logLostConnections(log: Logger): OnConnectionLost {
   let lastMs: number | undefined;
   return (error) => {
-    const isNew = lastMs === undefined || performance.now() - lastMs > QUIET_MS;
+    const isNew = lastMs === undefined || performance.now() - lastMs > LOST_CONNECTION_LOG_MS;
     lastMs = performance.now();
     log[isNew ? "warn" : "debug"]({ reason: error.message }, "database connection lost");
   };
 }
 
 /** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */
-export function databaseAway({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
+export function databaseUnreachable({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };
   const where = variable === "DATABASE_URL" ? "" : ` (${variable})`;
@@ -202,12 +202,12 @@ export function databaseAway({ env }: App, error: Error, variable: UrlVariable =
 }
 
 /** Loaded when it is needed: half the commands call nothing. */
-export async function openServiceOf(
+export async function openServiceFor(
   app: App,
   config: Config,
   deps: Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax"> = {},
 ): Promise<Service> {
-  const { openService } = await import("./api/http.ts");
+  const { openService } = await import("./service/client.ts");
   const proxy = proxyOf(app.env);
   return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }

@@ -2,8 +2,8 @@
 
 import { type Logger, pino } from "pino";
 import { AppError } from "./errors.ts";
-import { visible } from "./printable.ts";
 import type { Scrubber } from "./secret.ts";
+import { escapeControlCharacters } from "./text.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
@@ -18,7 +18,8 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  if (!terminal) return pino(options, { write: (line: string) => out.write(`${visible(line.trimEnd())}\n`) });
+  if (!terminal)
+    return pino(options, { write: (line: string) => out.write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { default: pretty } = await import("pino-pretty");
   const { Writable } = await import("node:stream");
   const destination = new Writable({
@@ -29,11 +30,13 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
     },
   });
   const lines = pretty({ destination, sync: true, colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
-  return pino(options, { write: (line: string) => void lines.write(harmlessLine(line)) });
+  return pino(options, { write: (line: string) => void lines.write(escapeLine(line)) });
 }
 
 /** Before it gets colours, and not after: those are control characters too. */
-function harmlessLine(line: string): string {
-  const safe = JSON.parse(line, (_, value: unknown) => (typeof value === "string" ? visible(value) : value));
+function escapeLine(line: string): string {
+  const safe = JSON.parse(line, (_, value: unknown) =>
+    typeof value === "string" ? escapeControlCharacters(value) : value,
+  );
   return `${JSON.stringify(safe)}\n`;
 }

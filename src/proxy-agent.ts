@@ -32,16 +32,16 @@ function tunnelPool(origin: URL, options: object, { name }: HttpProxy): Pool {
   const connect = pool.connect.bind(pool) as Connect;
   const tunnel: Connect = async (params) => {
     const reply = await connect(params).catch((cause: unknown) => {
-      throw new AppError("unavailable", `${name} can't be reached (${codeOf(cause)})`, { details: { sent: "no" } });
+      throw new AppError("unavailable", `${name} can't be reached (${errnoOf(cause)})`, { details: { sent: "no" } });
     });
     if (reply.statusCode === 200) return reply;
     reply.socket.on("error", () => {}).destroy();
-    throw refusal(name, reply.statusCode);
+    throw tunnelError(name, reply.statusCode);
   };
   return Object.assign(pool, { connect: tunnel });
 }
 
-function refusal(name: string, status: number): AppError {
+function tunnelError(name: string, status: number): AppError {
   const details = { sent: "no" };
   if (status === 407) {
     return new AppError("rejected", `${name} asks for a user name and password that it takes (407)`, { details });
@@ -51,7 +51,7 @@ function refusal(name: string, status: number): AppError {
   return new AppError(isPassing ? "unavailable" : "rejected", `${name} ${what} (${status})`, { details });
 }
 
-function codeOf(error: unknown): string {
-  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+function errnoOf(error: unknown): string {
+  if (error instanceof AggregateError) return errnoOf(error.errors[0]);
   return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { isFreeOf } from "../src/secret-search.ts";
+import { isFreeOfSecret } from "../src/secret.ts";
 
 const KEY = randomBytes(20).toString("hex");
 const MIXED = randomBytes(30).toString("base64url");
@@ -54,8 +54,8 @@ const ENCODINGS: Readonly<Record<string, (key: string) => string>> = {
 
 test.each(Object.entries(ENCODINGS))("a key %s is found", (_, encode) => {
   for (const key of [KEY, MIXED]) {
-    expect(isFreeOf(`curl: refused "${encode(key)}" (403)`, key)).toBe(false);
-    expect(isFreeOf(encode(key), key)).toBe(false);
+    expect(isFreeOfSecret(`curl: refused "${encode(key)}" (403)`, key)).toBe(false);
+    expect(isFreeOfSecret(encode(key), key)).toBe(false);
   }
 });
 
@@ -68,6 +68,6 @@ test.each([
   randomBytes(30).toString("hex"),
   "",
 ])("nothing is found in %j", (text) => {
-  expect(isFreeOf(text, KEY)).toBe(true);
-  expect(isFreeOf(text, MIXED)).toBe(true);
+  expect(isFreeOfSecret(text, KEY)).toBe(true);
+  expect(isFreeOfSecret(text, MIXED)).toBe(true);
 });

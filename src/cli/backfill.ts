@@ -1,18 +1,18 @@
+// The command `backfill`: fetches the days of a range that its mode names, and prints what is complete and what is left.
+
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { databaseNow } from "../db/database.ts";
-import { sliceStatuses } from "../db/slice-statuses.ts";
-import { withExportContext } from "../jobs/export-context.ts";
-import { requireStaticKeys } from "../jobs/keys-in-use.ts";
-import { type ExportContext, runExportJob } from "../jobs/run-export.ts";
-import { dayOf } from "../usage/day.ts";
-import type { RunCounts } from "../usage/export.ts";
-import { slicesOf } from "../usage/plan.ts";
-import { type BackfillMode, type JobPlan, planBackfill, type RangeState, rangeState } from "../usage/plan-backfill.ts";
-import { enqueueBackfill } from "../worker/enqueue.ts";
-import { enqueuedText, outcomeJson, outcomeText, planJson, planText } from "./backfill-answer.ts";
-import { type BackfillOptions, chooseBackfill } from "./backfill-choice.ts";
-import type { JobResult } from "./export-answer.ts";
-import { doneOf, NOT_BEGUN, type Progress, progressBar, progressEvents } from "./progress.ts";
+import { databaseNow } from "../db/connection/database.ts";
+import { sliceStatuses } from "../db/usage/coverage.ts";
+import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { type ExportContext, runExportJob, withExportContext } from "../jobs/run-export.ts";
+import { type BackfillMode, type BackfillPlan, planBackfill, type RangeState, rangeState } from "../usage/backfill.ts";
+import { dayOf } from "../usage/days.ts";
+import { describeRequest, type RunCounts } from "../usage/export.ts";
+import { sliceCount, totalSliceCount } from "../usage/plan.ts";
+import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
+import { exportJson, exportText, type JobResult } from "./export.ts";
+import { type Progress, progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
+import { type BackfillOptions, chooseBackfill } from "./selection.ts";
 
 /**
  * Reads the days of a range that its mode names. What was stored before it was stopped or killed is not missing any more,
@@ -29,7 +29,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const before = await sliceStatuses(db, series, range);
     const plans = planBackfill(jobs, range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      app.write(options.json ? `${JSON.stringify(planJson(plans))}\n` : planText(plans));
+      app.write(options.json ? `${JSON.stringify(backfillPlanJson(plans))}\n` : backfillPlanText(plans));
       return 0;
     }
     if (options.enqueue && plans.length > 0) {
@@ -42,36 +42,41 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
       const after = plans.length > 0 ? await sliceStatuses(db, series, range) : before;
       const state = rangeState(jobs, range, after);
       const outcome = { options, configPath: app.configPath, results, state, isStopped };
-      app.write(options.json ? `${JSON.stringify(outcomeJson(outcome))}\n` : outcomeText(outcome));
+      app.write(options.json ? `${JSON.stringify(backfillJson(outcome))}\n` : backfillText(outcome));
       return state;
     };
     try {
-      if (plans.length > 0) await withExportContext(app, config, db, (context) => runPlans(context, plans, results));
+      if (plans.length > 0)
+        await withExportContext(app, config, db, (context) => runBackfillPlans(context, plans, results));
     } catch (error) {
       // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
       // reported all the same.
       if (app.signal.aborted) await answer(true).catch(() => {});
       throw error;
     }
-    return isDone(await answer(false), options.only) ? 0 : 1;
+    return isRangeComplete(await answer(false), options.only) ? 0 : 1;
   });
 }
 
 /** Days that were never read are what the modes but `failed` are for. */
-function isDone({ counts }: RangeState, only: BackfillMode): boolean {
+function isRangeComplete({ counts }: RangeState, only: BackfillMode): boolean {
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
 }
 
 /** Adds the result of each job to `results` when the job ends, so that they are known after a stop. */
-async function runPlans(context: ExportContext, plans: readonly JobPlan[], results: JobResult[]): Promise<void> {
-  const planned = slicesOf(plans.flatMap(({ plan }) => plan.requests));
+async function runBackfillPlans(
+  context: ExportContext,
+  plans: readonly BackfillPlan[],
+  results: JobResult[],
+): Promise<void> {
+  const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
   const progress = openProgress(context.app, planned);
-  let before = NOT_BEGUN;
+  let before = ZERO_PROGRESS;
   try {
     for (const { job, plan } of plans) {
-      const onProgress = (counts: RunCounts) => progress.show(doneOf(counts, before));
+      const onProgress = (counts: RunCounts) => progress.show(progressCount(counts, before));
       const result = await runExportJob({ ...context, onProgress }, job, "backfill", plan);
-      before = doneOf(result, before);
+      before = progressCount(result, before);
       results.push({ job, result });
     }
   } finally {
@@ -81,4 +86,97 @@ async function runPlans(context: ExportContext, plans: readonly JobPlan[], resul
 
 function openProgress(app: App, planned: number): Progress {
   return app.terminal ? progressBar("backfill", planned, process.stderr) : progressEvents(app.log, planned);
+}
+
+// What a backfill answers: what it would read, what it read, and how its range stands then.
+
+export type BackfillResult = {
+  readonly options: BackfillOptions;
+  readonly configPath: string;
+  /** One for each job that had something to read. */
+  readonly results: readonly JobResult[];
+  readonly state: RangeState;
+  /** A signal ended the command before everything was read. */
+  readonly isStopped: boolean;
+};
+
+export function backfillText(outcome: BackfillResult): string {
+  const { options, results, state, isStopped } = outcome;
+  const { complete, suspect, failed, missing } = state.counts;
+  const lines = [
+    ...results.map((one) => exportText(one).trimEnd()),
+    ...(isStopped ? [STOPPED_TEXT] : results.length === 0 ? [NOTHING_TO_DO[options.only]] : []),
+    `${options.from} to ${options.to}: ${state.slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
+    ...followUpCommands(outcome).map(({ status, command }) => `  to read what is ${status}: ${command}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+const STOPPED_TEXT = "stopped: what was read is stored, and to go on reads only what is not there";
+
+const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
+  missing: "nothing to do: no slice is missing",
+  failed: "nothing to do: no slice has failed",
+  all: "nothing to do",
+};
+
+export function backfillJson(outcome: BackfillResult): object {
+  const { options, results, state, isStopped } = outcome;
+  const { from, to, only } = options;
+  const range = { slices: state.slices, ...state.counts };
+  return { from, to, only, stopped: isStopped, jobs: results.map(exportJson), range, next: followUpCommands(outcome) };
+}
+
+type FollowUpCommand = { readonly status: string; readonly command: string };
+
+/** For the same selection, the command lines that read what is left. */
+function followUpCommands({ options, configPath, state }: BackfillResult): FollowUpCommand[] {
+  const { job, project, grouping, filter } = options;
+  const config = configPath === DEFAULT_CONFIG ? undefined : [configPath];
+  const same = Object.entries({ job, project, grouping, filter, config }).flatMap(([name, values]) =>
+    values ? [`--${name}`, ...values] : [],
+  );
+  return state.left.map(({ status, only, days: { start, end } }) => ({
+    status,
+    command: ["usage-export", "backfill", "--from", start, "--to", end, "--only", only, ...same]
+      .map(shellQuoted)
+      .join(" "),
+  }));
+}
+
+const DEFAULT_CONFIG = "jobs.config.json";
+
+function shellQuoted(word: string): string {
+  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+export function backfillPlanText(plans: readonly BackfillPlan[]): string {
+  const requests = plans.flatMap(({ plan }) => plan.requests);
+  const lines = requests.map((request) => {
+    const { project, grouping, filter, start, end } = describeRequest(request);
+    const count = sliceCount(request);
+    const days = start === end ? start : `${start} to ${end}`;
+    return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${project} / ${grouping} / ${filter}`;
+  });
+  lines.push(`would read ${totalSliceCount(requests)} slices in ${requests.length} requests`);
+  return `${lines.join("\n")}\n`;
+}
+
+export function backfillPlanJson(plans: readonly BackfillPlan[]): object {
+  return plans.map(({ job, plan: { requests } }) => ({
+    job: job.name,
+    slices: totalSliceCount(requests),
+    requests: requests.map(describeRequest),
+  }));
+}
+
+/** A run has no requests where others that wait already ask for the same days. */
+export function enqueuedText(enqueued: readonly QueuedBackfill[]): string {
+  return enqueued
+    .map(({ job, runId, requests }) =>
+      requests > 0
+        ? `${job}: ${requests} requests handed to the workers, as run ${runId}\n`
+        : `${job}: nothing to hand over: the workers have all of it already\n`,
+    )
+    .join("");
 }

@@ -1,24 +1,24 @@
-import { type App, databaseUrlOf, openServiceOf, readConfig, withDatabase } from "../app.ts";
+// The command `check`: checks the configuration, the database and, per project, what the service honours.
+
+import { type App, databaseUrlOf, openServiceFor, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { type Database, databaseNow } from "../db/database.ts";
-import { checkEncryption, checkInstallation } from "../db/installation.ts";
-import { snapshotSteps } from "../db/undated-snapshots.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
+import { snapshotSteps } from "../db/usage/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
-import { adviseWindows, renderAdvice } from "../jobs/advise-windows.ts";
-import { openDialects } from "../jobs/dialects.ts";
-import { openFeatureCheck } from "../jobs/feature-check.ts";
-import { openGroupingCheck } from "../jobs/grouping-check.ts";
-import { openKeyRing, requireStaticKeys } from "../jobs/keys-in-use.ts";
-import { requireAccess } from "../jobs/monitor-access.ts";
-import { type Finding, type Probe, probeProject } from "../jobs/probe.ts";
-import { type Receivers, requireReceivers } from "../jobs/receivers.ts";
+import { adviseWindows, renderAdvice } from "../health/read-health.ts";
+import { openKeyRing, requireStaticKeys } from "../jobs/api-keys.ts";
+import { checkProject, type Finding, type ProjectCheck } from "../jobs/check-project.ts";
+import { openDialects, openGroupingCheck } from "../jobs/dialects.ts";
+import { openFilterCheck } from "../jobs/filter-check.ts";
+import { type Receivers, requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
-import { dayOf } from "../usage/day.ts";
+import { dayOf } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
-type Findings = { readonly of: string; readonly findings: readonly Finding[] };
+type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
@@ -35,9 +35,9 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
     ? [{ what: "proxy", state: "ok", text: `https goes through ${proxy.name}, but to what NO_PROXY names` }]
     : [];
   const findings = [file, ...addressFindings(receivers), ...access, ...way];
-  const all: Findings[] = [{ of: "configuration", findings }];
+  const all: FindingGroup[] = [{ of: "configuration", findings }];
   if (!options.offline) all.push(...(await checkOnline(app, config)));
-  app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(render).join(""));
+  app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(renderFindings).join(""));
   return all.every(({ findings }) => findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
@@ -48,7 +48,7 @@ function addressFindings({ webhook, deadMan }: Receivers): Finding[] {
 }
 
 /** A database that is away is one finding, and no reason to leave the projects unchecked. */
-async function checkOnline(app: App, config: Config): Promise<Findings[]> {
+async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => [
@@ -85,16 +85,16 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
 }
 
-async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<Findings[]> {
+async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {
   const keys = await openKeyRing(app, config, db);
-  const service = await openServiceOf(app, config);
+  const service = await openServiceFor(app, config);
   const dialects = openDialects({ app, db, service, keys });
-  const features = openFeatureCheck({ app, db, service, keys, dialects });
+  const features = openFilterCheck({ app, db, service, keys, dialects });
   const groupings = openGroupingCheck();
-  const all: Findings[] = [];
+  const all: FindingGroup[] = [];
   try {
     for (const project of config.projects) {
-      const use: Probe["use"] = (call) => keys.use(project, call);
+      const use: ProjectCheck["use"] = (call) => keys.use(project, call);
       const rotations = config.rotations.filter((rotation) => rotation.project.id === project.id);
       const probe = {
         service,
@@ -110,7 +110,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
         snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
         signal: app.signal,
       };
-      all.push({ of: `project ${project.name}`, findings: await probeProject(probe) });
+      all.push({ of: `project ${project.name}`, findings: await checkProject(probe) });
     }
   } finally {
     await service.close();
@@ -120,7 +120,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-function render({ of, findings }: Findings): string {
+function renderFindings({ of, findings }: FindingGroup): string {
   // One cause may affect many checks and is reported once. Request ids differ each time, so the comparison leaves them out.
   const told = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;

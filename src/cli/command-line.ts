@@ -4,12 +4,12 @@ import { CommanderError } from "commander";
 import type { App, Environment } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
 import { programVersion } from "../package-files.ts";
-import { visible } from "../printable.ts";
-import { defineCommands, type Run } from "./commands.ts";
+import { escapeControlCharacters } from "../text.ts";
+import { type CommandRun, defineCommands } from "./commands.ts";
 
 /** Runs one command and returns its exit status: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
-  let chosen: { readonly configPath: string; readonly run: Run } | undefined;
+  let chosen: { readonly configPath: string; readonly run: CommandRun } | undefined;
   const program = defineCommands(await programVersion(), (configPath, run) => {
     chosen = { configPath, run };
   });
@@ -23,7 +23,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   return runCommand(chosen.configPath, chosen.run, env, signal);
 }
 
-async function runCommand(configPath: string, run: Run, env: Environment, signal: AbortSignal): Promise<number> {
+async function runCommand(configPath: string, run: CommandRun, env: Environment, signal: AbortSignal): Promise<number> {
   let app: App | undefined;
   try {
     // Loaded here because --help should not wait for modules that only commands need.
@@ -31,14 +31,14 @@ async function runCommand(configPath: string, run: Run, env: Environment, signal
     app = await openApp(env, configPath, signal);
     return await run(app);
   } catch (error) {
-    const text = `usage-export: ${describe(error, signal)}\n`;
-    process.stderr.write(visible(app ? app.scrubber.scrub(text) : text));
+    const text = `usage-export: ${failureText(error, signal)}\n`;
+    process.stderr.write(escapeControlCharacters(app ? app.scrubber.scrub(text) : text));
     return error instanceof AppError && error.code === "config" ? 2 : 1;
   }
 }
 
 /** A failure someone can act on is a line; a mistake of this program keeps its stack. */
-function describe(error: unknown, signal: AbortSignal): string {
+function failureText(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return errorText(signal.reason);
   if (error instanceof AppError || isSystemError(error)) return errorText(error);
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,22 +1,22 @@
-// Which commands and options there are. What a command does is loaded when it runs, so that none pays for another's start.
+// Which commands and options there are, and how the values of options are parsed. A command's own module is loaded when it
+// runs, so that no command waits for the modules of another.
 
-import { Command, Option, type OptionValues } from "commander";
+import { Command, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
-import { FORMATS } from "../dump/format.ts";
+import { DUMP_FORMATS } from "../dump/view.ts";
 import { CONFIG_FILE } from "../package-files.ts";
-import { BACKFILL_MODES } from "../usage/plan-backfill.ts";
+import { BACKFILL_MODES } from "../usage/backfill.ts";
+import { isDay } from "../usage/days.ts";
 import { GROUPINGS } from "../usage/series.ts";
 import { examplesText } from "./examples.ts";
-import { addJobCommands } from "./job-commands.ts";
-import { parseDay, parseDays, parsePort, parseWhole } from "./option-values.ts";
 
-export type Run = (app: App) => Promise<number>;
+export type CommandRun = (app: App) => Promise<number>;
 /** Loads what a command does. */
-export type Load = (options: OptionValues, args: readonly string[]) => Promise<Run>;
+export type LoadCommand = (options: OptionValues, args: readonly string[]) => Promise<CommandRun>;
 /** Adds a command, to another one where it is given. */
-export type Add = (name: string, summary: string, load: Load, parent?: Command) => Command;
+export type AddCommand = (name: string, summary: string, load: LoadCommand, parent?: Command) => Command;
 
-export function defineCommands(version: string, choose: (configPath: string, run: Run) => void): Command {
+export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
     .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
     .version(version, "--version", "prints the version")
@@ -26,7 +26,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
     .enablePositionalOptions()
     .helpCommand("help [command]", "what a command does and how to use it");
 
-  const add: Add = (name, summary, load, parent = program) =>
+  const add: AddCommand = (name, summary, load, parent = program) =>
     parent
       .command(name)
       .addHelpText("after", examplesText(parent === program ? name : `${parent.name()} ${name}`))
@@ -139,7 +139,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
   addJobCommands(add);
 
   add("resume-calls", "ends the pause that the service asked for (Retry-After), for all processes", async (options) => {
-    const { runResumeCalls } = await import("./resume-calls.ts");
+    const { runResumeCalls } = await import("./jobs.ts");
     return (app) => runResumeCalls(app, options);
   }).option("--json", "answers in JSON");
 
@@ -169,7 +169,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
       new Option(
         "--format <name>",
         "csv for spreadsheets, jsonl and parquet for programs; left out: the ending of --out decides",
-      ).choices(FORMATS),
+      ).choices(DUMP_FORMATS),
     )
     .option("--out <file>", "the file to write; - writes to standard output", "-");
 
@@ -196,4 +196,66 @@ export function defineCommands(version: string, choose: (configPath: string, run
     .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));
 
   return program;
+}
+
+// The commands about jobs: list them, see when they run, pause and resume them.
+
+export function addJobCommands(add: AddCommand): void {
+  const jobs = add("jobs", "the jobs, when they run next, and which are paused", async (options) => {
+    const { runJobs } = await import("./jobs.ts");
+    return (app) => runJobs(app, options);
+  }).option("--json", "answers in JSON");
+  const addJob = (name: string, summary: string, load: LoadCommand) =>
+    add(name, summary, load, jobs)
+      .argument("<name>", "the job's name")
+      .addOption(new Option("--kind <kind>", "where both have the name").choices(["export", "rotation"]))
+      .option("--json", "answers in JSON");
+  addJob("next", "the next times the job runs", async (options, [name = ""]) => {
+    const { runJobsNext } = await import("./jobs.ts");
+    const { kind, json, count } = options;
+    return (app) => runJobsNext(app, name, { kind, json, count });
+  }).addOption(new Option("--count <number>", "how many").default(5).argParser(parseCount));
+  addJob("pause", "the workers leave the job alone until it is resumed", async (options, [name = ""]) => {
+    const { runJobsPause } = await import("./jobs.ts");
+    const { kind, json, why } = options;
+    return (app) => runJobsPause(app, name, { kind, json, why });
+  }).requiredOption("--why <reason>", "what the others should know", parseReason);
+  addJob("resume", "the workers run the job again, and catch up what was due", async (options, [name = ""]) => {
+    const { runJobsResume } = await import("./jobs.ts");
+    const { kind, json } = options;
+    return (app) => runJobsResume(app, name, { kind, json });
+  });
+}
+
+// Reads the values of options. What is wrong with one is said in the words the command line adds it to.
+
+export function parseDay(text: string): string {
+  if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
+  return text;
+}
+
+export function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
+  return [...(days ?? []), parseDay(text)];
+}
+
+export function parsePort(text: string): number {
+  const port = parseWhole(text);
+  if (port > 65_535) throw new InvalidArgumentError("expected a port from 0 to 65535.");
+  return port;
+}
+
+export function parseCount(text: string): number {
+  const count = parseWhole(text);
+  if (count < 1 || count > 1000) throw new InvalidArgumentError("expected a whole number from 1 to 1000.");
+  return count;
+}
+
+export function parseReason(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("expected a reason.");
+  return text.trim();
+}
+
+export function parseWhole(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number.");
+  return Number(text);
 }

@@ -1,29 +1,32 @@
-// The whole product on this machine with nothing configured: jobs.config.json with the emulator in the service's place
-// and a database that is thrown away.
+// The command `demo`: the whole product on this machine with nothing configured. It runs jobs.config.json with the emulator
+// as the service and a temporary database.
 
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { type App, openServiceOf } from "../app.ts";
+import { type App, openServiceFor } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
-import { type Database, openEmbedded } from "../db/database.ts";
-import { type DemoNumbers, demoNumbers } from "../db/demo-numbers.ts";
-import { migrateToLatest } from "../db/migrate.ts";
+import { type Database, openEmbedded } from "../db/connection/database.ts";
+import { migrateToLatest } from "../db/connection/migrate.ts";
+import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
-import { withExportContext } from "../jobs/export-context.ts";
-import { openKeyRing, openMasterKeys } from "../jobs/keys-in-use.ts";
+import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
+import { withExportContext } from "../jobs/run-export.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
-import { addDays, dayOf, daysOf } from "../usage/day.ts";
+import { addDays, dayOf, daysOf } from "../usage/days.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
 import type { Selection } from "../usage/plan.ts";
-import { runNow } from "./run-now.ts";
-import { writeWholeFile } from "./whole-file.ts";
+import type { Liveness } from "../worker/liveness.ts";
+import { openMonitoring } from "../worker/monitoring.ts";
+import { runExportNow } from "./export.ts";
+import { writeFileAtomically } from "./output.ts";
 
 const BACKFILL_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -51,9 +54,8 @@ export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<nu
   const db = await openEmbedded(folder);
   try {
     const config = demoConfig(configured, emulator.url, folder);
-    const status = await tellStory({ ...app, env }, config, db, emulator);
+    const status = await runScenario({ ...app, env }, config, db, emulator);
     if (serve) {
-      const { serveDashboard } = await import("./serve-dashboard.ts");
       await serveDashboard(app, config, db);
     }
     return status;
@@ -87,10 +89,10 @@ function demoConfig(config: Config, baseUrl: string, folder: string): Config {
   return { ...config, projects, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
 }
 
-async function tellStory(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
+async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);
-  const run = demoRunner(app, config, db);
+  const run = openDemoExport(app, config, db);
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
 
@@ -98,11 +100,11 @@ async function tellStory(app: App, config: Config, db: Database, emulator: Emula
   const second = await run("the same night once more", "manual", {});
   emulator.now = () => new Date(Date.now() + DAY_MS);
   const third = await run("a day later, late usage has arrived", "manual", {});
-  const rotated = await rotateKeys(app, config, db);
+  const rotated = await runDemoRotations(app, config, db);
   const fourth = await run("with the rotated key", "manual", {});
 
   const numbers = await demoNumbers(db);
-  app.write(`${summary(numbers)}report: ${await writeDemoReport(app, db)}\n`);
+  app.write(`${numbersText(numbers)}report: ${await writeDemoReport(app, db)}\n`);
   const failed = [first, second, third, fourth].reduce((sum, result) => sum + result.failed + result.suspect, 0);
   if (failed > 0 || !rotated) return 1;
   const honest =
@@ -111,7 +113,7 @@ async function tellStory(app: App, config: Config, db: Database, emulator: Emula
   return 0;
 }
 
-function summary({ latest, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
+function numbersText({ latest, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
   const total = latest
     ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours (${latest.finality}, revision ${latest.revision})`
     : "no rows";
@@ -136,18 +138,18 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
   // In a container the working directory may belong to somebody else.
   const folder = await access(".", constants.W_OK).then(process.cwd, os.tmpdir);
   const file = path.join(folder, "usage-report-demo.html");
-  await writeWholeFile(file, [page], app.signal);
+  await writeFileAtomically(file, [page], app.signal);
   return file;
 }
 
-type Run = (label: string, trigger: RunTrigger, selection: Selection) => Promise<ExportResult>;
+type RunDemoExport = (label: string, trigger: RunTrigger, selection: Selection) => Promise<ExportResult>;
 
-function demoRunner(app: App, config: Config, db: Database): Run {
+function openDemoExport(app: App, config: Config, db: Database): RunDemoExport {
   return async (label, trigger, selection) => {
     const job = config.exports.find(({ window }) => window !== undefined);
     if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
     const result = await withExportContext(app, config, db, (context) =>
-      runNow(context, job, { trigger, selection, label }),
+      runExportNow(context, job, { trigger, selection, label }),
     );
     const { requests, complete, failed, rowsChanged } = result;
     app.write(
@@ -157,10 +159,10 @@ function demoRunner(app: App, config: Config, db: Database): Run {
   };
 }
 
-async function rotateKeys(app: App, config: Config, db: Database): Promise<boolean> {
+async function runDemoRotations(app: App, config: Config, db: Database): Promise<boolean> {
   const keys = await openKeyRing(app, config, db);
   const masterKeys = await openMasterKeys(app, db);
-  const service = await openServiceOf(app, config);
+  const service = await openServiceFor(app, config);
   try {
     const results: RotationResult[] = [];
     for (const job of config.rotations) {
@@ -175,4 +177,23 @@ async function rotateKeys(app: App, config: Config, db: Database): Promise<boole
   } finally {
     await service.close();
   }
+}
+
+// Keeps the dashboard of a demo up until it is told to stop.
+
+/** There is no worker whose work could hang, and the database is in this process. */
+const ALWAYS_LIVE: Liveness = {
+  reportDatabase() {},
+  reportLostConnection() {},
+  heartbeat() {},
+  reasons: () => [],
+  isLive: () => true,
+};
+
+export async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
+  const monitor = { host: "127.0.0.1", port: 0 };
+  const deps = { db, contact: ALWAYS_LIVE, access: undefined };
+  await using monitoring = await openMonitoring(app, { ...config, monitor }, deps);
+  app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);
+  if (!app.signal.aborted) await once(app.signal, "abort");
 }

@@ -1,20 +1,18 @@
+// The command `dump`: writes a view of schema bi to a file or to standard output.
+
 import path from "node:path";
 import { type App, withDatabase } from "../app.ts";
-import { didYouMean } from "../config/near-miss.ts";
-import { type DayRange, hasDay } from "../db/dump-query.ts";
-import { inDump, readRows } from "../db/dump-rows.ts";
-import { listViews } from "../db/dump-views.ts";
+import { didYouMean } from "../config/suggestions.ts";
+import { type DayRange, hasDayColumn, listDumpViews, readDumpRows, withDumpTransaction } from "../db/dump.ts";
 import { encode } from "../dump/encode.ts";
-import { FORMATS, type Format } from "../dump/format.ts";
-import type { Batches, Row, View } from "../dump/view.ts";
+import { type Batches, DUMP_FORMATS, type DumpFormat, type Row, type View } from "../dump/view.ts";
 import { AppError } from "../errors.ts";
-import { writeToOutput } from "./standard-output.ts";
-import { checkPlace, writeWholeFile } from "./whole-file.ts";
+import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
 type DumpOptions = DayRange & {
   readonly view: string;
   /** Left out: the ending of the file's name decides. */
-  readonly format?: Format;
+  readonly format?: DumpFormat;
   /** "-" is standard output. */
   readonly out: string;
 };
@@ -26,32 +24,32 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
   if (out !== "-") {
-    await checkPlace(out, "--out");
+    await checkOutputPath(out, "--out");
   } else if (format === "parquet" && process.stdout.isTTY) {
     throw new AppError("config", "--format: parquet is no text for a terminal; add --out FILE");
   }
   await withDatabase(app, (db) =>
-    inDump(db, app.signal, async (tx) => {
-      const view = chooseView(await listViews(tx), name, options);
-      const counted = countRows(readRows(tx, view, { from, to }));
+    withDumpTransaction(db, app.signal, async (tx) => {
+      const view = chooseView(await listDumpViews(tx), name, options);
+      const counted = countingRows(readDumpRows(tx, view, { from, to }));
       const pieces = encode(format, view, counted.batches);
-      if (out === "-") return writeToOutput(pieces, app.signal);
-      await writeWholeFile(out, pieces, app.signal);
+      if (out === "-") return writeStandardOutput(pieces, app.signal);
+      await writeFileAtomically(out, pieces, app.signal);
       app.write(`${counted.rowCount()} rows of bi.${name} written to ${out}\n`);
     }),
   );
   return 0;
 }
 
-function formatOf(out: string): Format {
+function formatOf(out: string): DumpFormat {
   const ending = path.extname(out).slice(1).toLowerCase();
-  const format = FORMATS.find((one) => one === ending);
+  const format = DUMP_FORMATS.find((one) => one === ending);
   if (format) return format;
-  const endings = FORMATS.map((one) => `.${one}`).join(", ");
+  const endings = DUMP_FORMATS.map((one) => `.${one}`).join(", ");
   const got = out === "-" ? "" : `; got ${JSON.stringify(out)}`;
   throw new AppError(
     "config",
-    `--format: expected one of ${FORMATS.join(", ")}, or --out with a file that ends in ${endings}${got}`,
+    `--format: expected one of ${DUMP_FORMATS.join(", ")}, or --out with a file that ends in ${endings}${got}`,
   );
 }
 
@@ -65,13 +63,13 @@ function chooseView(views: readonly View[], name: string, { from, to }: DayRange
       `--view: schema bi has no view ${JSON.stringify(name)} (there is ${names.join(", ")})${guess}`,
     );
   }
-  if ((from !== undefined || to !== undefined) && !hasDay(view)) {
+  if ((from !== undefined || to !== undefined) && !hasDayColumn(view)) {
     throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
   }
   return view;
 }
 
-function countRows(batches: Batches): { readonly batches: Batches; readonly rowCount: () => number } {
+function countingRows(batches: Batches): { readonly batches: Batches; readonly rowCount: () => number } {
   let rowCount = 0;
   async function* counting(): AsyncGenerator<readonly Row[]> {
     for await (const rows of batches) {

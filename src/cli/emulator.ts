@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { Dialect } from "../emulator/breakdown-query.ts";
+import type { Dialect } from "../emulator/breakdown.ts";
+import type { WindowMode } from "../emulator/routes.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
-import type { WindowMode } from "../emulator/usage-routes.ts";
 import { AppError } from "../errors.ts";
 
 export type EmulatorCommand = {

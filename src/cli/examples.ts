@@ -1,4 +1,4 @@
-// What `--help` shows of each command's use. Pure.
+// The examples that `--help` shows for each command. Pure.
 
 /** By the command's words. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {

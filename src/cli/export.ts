@@ -1,10 +1,15 @@
+// The command `export`: runs export jobs now, in this process, and prints the result of each as text or JSON.
+
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { forgetOldRuns } from "../db/runs.ts";
-import { withExportContext } from "../jobs/export-context.ts";
-import { requireStaticKeys } from "../jobs/keys-in-use.ts";
-import { dayOf } from "../usage/day.ts";
-import { type JobResult, resultJson, resultText } from "./export-answer.ts";
-import { runNow } from "./run-now.ts";
+import { databaseNow } from "../db/connection/database.ts";
+import { deleteOldRuns } from "../db/jobs/runs.ts";
+import { daysToReread } from "../db/usage/coverage.ts";
+import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { type ExportContext, runExportJob, withExportContext } from "../jobs/run-export.ts";
+import { dayOf } from "../usage/days.ts";
+import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
+import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
+import { progressBar, progressCount } from "./progress.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
 
 export type ExportOptions = SelectionOptions & { readonly json?: boolean };
@@ -18,11 +23,76 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   await withDatabase(app, (db) =>
     withExportContext(app, config, db, async (context) => {
       for (const job of jobs)
-        results.push({ job, result: await runNow(context, job, { trigger: "manual", selection }) });
+        results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
       // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
-      await forgetOldRuns(db, config.runs.keepDays, new Date());
+      await deleteOldRuns(db, config.runs.keepDays, new Date());
     }),
   );
-  app.write(options.json ? `${JSON.stringify(results.map(resultJson))}\n` : results.map(resultText).join(""));
+  app.write(options.json ? `${JSON.stringify(results.map(exportJson))}\n` : results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
+}
+
+// Runs an export job now, in this process, and shows on a terminal how far it is.
+
+type RunOptions = { readonly trigger: RunTrigger; readonly selection: Selection; readonly label?: string };
+
+export async function runExportNow(
+  context: ExportContext,
+  job: ExportJob,
+  { trigger, selection, label = job.name }: RunOptions,
+): Promise<ExportResult> {
+  // The database's clock is the one all replicas share.
+  const today = dayOf(await databaseNow(context.db));
+  const plan = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
+  const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
+  const onProgress = (counts: RunCounts) => progress.show(progressCount(counts));
+  try {
+    return await runExportJob({ ...context, onProgress }, job, trigger, plan);
+  } finally {
+    progress.stop();
+  }
+}
+
+// What a run of an export job answers: a line for a person with the reasons of what failed, or JSON.
+
+export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
+
+type FailureJson = Readonly<Record<string, string>>;
+
+export function exportJson({ job, result }: JobResult): RunCounts & {
+  readonly job: string;
+  readonly failures: readonly FailureJson[];
+} {
+  const failures = result.failures.map(({ request, reason }) => ({ ...describeRequest(request), reason }));
+  return { job: job.name, ...pickCounts(result), failures };
+}
+
+const REASONS_SHOWN_MAX = 5;
+
+export function exportText({ job, result }: JobResult): string {
+  const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
+  const lines = [
+    `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
+  ];
+  // A service that is down fails every request in the same words.
+  const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
+  for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
+    const first = failures[0] && Object.values(describeRequest(failures[0].request)).slice(0, 3).join(" / ");
+    lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);
+  }
+  if (byReason.size > REASONS_SHOWN_MAX)
+    lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
+  if (suspect > 0) {
+    lines.push(
+      "  suspect: days that had usage came back empty, or with a fraction of it, and keep it until a run at least an hour later confirms that",
+    );
+  }
+  if (undated > 0) {
+    const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
+    lines.push(
+      `  undated: ${answers} no date and may be of any span; see bi.usage_snapshot, as no usage view has them; check says more`,
+    );
+  }
+  if (stale > 0) lines.push("  stale: an answer that was asked for later is there already, and this one was dropped");
+  return `${lines.join("\n")}\n`;
 }

@@ -4,7 +4,7 @@ import { get } from "node:http";
 import { text } from "node:stream/consumers";
 import { type App, readConfig } from "../app.ts";
 import { AppError } from "../errors.ts";
-import { monitorUrl } from "../monitor/address.ts";
+import { monitorUrl } from "../web/routes.ts";
 
 /** A worker that takes longer to say that it is well is not. */
 const ANSWER_MS_MAX = 3_000;
@@ -18,12 +18,12 @@ export async function runHealth(app: App, options: HealthOptions): Promise<numbe
     throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
   }
   const url = `${monitorUrl(monitor)}${options.live ? "/livez" : "/readyz"}`;
-  const { status, body } = await ask(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
+  const { status, body } = await getText(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
   app.write(body);
   return status === 200 ? 0 : 1;
 }
 
-async function ask(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
+async function getText(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ readonly status: number; readonly body: string }>();
   get(url, { signal, agent: false }, (response) => {
     text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);

@@ -1,18 +1,19 @@
-import { type App, readConfig, withDatabase } from "../app.ts";
+// The commands `jobs` and `resume-calls`: lists jobs and their next runs, pauses and resumes them, and ends a pause of all calls.
+
+import { type App, originOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { didYouMean } from "../config/near-miss.ts";
-import type { Database } from "../db/database.ts";
-import { databaseNow } from "../db/database.ts";
-import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs.ts";
+import { didYouMean } from "../config/suggestions.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
-import { nextRunAt } from "../jobs/next-due.ts";
-import { jitterMs } from "../schedule/jitter.ts";
-import { nextOccurrences } from "../schedule/occurrences.ts";
-import { instant } from "./instant.ts";
+import { nextOccurrences } from "../schedule/cron.ts";
+import { jitterMs, nextRunAt } from "../schedule/due.ts";
+import { formatInstant } from "./output.ts";
 
 export type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
 
-type Scheduled = JobId & { readonly schedule: string; readonly timezone: string; readonly jitterSeconds: number };
+type ScheduledJob = JobId & { readonly schedule: string; readonly timezone: string; readonly jitterSeconds: number };
 
 /** Every job, when it runs next, and whether somebody paused it. */
 export async function runJobs(app: App, { json }: JobsOptions): Promise<number> {
@@ -27,7 +28,7 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
   return scheduledJobs(config).map((job) => {
     const { kind, name, schedule, timezone } = job;
-    const { pause, scheduledThrough } = find(stored, job) ?? {};
+    const { pause, scheduledThrough } = findStoredJob(stored, job) ?? {};
     const nextRun = pause ? undefined : nextRunAt(job, now);
     return { kind, job: name, schedule, timezone, scheduledThrough, nextRun, paused: pause };
   });
@@ -44,7 +45,7 @@ export async function runJobsNext(
     (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
   );
   if (options.json) app.write(`${JSON.stringify({ job: name, timezone: job.timezone, next: moments })}\n`);
-  else app.write(moments.map((moment) => `${instant(moment)} (${localTime(moment, job.timezone)})\n`).join(""));
+  else app.write(moments.map((moment) => `${formatInstant(moment)} (${localTime(moment, job.timezone)})\n`).join(""));
   return 0;
 }
 
@@ -55,23 +56,23 @@ export async function runJobsPause(
 ): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
   const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.person }));
-  return tell(app, paused, options);
+  return writePauseState(app, paused, options);
 }
 
 /** What was due in the meantime is caught up by the workers. */
 export async function runJobsResume(app: App, name: string, options: JobsOptions): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
-  return tell(app, await withDatabase(app, (db) => resumeJob(db, job)), options);
+  return writePauseState(app, await withDatabase(app, (db) => resumeJob(db, job)), options);
 }
 
-function scheduledJobs({ exports, rotations }: Config): readonly Scheduled[] {
+function scheduledJobs({ exports, rotations }: Config): readonly ScheduledJob[] {
   return [
     ...exports.map((job) => ({ ...job, kind: "export" as const })),
     ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
   ];
 }
 
-function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): Scheduled {
+function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ScheduledJob {
   const jobs = scheduledJobs(config).filter((job) => kind === undefined || job.kind === kind);
   const [job, other] = jobs.filter((one) => one.name === name);
   if (!job) {
@@ -83,11 +84,11 @@ function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined
   return job;
 }
 
-function find(stored: readonly StoredJob[], { kind, name }: JobId): StoredJob | undefined {
+function findStoredJob(stored: readonly StoredJob[], { kind, name }: JobId): StoredJob | undefined {
   return stored.find((one) => one.kind === kind && one.name === name);
 }
 
-function tell(app: App, { kind, name, pause }: StoredJob, { json }: JobsOptions): number {
+function writePauseState(app: App, { kind, name, pause }: StoredJob, { json }: JobsOptions): number {
   if (json) app.write(`${JSON.stringify({ kind, job: name, paused: pause })}\n`);
   else app.write(pause ? `${kind} ${name} ${renderPause(pause)}\n` : `${kind} ${name} runs on its schedule\n`);
   return 0;
@@ -104,14 +105,24 @@ type ListedJob = {
 };
 
 export function renderJob({ kind, job, schedule, timezone, nextRun, paused }: ListedJob): string {
-  const next = paused ? renderPause(paused) : `next run ${nextRun ? instant(nextRun) : "never"}`;
+  const next = paused ? renderPause(paused) : `next run ${nextRun ? formatInstant(nextRun) : "never"}`;
   return `${kind} ${job} (${schedule} ${timezone}): ${next}\n`;
 }
 
 export function renderPause({ at, why, by }: Pause): string {
-  return `paused since ${instant(at)} by ${by}: ${why}`;
+  return `paused since ${formatInstant(at)} by ${by}: ${why}`;
 }
 
 function localTime(moment: Date, timeZone: string): string {
   return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
+}
+
+/** Ends the pause that the service asked for. The request may have come from a gateway that is repaired by now. */
+export async function runResumeCalls(app: App, { json }: { readonly json?: boolean }): Promise<number> {
+  const service = originOf(await readConfig(app));
+  const until = await withDatabase(app, (db) => resumeCalls(db, service));
+  if (json) app.write(`${JSON.stringify({ service, pausedUntil: until ?? null })}\n`);
+  else if (until) app.write(`calls to ${service} go on; they were paused until ${formatInstant(until)}\n`);
+  else app.write(`calls to ${service} were not paused\n`);
+  return 0;
 }

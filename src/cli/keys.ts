@@ -1,9 +1,9 @@
 import { type App, raiseSequencesOf, withDatabase } from "../app.ts";
-import { type KeyRow, keyRows, type RotationStatus, rotationStatuses } from "../db/key-status.ts";
-import { replaceSealed, sealedWithOthers } from "../db/keystore.ts";
-import { readSnapshot } from "../db/read-snapshot.ts";
-import { openMasterKeys } from "../jobs/keys-in-use.ts";
-import { rotationWarnings } from "../jobs/standing.ts";
+import { readSnapshot } from "../db/connection/transaction.ts";
+import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
+import { type KeyStatus, keyStatuses, type RotationStatus, rotationStatuses } from "../db/keys/status.ts";
+import { rotationWarnings } from "../health/read-health.ts";
+import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 
@@ -12,13 +12,13 @@ type KeysOptions = { readonly json?: boolean };
 /** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: KeysOptions): Promise<number> {
   const { keys, rotations } = await withDatabase(app, (db) =>
-    readSnapshot(db, async (tx) => ({ keys: await keyRows(tx), rotations: await rotationStatuses(tx) })),
+    readSnapshot(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationStatuses(tx) })),
   );
-  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : render(keys, rotations));
+  app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : renderKeys(keys, rotations));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
-function render(keys: readonly KeyRow[], rotations: readonly RotationStatus[]): string {
+function renderKeys(keys: readonly KeyStatus[], rotations: readonly RotationStatus[]): string {
   const lines = rotations.flatMap((rotation) => [
     rotation.rotation,
     ...keys.filter((key) => key.rotation === rotation.rotation).map((key) => `  ${renderKey(key)}`),
@@ -36,7 +36,7 @@ function renderKey({
   dueForRemovalAt,
   comment,
   note,
-}: KeyRow): string {
+}: KeyStatus): string {
   return [
     `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
     `${ageDays} days old`,

@@ -1,5 +1,7 @@
+// The command `migrate`: applies the migrations that are missing.
+
 import { type App, raiseSequencesOf, withDatabaseToMigrate } from "../app.ts";
-import { migrateToLatest } from "../db/migrate.ts";
+import { migrateToLatest } from "../db/connection/migrate.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const {

@@ -5,24 +5,27 @@ import type { Logger } from "pino";
 import type { RunCounts } from "../usage/export.ts";
 
 /** Slices that were read, and of those the ones that failed. */
-export type Done = { readonly done: number; readonly failed: number };
+export type ProgressCount = { readonly done: number; readonly failed: number };
 
-export type Progress = { readonly show: (done: Done) => void; readonly stop: () => void };
+export type Progress = { readonly show: (done: ProgressCount) => void; readonly stop: () => void };
 
-export const NOT_BEGUN: Done = { done: 0, failed: 0 };
+export const ZERO_PROGRESS: ProgressCount = { done: 0, failed: 0 };
 
-export function doneOf({ complete, suspect, undated, failed, stale }: RunCounts, before = NOT_BEGUN): Done {
+export function progressCount(
+  { complete, suspect, undated, failed, stale }: RunCounts,
+  before = ZERO_PROGRESS,
+): ProgressCount {
   return { done: before.done + complete + suspect + undated + failed + stale, failed: before.failed + failed };
 }
 
-type Figures = Done & {
+type ProgressState = ProgressCount & {
   readonly planned: number;
   readonly perSecond: number;
   /** Undefined while nothing is done. */
   readonly secondsLeft: number | undefined;
 };
 
-export function progressFigures({ done, failed }: Done, planned: number, elapsedMs: number): Figures {
+export function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number): ProgressState {
   const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
   return {
     done,
@@ -37,19 +40,19 @@ export function progressFigures({ done, failed }: Done, planned: number, elapsed
 type Clock = () => number;
 
 /** What may be a terminal. */
-type Screen = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Writes nothing where nobody looks, and takes the bar away at the end. */
 export function progressBar(
   label: string,
   planned: number,
-  stream: Screen,
+  stream: OutputStream,
   now: Clock = () => performance.now(),
 ): Progress {
   const startedMs = now();
   const bar = new SingleBar({
     format: `${label} [{bar}] {value} of {total} slices{pace}`,
-    stream: withoutJumps(stream),
+    stream: withoutCursorJumps(stream),
     barsize: 24,
     clearOnComplete: true,
     // Cut by the text's length: to switch a terminal's own wrapping off leaves it off when the program is killed.
@@ -57,12 +60,12 @@ export function progressBar(
   });
   bar.start(planned, 0, { pace: "" });
   return {
-    show: (done) => bar.update(done.done, { pace: paceText(progressFigures(done, planned, now() - startedMs)) }),
+    show: (done) => bar.update(done.done, { pace: paceText(progressState(done, planned, now() - startedMs)) }),
     stop: () => bar.stop(),
   };
 }
 
-function paceText({ failed, perSecond, secondsLeft }: Figures): string {
+function paceText({ failed, perSecond, secondsLeft }: ProgressState): string {
   const left = secondsLeft === undefined ? "" : `, ${perSecond} a second, ${durationText(secondsLeft)} left`;
   return `${failed > 0 ? `, ${failed} failed` : ""}${left}`;
 }
@@ -76,7 +79,7 @@ function durationText(seconds: number): string {
 const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
 
 /** Before it clears its line the bar would go back to where it began: over lines that were logged in the meantime. */
-function withoutJumps(stream: Screen): Screen {
+function withoutCursorJumps(stream: OutputStream): OutputStream {
   const write = (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text);
   return Object.create(stream, { write: { value: write } });
 }
@@ -86,13 +89,13 @@ const EVENT_EVERY_MS = 5_000;
 /** An event at the start, one now and then, and one at the end. */
 export function progressEvents(log: Logger, planned: number, now: Clock = () => performance.now()): Progress {
   const startedMs = now();
-  let told = NOT_BEGUN;
+  let told = ZERO_PROGRESS;
   let toldMs = startedMs;
-  let newest = NOT_BEGUN;
+  let newest = ZERO_PROGRESS;
   const tell = () => {
     told = newest;
     toldMs = now();
-    log.info(progressFigures(newest, planned, toldMs - startedMs), "backfill progress");
+    log.info(progressState(newest, planned, toldMs - startedMs), "backfill progress");
   };
   tell();
   return {

@@ -1,11 +1,13 @@
+// The command `report`: reads the usage of a period and writes it as one HTML file.
+
 import { type App, withDatabase } from "../app.ts";
-import { type Database, databaseNow } from "../db/database.ts";
-import { readReportData } from "../db/report-data.ts";
-import { counted } from "../report/figures.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { readReportData } from "../db/report/report.ts";
+import { counted } from "../report/format.ts";
 import type { ReportData } from "../report/report-data.ts";
-import { dayOf } from "../usage/day.ts";
-import { choosePeriod, type PeriodOptions } from "./report-period.ts";
-import { checkPlace, writeWholeFile } from "./whole-file.ts";
+import { dayOf } from "../usage/days.ts";
+import { checkOutputPath, writeFileAtomically } from "./output.ts";
+import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
 type ReportOptions = PeriodOptions & {
   /** "-" is standard output. */
@@ -20,14 +22,14 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   const { out } = options;
   // By this machine's clock, so that a mistake is told before the database is opened.
   choosePeriod(options, dayOf(new Date()));
-  if (out !== "-") await checkPlace(out, "--out");
+  if (out !== "-") await checkOutputPath(out, "--out");
   const { data, page } = await withDatabase(app, (db) => readReport(app, db, options));
   if (out === "-") {
     app.write(page);
     return 0;
   }
-  await writeWholeFile(out, [page], app.signal);
-  app.write(`${out}: usage from ${data.period.start} to ${data.period.end}. ${missingText(data)}\n`);
+  await writeFileAtomically(out, [page], app.signal);
+  app.write(`${out}: usage from ${data.period.start} to ${data.period.end}. ${coverageText(data)}\n`);
   return 0;
 }
 
@@ -42,12 +44,12 @@ export async function readReport(
     statementSecondsMax: STATEMENT_SECONDS_MAX,
   });
   // Half a second of libraries, which a mistake in an option need not wait for.
-  const { renderReport } = await import("../report/render-report.ts");
+  const { renderReport } = await import("../report/report.ts");
   return { data, page: app.scrubber.scrub(renderReport(data)) };
 }
 
 /** Whether the numbers can be relied on, in a sentence. */
-function missingText({ coverage, totals }: ReportData): string {
+function coverageText({ coverage, totals }: ReportData): string {
   const { complete, ...lacking } = coverage.counts;
   const slices = Object.values(coverage.counts).reduce((sum, count) => sum + count, 0);
   if (slices === 0) return "Nothing was due or read in this period.";

@@ -1,15 +1,13 @@
-import { type App, openServiceOf, raiseSequencesOf, readConfig, withDatabase } from "../app.ts";
+import { type App, openServiceFor, raiseSequencesOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { didYouMean } from "../config/near-miss.ts";
-import type { Database } from "../db/database.ts";
-import { readLedger } from "../db/key-ledger.ts";
+import { didYouMean } from "../config/suggestions.ts";
+import type { Database } from "../db/connection/database.ts";
+import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import { inspectFiles } from "../jobs/delivered-files.ts";
-import { openKeyRing, openMasterKeys, requireStaticKeys } from "../jobs/keys-in-use.ts";
-import { runRotationJob, wishOf } from "../jobs/run-rotation.ts";
-import { planRotation } from "../keys/plan.ts";
-import type { CleanupStep } from "../keys/plan-cleanup.ts";
-import type { Step } from "../keys/plan-next.ts";
+import { openKeyRing, openMasterKeys, requireStaticKeys } from "../jobs/api-keys.ts";
+import { rotationRequest, runRotationJob } from "../jobs/run-rotation.ts";
+import { inspectFiles } from "../jobs/verify-key.ts";
+import { type CleanupStep, planRotation, type RotationStep } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
@@ -22,7 +20,7 @@ export type RotateOptions = {
   readonly json?: boolean;
 };
 
-type Answer = { readonly rotation: string } & RotationResult;
+type RotationAnswer = { readonly rotation: string } & RotationResult;
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const config = await readConfig(app);
@@ -63,8 +61,8 @@ async function rotateAll(
   await raiseSequencesOf(app, db);
   const masterKeys = await openMasterKeys(app, db);
   const keys = await openKeyRing(app, config, db);
-  const service = await openServiceOf(app, config);
-  const answers: Answer[] = [];
+  const service = await openServiceFor(app, config);
+  const answers: RotationAnswer[] = [];
   try {
     for (const job of jobs) {
       const wish = { now: now === true, rollback: rollback === true };
@@ -75,12 +73,12 @@ async function rotateAll(
   } finally {
     await service.close();
   }
-  app.write(json ? `${JSON.stringify(answers)}\n` : answers.map(render).join(""));
+  app.write(json ? `${JSON.stringify(answers)}\n` : answers.map(renderResult).join(""));
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }
 
 /** One rotation that fails does not keep the others from being rotated. */
-async function rotateOne(app: App, job: RotationJob, run: () => Promise<RotationResult>): Promise<Answer> {
+async function rotateOne(app: App, job: RotationJob, run: () => Promise<RotationResult>): Promise<RotationAnswer> {
   try {
     return { rotation: job.name, ...(await run()) };
   } catch (error) {
@@ -90,7 +88,7 @@ async function rotateOne(app: App, job: RotationJob, run: () => Promise<Rotation
   }
 }
 
-function render({ rotation, did, kept, idle, errors }: Answer): string {
+function renderResult({ rotation, did, kept, idle, errors }: RotationAnswer): string {
   const lines = [
     rotation,
     ...did.map((text) => `  ${text}`),
@@ -112,29 +110,29 @@ async function showPlans(
   for (const job of jobs) {
     const { ledger, now } = await readLedger(db, job);
     const inspection = await inspectFiles(app, db, job, ledger);
-    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, wishOf(asked, now), inspection);
-    const steps = [...(next ? [next] : []), ...cleanup].map(shown);
+    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, rotationRequest(asked, now), inspection);
+    const steps = [...(next ? [next] : []), ...cleanup].map(plannedStep);
     plans.push({ rotation: job.name, steps, idle, blocked });
   }
   app.write(json ? `${JSON.stringify(plans)}\n` : plans.map(renderPlan).join(""));
   return plans.some(({ blocked }) => blocked !== undefined) ? 1 : 0;
 }
 
-type Shown = { readonly step: string; readonly apiKeyId?: string; readonly reason: string };
+type PlannedStep = { readonly step: string; readonly apiKeyId?: string; readonly reason: string };
 
-function shown(step: Step | CleanupStep): Shown {
+function plannedStep(step: RotationStep | CleanupStep): PlannedStep {
   const { kind, reason } = step;
   return { step: kind, ...("key" in step && { apiKeyId: step.key.apiKeyId ?? step.key.intentId }), reason };
 }
 
-type ShownPlan = {
+type PlannedRotation = {
   readonly rotation: string;
-  readonly steps: readonly Shown[];
+  readonly steps: readonly PlannedStep[];
   readonly idle: string | undefined;
   readonly blocked: string | undefined;
 };
 
-function renderPlan({ rotation, steps, idle, blocked }: ShownPlan): string {
+function renderPlan({ rotation, steps, idle, blocked }: PlannedRotation): string {
   const lines = steps.map(({ step, apiKeyId, reason }) => `would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`);
   return `${[rotation, ...lines, ...[idle, blocked].filter((text) => text !== undefined)].join("\n  ")}\n`;
 }

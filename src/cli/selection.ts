@@ -1,9 +1,11 @@
-// Which jobs and which part of them the command line asks for.
+// Which jobs, series and days the command line asks for, checked against the configuration before anything is called. Pure.
 
 import type { Config } from "../config/config.ts";
-import { didYouMean } from "../config/near-miss.ts";
+import { didYouMean } from "../config/suggestions.ts";
 import { AppError } from "../errors.ts";
-import type { Day } from "../usage/day.ts";
+import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX, type PeriodViolation, periodViolation } from "../report/report-data.ts";
+import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
+import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
 import type { Grouping } from "../usage/series.ts";
 
@@ -53,5 +55,81 @@ function requireKnown(option: string, given: readonly string[] | undefined, know
       "config",
       `${option}: ${JSON.stringify(name)} is not configured (there is ${list})${didYouMean(name, known)}`,
     );
+  }
+}
+
+// Which jobs and which days a backfill is asked for, and whether they can be read at all.
+
+export type BackfillOptions = Omit<SelectionOptions, "day"> & {
+  readonly from: Day;
+  readonly to: Day;
+  readonly only: BackfillMode;
+  readonly dryRun?: boolean;
+  readonly enqueue?: boolean;
+  readonly json?: boolean;
+};
+
+export type BackfillChoice = {
+  readonly jobs: readonly BackfillJob[];
+  /** Names of jobs that send no dates: what they read is not theirs to choose. */
+  readonly dateless: readonly string[];
+  readonly range: Window;
+};
+
+/**
+ * Ten years. A range becomes due, which nothing takes back, and what is due and missing is read by the workers and shown as
+ * a gap until it is there: 2006 in place of 2026 must not promise twenty years.
+ */
+const RANGE_DAYS_MAX = 3660;
+
+/** Throws `config` for whatever can't be read: nothing was called then. */
+export function chooseBackfill(config: Config, options: BackfillOptions, today: Day): BackfillChoice {
+  const range = { start: options.from, end: options.to };
+  const fault = rangeError(range, addDays(today, -1));
+  if (fault !== undefined) throw new AppError("config", fault);
+  const { jobs, selection } = chooseJobs(config, options, today);
+  const dated = jobs.filter(({ window }) => window !== undefined);
+  const dateless = jobs.filter(({ window }) => window === undefined).map(({ name }) => name);
+  if (dated.length === 0) {
+    const names = dateless.map((name) => JSON.stringify(name)).join(", ");
+    throw new AppError(
+      "config",
+      `nothing to backfill: days can be asked for by exports with a "window" only, and ${names} has none`,
+    );
+  }
+  return { jobs: distinctSeries(dated, selection), dateless, range };
+}
+
+function rangeError({ start, end }: Window, newest: Day): string | undefined {
+  if (end > newest) return `--to: expected ${newest} or before, the newest day that is over in UTC; got ${end}`;
+  if (start > end) return `--from: expected ${end} or before, which is --to; got ${start}`;
+  if (dayCount({ start, end }) <= RANGE_DAYS_MAX) return undefined;
+  const oldest = addDays(end, 1 - RANGE_DAYS_MAX);
+  return `--from: expected ${oldest} or after, as a backfill has at most ${RANGE_DAYS_MAX} days; got ${start}. Read older days with a backfill of their own`;
+}
+
+// Decides which days a report is of. Pure.
+
+export type PeriodOptions = { readonly from?: Day; readonly to?: Day };
+
+/** The last complete days where none are named. Throws `config` for what no report can be of. */
+export function choosePeriod({ from, to }: PeriodOptions, today: Day): Window {
+  const end = to ?? addDays(today, -1);
+  const start = from ?? addDays(end, 1 - DAYS_DEFAULT);
+  const broken = periodViolation({ start, end }, today);
+  if (broken !== undefined) throw new AppError("config", periodErrorText(broken, { start, end }, today));
+  return { start, end };
+}
+
+function periodErrorText(broken: PeriodViolation, { start, end }: Window, today: Day): string {
+  switch (broken) {
+    case "ends after today":
+      return `--to: expected ${today} or before, which is today in UTC; got ${end}`;
+    case "begins after its end":
+      return `--from: expected ${end} or before, which is the report's last day; got ${start}`;
+    case "begins too early":
+      return `--from: expected ${DAY_MIN} or after; got ${start}`;
+    case "has too many days":
+      return `--from: expected ${addDays(end, 1 - DAYS_MAX)} or after, as a report has at most ${DAYS_MAX} days; got ${start}`;
   }
 }

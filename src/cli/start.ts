@@ -1,11 +1,12 @@
+// The command `start`: checks the configuration, opens the database and runs the worker until it is told to stop.
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUrlOf, openDatabase, readConfig } from "../app.ts";
 import { AppError } from "../errors.ts";
-import { requireStaticKeys } from "../jobs/keys-in-use.ts";
-import { requireAccess } from "../jobs/monitor-access.ts";
-import { requireReceivers } from "../jobs/receivers.ts";
+import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
-import { openContact } from "../worker/contact.ts";
+import { openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
@@ -18,14 +19,14 @@ type StartOptions = { /** Works on the embedded database. */ readonly embedded?:
 /** Runs until it is told to stop, which is no failure. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
   const config = await readConfig(app);
-  requireMeantDatabase(app, embedded);
+  requireIntendedDatabase(app, embedded);
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
   const access = await requireAccess(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
-  const contact = openContact(app.log, () => performance.now());
+  const contact = openLiveness(app.log, () => performance.now());
   // What is in hand when it is told to stop has all the time there is to stop in.
-  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.lost);
+  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.reportLostConnection);
   try {
     await using monitoring = await openMonitoring(app, config, { db, contact, access });
     // Without a terminal the log already says all of this.
@@ -51,7 +52,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
  * A worker runs for months. Without DATABASE_URL it would silently write to the embedded database beside the real one, so
  * `--embedded` has to ask for that.
  */
-function requireMeantDatabase({ env }: App, embedded: boolean): void {
+function requireIntendedDatabase({ env }: App, embedded: boolean): void {
   const url = databaseUrlOf(env);
   if (url === undefined && !embedded) {
     throw new AppError(

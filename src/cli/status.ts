@@ -1,18 +1,23 @@
-import { type App, readConfig, withDatabase } from "../app.ts";
-import { type QueueDepth, queueDepths } from "../db/queue-depth.ts";
-import { readSnapshot } from "../db/read-snapshot.ts";
-import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/status.ts";
-import { adviseWindows, type JobAdvice, renderAdvice } from "../jobs/advise-windows.ts";
-import { type Clocks, clockWarning, compareClocks } from "../jobs/compare-clocks.ts";
-import { deliveryWarnings } from "../jobs/delivered-files.ts";
-import { type Standing, standingAt } from "../jobs/standing.ts";
-import { type GapGroup, groupGaps } from "../monitor/gap-groups.ts";
-import { alertsOf, type WorkerHealth } from "../monitor/health-state.ts";
-import { queueTotals } from "../monitor/queue-totals.ts";
-import { instant } from "./instant.ts";
-import { renderPause } from "./jobs.ts";
+// The command `status`: prints the health state, the gaps in coverage and the queue.
 
-type Status = Standing & {
+import { type App, readConfig, withDatabase } from "../app.ts";
+import { readSnapshot } from "../db/connection/transaction.ts";
+import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
+import { type QueueDepth, queueDepths } from "../db/jobs/queue.ts";
+import {
+  adviseWindows,
+  type HealthReading,
+  healthStateAt,
+  type JobAdvice,
+  renderAdvice,
+} from "../health/read-health.ts";
+import { alertsOf, type GapGroup, groupGaps, queueTotals, type WorkerHealth } from "../health/state.ts";
+import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
+import { deliveryWarnings } from "../jobs/verify-key.ts";
+import { renderPause } from "./jobs.ts";
+import { formatInstant } from "./output.ts";
+
+type StatusAnswer = HealthReading & {
   readonly clocks: Clocks;
   readonly gaps: readonly Gap[];
   /** Series without days, which are neither complete nor missing. */
@@ -25,10 +30,10 @@ type Status = Standing & {
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
-  const status = await withDatabase(app, async (db): Promise<Status> => {
+  const status = await withDatabase(app, async (db): Promise<StatusAnswer> => {
     // Of one moment, so that the gaps are those that are counted.
     const now = await readSnapshot(db, async (tx) => {
-      const state = await standingAt(tx, config);
+      const state = await healthStateAt(tx, config);
       const [gaps, undated] = [await coverageGaps(tx), await undatedSeries(tx)];
       return { ...state, gaps, undated, queue: await queueDepths(tx) };
     });
@@ -42,26 +47,26 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
     return { ...now, rotations, clocks, windows: await adviseWindows(db, config.exports) };
   });
   const alerts = alertsOf(status).map(({ text }) => text);
-  app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : render(status, alerts));
+  app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : renderStatus(status, alerts));
   return alerts.length === 0 ? 0 : 1;
 }
 
 const GAPS_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
-function render(status: Status, alerts: readonly string[]): string {
+function renderStatus(status: StatusAnswer, alerts: readonly string[]): string {
   const { jobs, workers, slices, gaps, undated, rotations, queue, windows, callsPausedUntil } = status;
   const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
   const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
-    `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instant(nextRun) : "none"}`}`,
-    ...(since ? [`  overdue since ${instant(since)}: no worker has taken it up`] : []),
+    `  ${paused ? renderPause(paused) : `next run: ${nextRun ? formatInstant(nextRun) : "none"}`}`,
+    ...(since ? [`  overdue since ${formatInstant(since)}: no worker has taken it up`] : []),
   ]);
   lines.push(...jobLines, ...workerLines(workers));
   if (callsPausedUntil) {
     lines.push(
-      `calls to the service pause until ${instant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
+      `calls to the service pause until ${formatInstant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
     );
   }
   const clocks = clockWarning(status.clocks);
@@ -101,17 +106,17 @@ function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
 
 function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: WorkerHealth): string {
   const since = { live: "last seen", silent: "silent since", stopped: "stopped" }[state];
-  return `${host} pid ${pid}, version ${version}, started ${instant(startedAt)}, ${since} ${instant(lastSeenAt)}`;
+  return `${host} pid ${pid}, version ${version}, started ${formatInstant(startedAt)}, ${since} ${formatInstant(lastSeenAt)}`;
 }
 
 function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
   const skipped = skippedSince > 0 ? `, ${skippedSince} of its moments skipped since` : "";
-  return `${status}, ${instant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
+  return `${status}, ${formatInstant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
 }
 
 function renderUndated({ project, grouping, filter, snapshots, takenAt }: UndatedSeries): string {
   const count = snapshots === 1 ? "1 snapshot" : `${snapshots} snapshots`;
-  return `undated: ${project} / ${grouping} / ${filter}: ${count}, the newest of ${instant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
+  return `undated: ${project} / ${grouping} / ${filter}: ${count}, the newest of ${formatInstant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
 }
 
 const SERIES_SHOWN_MAX = 3;

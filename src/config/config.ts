@@ -1,14 +1,15 @@
-// The configuration as the program uses it: checked, references resolved, defaults filled in.
+// The configuration as the program uses it: checked, references resolved, defaults filled in. Pure: text in, Config out.
 
-import type { RotationJob } from "../keys/policy.ts";
+import path from "node:path";
+import type { RotationJob, Sink } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { type Fault, faultsError } from "./fault.ts";
-import { defaultExpectation, faultsOf } from "./issues.ts";
+import type { Project } from "../usage/series.ts";
+import { featureValuesAsText, placeholderIssues, referenceIssues } from "./checks.ts";
+import { normaliseBaseUrl } from "./formats.ts";
 import { type JsonDocument, parseJson } from "./json.ts";
-import { outlineOf } from "./outline.ts";
-import { placeholderFaults, referenceFaults } from "./references.ts";
-import { resolveConfig } from "./resolve.ts";
-import { Shape } from "./shape.ts";
+import { lenientParse } from "./lenient-parse.ts";
+import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
+import { ConfigFile } from "./schema.ts";
 
 export type Config = {
   readonly service: ServiceConfig;
@@ -81,21 +82,97 @@ export type ParseOptions = {
  */
 export function parseConfig(text: string, options: ParseOptions): Config {
   const document = parseJson(text, options.source);
-  const parsed = Shape.safeParse(document.value, { error: defaultExpectation, reportInput: true });
-  const outline = outlineOf(document.value);
+  const parsed = ConfigFile.safeParse(document.value, { error: defaultExpectation, reportInput: true });
+  const outline = lenientParse(document.value);
   const faults = [
-    ...repeatFaults(document),
-    ...(parsed.success ? [] : faultsOf(parsed.error.issues)),
-    ...referenceFaults(outline, options.baseDir, options.ownPaths),
-    ...(options.isExample ? [] : placeholderFaults(outline)),
+    ...duplicateNameIssues(document),
+    ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
+    ...referenceIssues(outline, options.baseDir, options.ownPaths),
+    ...(options.isExample ? [] : placeholderIssues(outline)),
   ];
-  if (!parsed.success || faults.length > 0) throw faultsError(options.source, faults, document.positionOf);
+  if (!parsed.success || faults.length > 0) throw configError(options.source, faults, document.positionOf);
   return resolveConfig(parsed.data, options.baseDir);
 }
 
-function repeatFaults({ repeats }: JsonDocument): Fault[] {
-  return repeats.map(({ path, firstLine }) => ({
+function duplicateNameIssues({ duplicates }: JsonDocument): ConfigIssue[] {
+  return duplicates.map(({ path, firstLine }) => ({
     path,
     message: `stands here again, first in line ${firstLine}, and only the last would count; remove one of them`,
   }));
+}
+
+// From the shape of the file to the configuration: names become what they stand for, paths absolute. Pure, and only for
+// what has passed every check.
+
+type RawProject = ConfigFile["projects"][number];
+type RawReference = Exclude<RawProject["key"], { rotation: string }>;
+type RawExport = ConfigFile["exports"][number];
+type RawRotation = ConfigFile["rotations"][number];
+
+export function resolveConfig(shape: ConfigFile, baseDir: string): Config {
+  const byName = new Map(shape.projects.map(({ id, name }) => [name, { id, name }]));
+  return {
+    service: { ...shape.service, baseUrl: normaliseBaseUrl(shape.service.baseUrl) },
+    projects: shape.projects.map(({ id, name, key }) => ({ id, name, key: resolveKey(key, baseDir) })),
+    exports: shape.exports.map((job) => resolveExport(job, byName)),
+    rotations: shape.rotations.flatMap((job) => resolveRotation(job, byName, baseDir)),
+    runs: shape.runs,
+    worker: shape.worker,
+    monitor: resolveMonitor(shape.monitor, baseDir),
+    notify: resolveNotify(shape.notify, baseDir),
+  };
+}
+
+function resolveKey(key: RawProject["key"], baseDir: string): KeyReference {
+  if (!("rotation" in key)) return resolveReference(key, baseDir);
+  return { kind: "rotation", rotation: key.rotation, first: resolveReference(key.first, baseDir) };
+}
+
+function resolveReference(reference: RawReference, baseDir: string): SecretReference {
+  return "env" in reference
+    ? { kind: "env", name: reference.env }
+    : { kind: "file", path: path.resolve(baseDir, reference.file) };
+}
+
+function resolveExport(job: RawExport, byName: ReadonlyMap<string, Project>): ExportJob {
+  return {
+    ...job,
+    projects: job.projects.flatMap((name) => byName.get(name) ?? []),
+    filters: job.filters.map((filter) => ({ ...filter, features: featureValuesAsText(filter.features) })),
+  };
+}
+
+function resolveRotation(job: RawRotation, byName: ReadonlyMap<string, Project>, baseDir: string): RotationConfig[] {
+  const project = byName.get(job.project);
+  // References are checked before: there is always one.
+  if (project === undefined) return [];
+  const retire = typeof job.retire === "string" ? job.retire : "delete-by-age";
+  const { createWith, ...rest } = job;
+  const creator = createWith && { createWith: resolveKey(createWith, baseDir) };
+  return [{ ...rest, ...creator, project, retire, deliver: job.deliver.map((sink) => resolveSink(sink, baseDir)) }];
+}
+
+function resolveSink(sink: RawRotation["deliver"][number], baseDir: string): Sink {
+  return "file" in sink ? { kind: "file", path: path.resolve(baseDir, sink.file) } : { kind: "command", ...sink };
+}
+
+function resolveMonitor({ host, port, publicUrl, access }: ConfigFile["monitor"], baseDir: string): MonitorConfig {
+  const monitor = {
+    host,
+    port,
+    ...(publicUrl !== undefined && { publicUrl: new URL(publicUrl).href.replace(/\/*$/, "/") }),
+  };
+  if (access === undefined) return monitor;
+  if ("bearer" in access) {
+    return { ...monitor, access: { kind: "bearer", token: resolveReference(access.bearer, baseDir) } };
+  }
+  const { username, password } = access.basic;
+  return { ...monitor, access: { kind: "basic", username, password: resolveReference(password, baseDir) } };
+}
+
+function resolveNotify({ webhook, deadMan }: ConfigFile["notify"], baseDir: string): NotifyConfig {
+  return {
+    ...(webhook && { webhook: resolveReference(webhook, baseDir) }),
+    ...(deadMan && { deadMan: resolveReference(deadMan, baseDir) }),
+  };
 }

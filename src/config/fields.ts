@@ -3,8 +3,9 @@
 
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
-import { shown } from "./fault.ts";
-import { didYouMean } from "./near-miss.ts";
+import { DIMENSIONS } from "../usage/series.ts";
+import { describeValue, isKeyLike } from "./messages.ts";
+import { didYouMean } from "./suggestions.ts";
 
 /**
  * An object that knows its fields: the message of its unknown ones is the list of those it has, as JSON, so that a fault
@@ -43,7 +44,7 @@ export const Schedule = z.string().superRefine((expression, context) => {
     error.field === "expression" ? error.message : `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`;
   context.addIssue({
     code: "custom",
-    message: `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${shown(expression)}: ${reason}`,
+    message: `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`,
   });
 });
 
@@ -54,7 +55,7 @@ export const Timezone = z.string().superRefine((zone, context) => {
   const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
   context.addIssue({
     code: "custom",
-    message: `expected a time zone such as "UTC" or "Europe/Vienna"; got ${shown(zone)}${guess}`,
+    message: `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`,
   });
 });
 
@@ -76,3 +77,88 @@ export const FilePath = text(1000).superRefine((path, context) => {
   if (!path.startsWith("~")) return;
   context.addIssue({ code: "custom", message: '"~" is not replaced by a home folder here: write the whole path' });
 });
+
+// How the configuration refers to a secret, which never stands in it: by the environment variable or the file that holds it.
+
+/** A secret that stands elsewhere; `word` is what it is called, "token" or "address". */
+export function secretReference(word: string) {
+  const { Env, File } = referenceForms(word);
+  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` });
+}
+
+/** What who wrote something else is told: it may be the secret itself. */
+export function neverInThisFile(word: string): string {
+  return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
+}
+
+/** The two ways to refer to a secret, apart. */
+export function referenceForms(word: string) {
+  const refuse = (context: z.RefinementCtx) =>
+    context.addIssue({
+      code: "custom",
+      message: `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`,
+    });
+  const Env = object({
+    env: z
+      .string()
+      .regex(
+        /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
+        'the name of an environment variable (letters, digits and "_", without "$")',
+      )
+      .superRefine((name, context) => {
+        // Capitals are how people write the names of variables, and hardly ever how a key looks.
+        if (isKeyLike(name) && name !== name.toUpperCase()) refuse(context);
+      })
+      .describe(`The environment variable that holds the ${word}.`),
+  });
+  const File = object({
+    file: FilePath.superRefine((path, context) => {
+      if (isAddress(path) || (isKeyLike(path) && !/[./\\]/.test(path))) refuse(context);
+    }).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
+  });
+  return { Env, File };
+}
+
+function isAddress(path: string): boolean {
+  return /^\w+:\/\//.test(path);
+}
+
+// Where a key is found. The key itself never stands in the configuration, and no message repeats what came in its place.
+
+const { Env, File } = referenceForms("key");
+
+const Rotated = object({
+  rotation: Name.describe("The name of the rotation that makes the key."),
+  first: secretReference("key").describe("The key to use until the rotation has made one."),
+});
+
+export const KeySource = z
+  .union([Env, File, Rotated], {
+    error: `{ "env": "NAME" }, { "file": "PATH" } or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
+  })
+  .describe(
+    "Where the key of this project is found: an environment variable, a file or a rotation. Never the key itself.",
+  );
+
+// Names of features. The service takes any unknown query parameter for a feature, so a dimension or a date among the
+// features would be sent, and answered with plausible, wrong numbers.
+
+export const FeatureName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
+  .superRefine((name, context) => {
+    const message = reservedNameProblem(name.toLowerCase());
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+
+function reservedNameProblem(name: string): string | undefined {
+  if (name === "grouping" || name === "groupings") {
+    return 'is no feature: what to group by belongs in "groupings" of the export';
+  }
+  if (name === "start" || name === "end") {
+    return 'is no feature: the days belong in "window" of the export, as { "days": 7 }';
+  }
+  const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
+  if (dimension === undefined) return undefined;
+  return `is no feature: the dimension belongs in "dimensions" of this filter, as ${JSON.stringify(dimension)}`;
+}

@@ -1,16 +1,15 @@
-// Text to value, with the line of every place, so that a fault can be found in the file. JSON.parse makes the value; the
-// scan beside it exists because JSON.parse keeps silent about repeated names, and its errors quote the file, key and all.
+// Parses JSON with the line of every value, so that an issue can be found in the file. JSON.parse makes the value; the scan
+// beside it exists because JSON.parse reports no duplicate names, and its errors quote the file, key and all.
 
 import { AppError } from "../errors.ts";
-import type { Path, Position } from "./fault.ts";
-import { positionAt, syntaxError } from "./syntax-error.ts";
+import type { Path, Position } from "./messages.ts";
 
 /** A name that stands twice in one object: JSON.parse would take the last without a word. */
-export type Repeat = { readonly path: Path; readonly firstLine: number };
+export type DuplicateName = { readonly path: Path; readonly firstLine: number };
 
 export type JsonDocument = {
   readonly value: unknown;
-  readonly repeats: readonly Repeat[];
+  readonly duplicates: readonly DuplicateName[];
   /** Where the place stands; where what would hold it stands, if it is not in the file. */
   readonly positionOf: (path: Path) => Position;
 };
@@ -23,10 +22,10 @@ type Scan = {
   at: number;
   /** Path as JSON to the offset of the field's name or the list's entry. */
   readonly offsets: Map<string, number>;
-  readonly repeats: Repeat[];
+  readonly duplicates: DuplicateName[];
 };
 
-const DEPTH_MAX = 50;
+const JSON_DEPTH_MAX = 50;
 const SPACE = /[\t\n\r ]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|[\x7f-\x9f])*"|(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/uy;
@@ -36,16 +35,16 @@ export function parseJson(text: string, source: string): JsonDocument {
   const body = text.replace(/^\uFEFF/, "");
   if (body.trim() === "") throw new AppError("config", `${source} is empty: expected an object { … }`);
 
-  const scan: Scan = { text: body, source, at: 0, offsets: new Map(), repeats: [] };
+  const scan: Scan = { text: body, source, at: 0, offsets: new Map(), duplicates: [] };
   scanValue(scan, []);
-  const rest = take(scan, "the end of the file");
+  const rest = takeToken(scan, "the end of the file");
   if (rest.raw !== "") throw syntaxError(scan, rest.at, "the end of the file");
-  return { value: JSON.parse(body), repeats: scan.repeats, positionOf: (path) => positionOf(scan, path) };
+  return { value: JSON.parse(body), duplicates: scan.duplicates, positionOf: (path) => positionOf(scan, path) };
 }
 
 function scanValue(scan: Scan, path: Path): void {
-  const token = take(scan, "a value");
-  if (path.length > DEPTH_MAX) throw syntaxError(scan, token.at, `at most ${DEPTH_MAX} levels`);
+  const token = takeToken(scan, "a value");
+  if (path.length > JSON_DEPTH_MAX) throw syntaxError(scan, token.at, `at most ${JSON_DEPTH_MAX} levels`);
   if (typeof path.at(-1) !== "string") scan.offsets.set(JSON.stringify(path), token.at);
 
   if (token.raw === "{") scanMembers(scan, path);
@@ -57,7 +56,7 @@ function scanMembers(scan: Scan, path: Path): void {
   const firstAt = new Map<string, number>();
   if (closes(scan, "}")) return;
   do {
-    const token = take(scan, "a name in double quotes");
+    const token = takeToken(scan, "a name in double quotes");
     if (!token.raw.startsWith('"')) throw syntaxError(scan, token.at, "a name in double quotes");
     const name = String(JSON.parse(token.raw));
     // Neither JSON.parse nor a plain object treats this name as the others.
@@ -65,10 +64,10 @@ function scanMembers(scan: Scan, path: Path): void {
 
     const at = firstAt.get(name);
     if (at === undefined) firstAt.set(name, token.at);
-    else scan.repeats.push({ path: [...path, name], firstLine: positionAt(scan.text, at).line });
+    else scan.duplicates.push({ path: [...path, name], firstLine: positionAt(scan.text, at).line });
     scan.offsets.set(JSON.stringify([...path, name]), token.at);
 
-    const colon = take(scan, '":"');
+    const colon = takeToken(scan, '":"');
     if (colon.raw !== ":") throw syntaxError(scan, colon.at, '":"');
     scanValue(scan, [...path, name]);
   } while (continues(scan, "}"));
@@ -92,13 +91,13 @@ function closes(scan: Scan, mark: string): boolean {
 
 function continues(scan: Scan, mark: string): boolean {
   const expected = `"," or "${mark}"`;
-  const token = take(scan, expected);
+  const token = takeToken(scan, expected);
   if (token.raw !== "," && token.raw !== mark) throw syntaxError(scan, token.at, expected);
   return token.raw === ",";
 }
 
 /** The next token, empty at the end of the file. */
-function take(scan: Scan, expected: string): Token {
+function takeToken(scan: Scan, expected: string): Token {
   const at = afterSpace(scan);
   TOKEN.lastIndex = at;
   const raw = TOKEN.exec(scan.text)?.[0] ?? "";
@@ -117,4 +116,52 @@ function positionOf(scan: Scan, path: Path): Position {
   const at = scan.offsets.get(JSON.stringify(path));
   if (at !== undefined || path.length === 0) return positionAt(scan.text, at ?? 0);
   return positionOf(scan, path.slice(0, -1));
+}
+
+// Says where a text stops being JSON, and how to mend it, for the mistakes people make by hand.
+
+type SourceText = { readonly text: string; readonly source: string };
+
+/** One character of the file is shown and no more: what stands there may be the beginning of a key. */
+export function syntaxError({ text, source }: SourceText, at: number, expected: string): AppError {
+  const { line, column } = positionAt(text, at);
+  const mend = hintFor(text, at, expected);
+  return new AppError(
+    "config",
+    `${source} is not JSON: line ${line}, column ${column}: expected ${expected}, found ${foundAt(text, at)}${mend && `; ${mend}`}`,
+    { details: { line, column } },
+  );
+}
+
+export function positionAt(text: string, at: number): Position {
+  const lines = text.slice(0, at).split("\n");
+  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+}
+
+function foundAt(text: string, at: number): string {
+  const codePoint = text.codePointAt(at);
+  return codePoint === undefined ? "the end of the file" : JSON.stringify(String.fromCodePoint(codePoint));
+}
+
+function hintFor(text: string, at: number, expected: string): string {
+  const found = text.charAt(at);
+  if (found === "'") return "strings and names stand in double quotes";
+  if (found === "/" || found === "#") return "JSON has no comments: remove it";
+  if ((found === "}" || found === "]") && text.slice(0, at).trimEnd().endsWith(","))
+    return "remove the comma before it";
+  if (found === '"' && isWholeString(text, at)) return expected.startsWith('","') ? "a comma is missing before it" : "";
+  if (found === '"')
+    return 'this string is not closed on its line, or holds a wrong escape: a backslash is written "\\\\", a line break "\\n"';
+  if (/[A-Za-z_]/.test(found)) return "text stands in double quotes; bare are only numbers, true, false and null";
+  return "";
+}
+
+function isWholeString(text: string, at: number): boolean {
+  const line = text.slice(at).split("\n", 1)[0] ?? "";
+  const string = /^"(?:[^"\\]|\\.)*"/.exec(line)?.[0];
+  try {
+    return string !== undefined && typeof JSON.parse(string) === "string";
+  } catch {
+    return false;
+  }
 }

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
 import { type Config, type ParseOptions, parseConfig } from "./config.ts";
-import { readFault } from "./read-fault.ts";
+import { fileReadProblem } from "./messages.ts";
 
 /** Folder of the embedded database, relative to the working directory. */
 export const DATA_FOLDER = "data";
@@ -16,7 +16,7 @@ type LoadOptions = Pick<ParseOptions, "isExample">;
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
   const bytes = await readFile(file).catch((cause: unknown) => {
     const mend = "give another with --config FILE";
-    throw new AppError("config", `reading the configuration: ${readFault(file, cause)}; ${mend}`, { cause });
+    throw new AppError("config", `reading the configuration: ${fileReadProblem(file, cause)}; ${mend}`, { cause });
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
   const own = path.resolve(file);

@@ -10,7 +10,7 @@ import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /** What has no formula in it, and must not be quoted, as a quoted number is text to some programs. */
-const PLAIN: ReadonlySet<ColumnKind> = new Set<ColumnKind>(["integer", "number", "day", "instant"]);
+const UNQUOTED_KINDS: ReadonlySet<ColumnKind> = new Set<ColumnKind>(["integer", "number", "day", "instant"]);
 
 /** Signs that begin a formula, the full-width ones in some programs only. */
 const SIGN = /[=+\-@＝＋－＠]/;
@@ -21,7 +21,7 @@ const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
 /** csv-stringify quotes the texts it is given, and leaves the text of an object as it is. */
-type Plain = { readonly plain: string };
+type UnquotedCell = { readonly plain: string };
 
 const OPTIONS = {
   record_delimiter: "windows",
@@ -40,11 +40,11 @@ export async function* csvOf({ columns }: View, batches: Batches): AsyncGenerato
   }
 }
 
-function cellsOf(columns: readonly Column[], row: Row): (string | Plain | null)[] {
+function cellsOf(columns: readonly Column[], row: Row): (string | UnquotedCell | null)[] {
   return columns.map(({ kind }, at) => {
     const text = row[at] ?? null;
     if (text === null) return null;
-    return PLAIN.has(kind) ? { plain: text } : withoutFormula(text);
+    return UNQUOTED_KINDS.has(kind) ? { plain: text } : withoutFormula(text);
   });
 }
 

@@ -1,18 +1,35 @@
-// Chooses what writes a format.
+// Encodes the rows of a dump: chooses the encoder of a format. JSON lines, for programs, is here: each digit and text as stored.
 
 import { csvOf } from "./csv.ts";
-import type { Format } from "./format.ts";
-import { jsonLinesOf } from "./jsonl.ts";
 import { parquetOf } from "./parquet.ts";
-import type { Batches, View } from "./view.ts";
+import type { Batches, Column, DumpFormat, Row, View } from "./view.ts";
 
-const ENCODERS: Readonly<Record<Format, (view: View, batches: Batches) => AsyncIterable<string | Uint8Array>>> = {
+const ENCODERS: Readonly<Record<DumpFormat, (view: View, batches: Batches) => AsyncIterable<string | Uint8Array>>> = {
   csv: csvOf,
   jsonl: jsonLinesOf,
   parquet: parquetOf,
 };
 
 /** Takes rows as fast as what comes out is taken, and no faster. */
-export function encode(format: Format, view: View, batches: Batches): AsyncIterable<string | Uint8Array> {
+export function encode(format: DumpFormat, view: View, batches: Batches): AsyncIterable<string | Uint8Array> {
   return ENCODERS[format](view, batches);
+}
+
+// A dump as lines of JSON, for programs: every digit and every text as it is stored.
+
+export async function* jsonLinesOf({ columns }: View, batches: Batches): AsyncGenerator<string> {
+  const names = columns.map(({ name }) => JSON.stringify(name));
+  for await (const rows of batches) {
+    yield rows.map((row) => `${lineOf(columns, names, row)}\n`).join("");
+  }
+}
+
+function lineOf(columns: readonly Column[], names: readonly string[], row: Row): string {
+  return `{${columns.map((column, at) => `${names[at]}:${jsonOf(column, row[at] ?? null)}`).join(",")}}`;
+}
+
+/** A number goes through as text: as a JavaScript number it would lose the digits behind the 17th. */
+function jsonOf({ kind }: Column, text: string | null): string {
+  if (text === null) return "null";
+  return kind === "number" || kind === "integer" || kind === "json" ? text : JSON.stringify(text);
 }

@@ -1,9 +1,52 @@
-// A dump as Parquet, one group of rows after the other, so that only one is ever in memory.
+// A dump as Parquet, one row group after the other, so that only one is in memory at a time. Pure.
 
 import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
 import { AppError } from "../errors.ts";
-import { DECIMAL_PRECISION, DECIMAL_SCALE, parquetValue } from "./parquet-values.ts";
 import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
+
+/**
+ * One type for every number, in every file: a program that reads the files of several months together takes the type of the
+ * first, and would round what comes in the others without a word. An hour is 3,600 seconds, so hours have digits without
+ * end, and the service sends 17 of them: 24 behind the point hold the hours of a millisecond. No format has more than 38.
+ */
+export const DECIMAL_PRECISION = 38;
+export const DECIMAL_SCALE = 24;
+
+const DAY_MS = 86_400_000;
+
+/** The value of a column, which is not null; undefined where it can't be held. */
+export function parquetValue(kind: ColumnKind, text: string): string | number | bigint | undefined {
+  switch (kind) {
+    case "integer":
+      return BigInt(text);
+    case "number":
+      return unscaled(text);
+    case "day":
+      return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
+    case "instant":
+      return microseconds(text);
+    case "text":
+    case "json":
+      return text;
+  }
+}
+
+/** The number times ten to the power of the scale: 1.5 is 15 and 23 zeros. */
+function unscaled(text: string): bigint | undefined {
+  const [whole = "", fraction = ""] = text.split(".");
+  const digits = fraction.length > DECIMAL_SCALE ? fraction.replace(/0+$/, "") : fraction;
+  if (digits.length > DECIMAL_SCALE) return undefined;
+  if (whole.replace("-", "").length > DECIMAL_PRECISION - DECIMAL_SCALE) return undefined;
+  return BigInt(whole + digits.padEnd(DECIMAL_SCALE, "0"));
+}
+
+/** Since 1970. A JavaScript date has three digits of a second, and the text has six. */
+function microseconds(text: string): bigint {
+  const digits = "2026-03-17T02:15:00.123".length;
+  return BigInt(Date.parse(`${text.slice(0, digits)}Z`)) * 1000n + BigInt(text.slice(digits, digits + 3));
+}
+
+// A dump as Parquet, one group of rows after the other, so that only one is ever in memory.
 
 /** A group ends at the first of the two: few groups make a small file that is fast to read, long texts fill memory. */
 const GROUP_ROWS_MAX = 20_000;
@@ -11,7 +54,7 @@ const GROUP_CHARACTERS_MAX = 16_000_000;
 
 const TEXT = { type: "BYTE_ARRAY", converted_type: "UTF8" } as const;
 
-const TYPES: Readonly<Record<ColumnKind, Omit<SchemaElement, "name">>> = {
+const COLUMN_TYPES: Readonly<Record<ColumnKind, Omit<SchemaElement, "name">>> = {
   text: TEXT,
   json: TEXT,
   integer: { type: "INT64" },
@@ -30,7 +73,7 @@ const TYPES: Readonly<Record<ColumnKind, Omit<SchemaElement, "name">>> = {
   },
 };
 
-type Value = ReturnType<typeof parquetValue> | null;
+type ParquetValue = ReturnType<typeof parquetValue> | null;
 
 /** Throws `bad_answer` at a number with more digits than the type holds: a sum over rounded ones would be another. */
 export async function* parquetOf(view: View, batches: Batches): AsyncGenerator<Uint8Array> {
@@ -46,19 +89,19 @@ export async function* parquetOf(view: View, batches: Batches): AsyncGenerator<U
     rowCount += rows.length;
     if (rowCount < GROUP_ROWS_MAX && characterCount < GROUP_CHARACTERS_MAX) continue;
     await writeGroup(file, columns, group);
-    yield take(bytes);
+    yield takeBytes(bytes);
     group = emptyGroup(columns);
     rowCount = 0;
     characterCount = 0;
   }
   if (rowCount > 0) await writeGroup(file, columns, group);
   await file.finish();
-  yield take(bytes);
+  yield takeBytes(bytes);
 }
 
 function schemaOf({ columns }: View): SchemaElement[] {
   const elements = columns.map(
-    ({ name, kind }): SchemaElement => ({ name, repetition_type: "OPTIONAL", ...TYPES[kind] }),
+    ({ name, kind }): SchemaElement => ({ name, repetition_type: "OPTIONAL", ...COLUMN_TYPES[kind] }),
   );
   return [{ name: "root", num_children: columns.length }, ...elements];
 }
@@ -68,12 +111,12 @@ function meaningsOf({ name, meaning, columns }: View): { key: string; value: str
   return [view, ...columns.map((column) => ({ key: `bi.${name}.${column.name}`, value: column.meaning }))];
 }
 
-function emptyGroup(columns: readonly Column[]): Value[][] {
+function emptyGroup(columns: readonly Column[]): ParquetValue[][] {
   return columns.map(() => []);
 }
 
 /** Returns how many characters the row has. */
-function addRow({ name: viewName, columns }: View, group: readonly Value[][], row: Row): number {
+function addRow({ name: viewName, columns }: View, group: readonly ParquetValue[][], row: Row): number {
   let characterCount = 0;
   for (const [at, { name, kind }] of columns.entries()) {
     const text = row[at] ?? null;
@@ -91,7 +134,11 @@ function addRow({ name: viewName, columns }: View, group: readonly Value[][], ro
   return characterCount;
 }
 
-async function writeGroup(file: ParquetWriter, columns: readonly Column[], group: readonly Value[][]): Promise<void> {
+async function writeGroup(
+  file: ParquetWriter,
+  columns: readonly Column[],
+  group: readonly ParquetValue[][],
+): Promise<void> {
   await file.write({
     columnData: columns.map(({ name }, at) => ({ name, data: group[at] ?? [] })),
     rowGroupSize: GROUP_CHARACTERS_MAX,
@@ -99,7 +146,7 @@ async function writeGroup(file: ParquetWriter, columns: readonly Column[], group
 }
 
 /** What was written since the last time. The writer goes on in the same memory, so it is copied. */
-function take(writer: ByteWriter): Uint8Array {
+function takeBytes(writer: ByteWriter): Uint8Array {
   const bytes = writer.getBytes().slice();
   writer.index = 0;
   return bytes;

@@ -1,4 +1,4 @@
-// What a dump is made of, before it has a format. Pure.
+// The rows and columns of a dump before they are encoded, and the names of the formats. Pure.
 
 /** A number can have more digits than a JavaScript number holds, an integer fits 64 bits; json is text that holds JSON. */
 export type ColumnKind = "text" | "integer" | "number" | "day" | "instant" | "json";
@@ -15,3 +15,8 @@ export type Row = readonly (string | null)[];
 
 /** Some rows at a time, and never all of them. */
 export type Batches = AsyncIterable<readonly Row[]>;
+
+// The formats there are, apart from what writes them, which is loaded when it is used.
+
+export const DUMP_FORMATS = ["csv", "jsonl", "parquet"] as const;
+export type DumpFormat = (typeof DUMP_FORMATS)[number];

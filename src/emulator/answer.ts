@@ -1,4 +1,6 @@
-// An answer of the service before it goes out, and the forms its refusals have. Pure.
+// An authorised call, the service's answer to it, and the bodies of its errors. Pure.
+
+import type { ApiKey } from "./keys.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -40,3 +42,16 @@ export function missingScope(scope: string): Refusal {
 export function notFound(details: string): Refusal {
   return { status: 404, category: "NOT_FOUND", message: "There is nothing here.", details };
 }
+
+// A request that may be answered: its key works, is of the project asked for, and has the scope.
+
+export type Call = {
+  readonly caller: ApiKey;
+  /** The key that the path names. */
+  readonly keyId: string | undefined;
+  readonly parameters: URLSearchParams;
+  readonly contentType: string;
+  readonly body: string;
+  readonly now: Date;
+  readonly requestId: string;
+};

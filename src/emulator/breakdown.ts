@@ -1,13 +1,13 @@
-// Makes the answer of a usage breakdown: the days' usage, filtered, grouped and added up. Pure.
+// What the service answers about usage: the breakdown (parameters read, records filtered, grouped and added up) and Get Fields. Pure.
 
-import { type BreakdownQuery, type Dialect, matches } from "./breakdown-query.ts";
+import { FEATURES, modelId } from "./catalogue.ts";
 import { daysOf, type Window } from "./days.ts";
-import { type Amounts, DIMENSIONS, type Dimension, type GroupValue, sumOf, type UsageRecord } from "./usage-record.ts";
+import { type Amounts, DIMENSIONS, type Dimension, type GroupValue, sumOf, type UsageRecord } from "./usage.ts";
 
 /** "nested": a row's days are in its `grouping`; "flat": they are beside its metrics. */
-export type Shape = "nested" | "flat";
+export type RowShape = "nested" | "flat";
 
-export type BreakdownStyle = { readonly dialect: Dialect; readonly shape: Shape };
+export type BreakdownStyle = { readonly dialect: Dialect; readonly shape: RowShape };
 
 export type BreakdownRow = Amounts & {
   readonly start?: string;
@@ -16,7 +16,7 @@ export type BreakdownRow = Amounts & {
   readonly grouping: Readonly<Record<string, GroupValue>>;
 };
 
-type Group = { readonly value: GroupValue; readonly records: UsageRecord[] };
+type RecordGroup = { readonly value: GroupValue; readonly records: UsageRecord[] };
 
 /** One row for each day of the window and each group that used something on it. */
 export function dailyBreakdown(
@@ -45,21 +45,21 @@ export function undatedBreakdown(
 }
 
 function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect: Dialect): BreakdownRow[] {
-  const matching = records.filter((record) => matches(record, query, dialect));
+  const matching = records.filter((record) => matchesQuery(record, query, dialect));
   return groupsOf(matching, query.grouping).map((group) => ({
     ...sumOf(group.records),
     grouping: Object.fromEntries(
       DIMENSIONS.map((dimension) => [
-        nameOf(dimension, dialect),
-        dimension === query.grouping ? inDialect(group.value, dimension, dialect) : null,
+        dimensionName(dimension, dialect),
+        dimension === query.grouping ? valueInDialect(group.value, dimension, dialect) : null,
       ]),
     ),
   }));
 }
 
 /** Sets are the same group in whatever order their members come; the first order seen is the one shown. */
-function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefined): Group[] {
-  const groups = new Map<string, Group>();
+function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefined): RecordGroup[] {
+  const groups = new Map<string, RecordGroup>();
   for (const record of records) {
     const value: GroupValue = grouping === undefined ? null : (record[grouping] ?? null);
     const key = JSON.stringify(value === null || typeof value === "string" ? value : value.toSorted());
@@ -70,12 +70,95 @@ function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefin
   return [...groups.values()];
 }
 
-function nameOf(dimension: Dimension, dialect: Dialect): string {
+function dimensionName(dimension: Dimension, dialect: Dialect): string {
   return dimension === "model" && dialect === "2026" ? "models" : dimension;
 }
 
 /** The interface's `model` is one text where a request used one model; `models` of 2026 is always a list. */
-function inDialect(value: GroupValue, dimension: Dimension, dialect: Dialect): GroupValue {
+function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialect): GroupValue {
   if (dimension !== "model" || dialect === "2026" || value === null || typeof value === "string") return value;
   return value.length === 1 ? (value[0] ?? null) : value;
+}
+
+// Reads the parameters of a usage breakdown by the names of a dialect. Nothing is refused: a name that the dialect does
+// not have is taken for a feature, and a feature that nobody knows narrows nothing. Pure.
+
+export const DIALECTS = ["interface", "2026"] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+export type BreakdownQuery = {
+  /** Undefined without a grouping, and for one that the dialect does not have. */
+  readonly grouping: Dimension | undefined;
+  readonly dimensions: ReadonlyMap<Dimension, string>;
+  readonly featuresUsed: readonly string[];
+  readonly featuresNotUsed: readonly string[];
+};
+
+type DimensionNames = ReadonlyMap<string, Dimension>;
+
+const COMMON_GROUPINGS = ["accessor", "deployment", "endpoint", "feature_set", "method", "tags"] as const;
+const COMMON_FILTERS = ["accessor", "deployment", "endpoint", "method", "model"] as const;
+
+const GROUPINGS: Readonly<Record<Dialect, DimensionNames>> = {
+  interface: dimensionNames(COMMON_GROUPINGS, { model: "model" }),
+  "2026": dimensionNames(COMMON_GROUPINGS, { models: "model" }),
+};
+
+const FILTERS: Readonly<Record<Dialect, DimensionNames>> = {
+  interface: dimensionNames(COMMON_FILTERS, { feature_set: "feature_set", tags: "tags" }),
+  "2026": dimensionNames(COMMON_FILTERS, { tag: "tags" }),
+};
+
+export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialect): BreakdownQuery {
+  const dimensions = new Map<Dimension, string>();
+  const features: { name: string; value: string }[] = [];
+  for (const [name, value] of parameters) {
+    const dimension = FILTERS[dialect].get(name);
+    if (dimension !== undefined) dimensions.set(dimension, value);
+    else if (FEATURES.includes(name)) features.push({ name, value });
+  }
+  const named = (wanted: string) => features.filter(({ value }) => value === wanted).map(({ name }) => name);
+  return {
+    grouping: GROUPINGS[dialect].get(parameters.get("grouping") ?? ""),
+    dimensions,
+    featuresUsed: named("true"),
+    featuresNotUsed: named("false"),
+  };
+}
+
+/** Whether the usage is in the answer: any of the features used, none of those not used, and every dimension's value. */
+export function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
+  const features = record.feature_set ?? [];
+  if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
+  if (query.featuresNotUsed.some((name) => features.includes(name))) return false;
+  return query.dimensions
+    .entries()
+    .every(([dimension, wanted]) => filterValues(record, dimension, dialect).includes(wanted));
+}
+
+/** The texts by which usage is found; of a set, each of its members. In 2026 a model is found by its id only. */
+function filterValues(record: UsageRecord, dimension: Dimension, dialect: Dialect): readonly string[] {
+  const value: GroupValue = record[dimension] ?? null;
+  const values = value === null ? [] : typeof value === "string" ? [value] : value;
+  return dimension === "model" && dialect === "2026" ? values.map(modelId) : values;
+}
+
+function dimensionNames(common: readonly Dimension[], own: Readonly<Record<string, Dimension>>): DimensionNames {
+  return new Map([...common.map((name): [string, Dimension] => [name, name]), ...Object.entries(own)]);
+}
+
+// Builds the answer of Get Fields: what was used in a period and can be filtered by. Pure.
+
+export function fieldsOf(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
+  const models = distinct(records.flatMap(({ model }) => model ?? []));
+  return {
+    tags: distinct(records.flatMap(({ tags }) => tags ?? [])),
+    models: models.map((name) => ({ name, language: "en", version: "2026-01-09.0", model_id: modelId(name) })),
+    processing_methods: distinct(records.flatMap(({ method }) => method ?? [])),
+    features: distinct(records.flatMap(({ feature_set }) => feature_set ?? [])),
+  };
+}
+
+function distinct(texts: readonly string[]): string[] {
+  return [...new Set(texts)].sort();
 }

@@ -1,4 +1,4 @@
-// Calendar days in UTC. The emulator reckons them by itself, so that a mistake of the product's own day arithmetic shows.
+// Calendar days in UTC. The emulator has day arithmetic of its own, so that a mistake in the product's shows.
 
 const DAY_MS = 86_400_000;
 

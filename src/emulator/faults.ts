@@ -1,4 +1,4 @@
-// What can go wrong on purpose with the answer to one request.
+// The faults that a test can inject into the answer to one request.
 
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Json } from "./answer.ts";

@@ -1,10 +1,8 @@
-// Keeps the API keys of all projects. Their secrets are kept as digests: nothing here can show one again.
+// The API keys of all projects. Secrets are kept as digests, so nothing here can reveal one again.
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { apiKeyId } from "./catalogue.ts";
-import type { KeyRequest } from "./key-request.ts";
-import { uuidFrom } from "./random.ts";
-import { grantedScopes, mayDo } from "./scopes.ts";
+import { apiKeyId, uuidFrom } from "./catalogue.ts";
+import { grantedScopes, type KeyRequest, mayDo } from "./key-request.ts";
 
 /** A key made in the service's web console, where alone a first key can be made. Each belongs to another person. */
 export type ConsoleKey = {
@@ -34,7 +32,7 @@ export type KeyStore = {
   find(secret: string, now: Date): ApiKey | undefined;
   create(creator: ApiKey, request: KeyRequest, now: Date): { readonly key: ApiKey; readonly secret: string };
   /** The working keys of the caller's project that the caller may see. */
-  seenBy(caller: ApiKey, now: Date): ApiKey[];
+  visibleTo(caller: ApiKey, now: Date): ApiKey[];
   remove(key: ApiKey): void;
   /** Every key that ever was, oldest first. */
   states(now: Date): KeyState[];
@@ -81,7 +79,7 @@ export function openKeyStore(consoleKeys: readonly ConsoleKey[], seed: number, n
       const identity = { apiKeyId: randomUUID(), projectId, memberId, origin: "created" as const };
       return { secret, key: add(secret, { ...identity, ...request }, at) };
     },
-    seenBy(caller, at) {
+    visibleTo(caller, at) {
       const all = SEE_ALL_SCOPES.every((scope) => mayDo(caller.scopes, scope));
       return [...byDigest.values()]
         .filter((key) => key.projectId === caller.projectId && stateOf(key, at) === "active")

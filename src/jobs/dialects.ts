@@ -1,25 +1,26 @@
-// Chooses the dialect of a request. If the configuration says "auto", a probe finds the dialect, and all runs and processes use
-// what it found. An answer that does not fit causes a new probe.
+// How the service understands requests: which dialect it speaks, and whether it groups at all. If the configuration says "auto",
+// a probe finds the dialect, and all runs and processes use what it found; an answer that does not fit causes a new probe.
 
-import { dependsOnDialect } from "../api/breakdown.ts";
-import { hasModel, hasRows, probeDialect } from "../api/dialect.ts";
-import type { Dialect, Service } from "../api/service.ts";
 import type { App } from "../app.ts";
-import type { Database } from "../db/database.ts";
-import { storeDialect, storedDialect } from "../db/service-dialects.ts";
-import { addDays, dayOf, type Window } from "../usage/day.ts";
+import type { Database } from "../db/connection/database.ts";
+import { storeDialect, storedDialect } from "../db/dialect.ts";
+import { AppError } from "../errors.ts";
+import type { Dialect, Service } from "../service/service.ts";
+import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
+import { addDays, dayOf, type Window } from "../usage/days.ts";
+import { hasValue, isAllNull } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import type { Project } from "../usage/series.ts";
-import type { KeyRing } from "./keys-in-use.ts";
+import type { Dimension, Project } from "../usage/series.ts";
+import type { KeyRing } from "./api-keys.ts";
 
 export type Dialects = {
-  readonly of: (request: UsageRequest) => Promise<Dialect>;
+  readonly forRequest: (request: UsageRequest) => Promise<Dialect>;
   /** Called after an answer in the used dialect did not fit. Returns the other dialect if a probe finds that the service speaks it. */
-  readonly instead: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
+  readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
   /** Whether an answer grouped by model shows that the request was in the service's dialect. */
   readonly fits: (request: UsageRequest, answer: unknown) => boolean;
   /** Probes even if the dialect is known. Undefined if there is no usage to decide by. */
-  readonly find: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
+  readonly probe: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
 };
 
 export type DialectDeps = {
@@ -34,7 +35,7 @@ export type DialectDeps = {
 export const DEFAULT_DIALECT: Dialect = "2026";
 
 /** Pause after a probe that found nothing, or nothing new. Without it each of the many requests of a run would probe. */
-const REST_MS = 60_000;
+const PROBE_PAUSE_MS = 60_000;
 
 export function openDialects({ app, db, service, keys }: DialectDeps, now = () => performance.now()): Dialects {
   let found: Dialect | undefined;
@@ -53,7 +54,7 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
     const running = underWay.get(key);
     if (running !== undefined) return running;
     const lastMs = probedMs.get(key);
-    if (lastMs !== undefined && now() - lastMs < REST_MS) return undefined;
+    if (lastMs !== undefined && now() - lastMs < PROBE_PAUSE_MS) return undefined;
     const begun = probeNow(project, window).finally(() => underWay.delete(key));
     underWay.set(key, begun);
     const dialect = await begun;
@@ -72,7 +73,7 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
   }
 
   return {
-    async of({ series, window }) {
+    async forRequest({ series, window }) {
       if (service.dialect !== "auto") return service.dialect;
       if (!dependsOnDialect(series)) return DEFAULT_DIALECT;
       const { project } = series;
@@ -88,13 +89,13 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
       }
       return DEFAULT_DIALECT;
     },
-    async instead({ series, window }, used) {
+    async alternative({ series, window }, used) {
       if (service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
       const dialect = (await probe(series.project, window)) ?? found;
       return dialect === used ? undefined : dialect;
     },
     fits: ({ series }, answer) => series.grouping !== "model" || !hasRows(answer) || hasModel(answer),
-    async find(project, windowed) {
+    async probe(project, windowed) {
       return service.dialect === "auto" ? probeNow(project, windowed ? recentDays() : undefined) : service.dialect;
     },
   };
@@ -103,4 +104,72 @@ export function openDialects({ app, db, service, keys }: DialectDeps, now = () =
 function recentDays(): Window {
   const yesterday = addDays(dayOf(new Date()), -1);
   return { start: addDays(yesterday, 1 - REQUEST_DAYS_MAX), end: yesterday };
+}
+
+// Checks that the service groups at all if no row of an answer has a value of the requested dimension. A service that ignores
+// `grouping` answers with the total and null in every dimension, which looks like usage without tags.
+
+export type GroupingCheck = {
+  /**
+   * Throws `bad_answer` if no row has a value and an answer by other dimensions, requested by `ask`, has none either. Also throws
+   * what `ask` throws.
+   */
+  readonly require: (request: UsageRequest, answer: unknown, ask: AskService) => Promise<void>;
+};
+
+type AskService = (other: UsageRequest) => Promise<unknown>;
+
+/** Every request to the service has a value of these dimensions. */
+const ALWAYS_FILLED: readonly Dimension[] = ["endpoint", "method", "model"];
+const OTHER_GROUPINGS_MAX = 2;
+
+/**
+ * How long the result for one request holds for all requests of the project: long if the service groups, short if it does not,
+ * because it may be repaired.
+ */
+const GROUPS_MS = 60 * 60_000;
+const IGNORES_MS = 60_000;
+
+type KnownGrouping = { readonly groups: boolean; readonly untilMs: number };
+
+export function openGroupingCheck(now = () => performance.now()): GroupingCheck {
+  const known = new Map<string, KnownGrouping>();
+  const underWay = new Map<string, Promise<boolean>>();
+
+  /** A failed check is not remembered. */
+  async function findOut(request: UsageRequest, ask: AskService): Promise<boolean> {
+    const { series } = request;
+    let groups = false;
+    for (const grouping of otherGroupings(request)) {
+      const other = { ...request, series: { ...series, grouping } };
+      groups ||= hasValue(other, await ask(other));
+    }
+    known.set(series.project.id, { groups, untilMs: now() + (groups ? GROUPS_MS : IGNORES_MS) });
+    return groups;
+  }
+
+  async function groups(request: UsageRequest, ask: AskService): Promise<boolean> {
+    const { id } = request.series.project;
+    const before = known.get(id);
+    if (before && now() < before.untilMs) return before.groups;
+    const asking = underWay.get(id) ?? findOut(request, ask).finally(() => underWay.delete(id));
+    underWay.set(id, asking);
+    return asking;
+  }
+
+  return {
+    async require(request, answer, ask) {
+      if (!isAllNull(request, answer) || (await groups(request, ask))) return;
+      const { grouping } = request.series;
+      const others = otherGroupings(request).join(" or ");
+      throw new AppError(
+        "bad_answer",
+        `no row has a value of "${grouping}", and none has one by ${others} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
+      );
+    },
+  };
+}
+
+function otherGroupings({ series: { grouping } }: UsageRequest): Dimension[] {
+  return ALWAYS_FILLED.filter((dimension) => dimension !== grouping).slice(0, OTHER_GROUPINGS_MAX);
 }

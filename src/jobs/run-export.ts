@@ -1,29 +1,33 @@
-// Wires one run of an export job: the pipeline of usage/ to the service, the database and the log.
+// Runs an export job in this process and records the run, and opens what such runs share.
 
 import { randomUUID } from "node:crypto";
+import { type App, openServiceFor, raiseSequencesOf, turnsOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { databaseNow } from "../db/database.ts";
-import { finishRun, startRun, touchRun } from "../db/runs.ts";
-import { idOf, markDue, markNextDue, registerSeries } from "../db/series.ts";
-import { inTransaction } from "../db/transaction.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { inTransaction } from "../db/connection/transaction.ts";
+import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
+import { markDue, markNextDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
+import { nextDueOf } from "../schedule/due.ts";
 import {
   type ExportResult,
   exportUsage,
-  NOTHING_DONE,
+  NO_COUNTS,
   pickCounts,
   type RunCounts,
   type RunTrigger,
 } from "../usage/export.ts";
 import { configuredSeries, type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
-import { type ExportWorld, exportDeps } from "./export-deps.ts";
-import { openFeatureCheck } from "./feature-check.ts";
-import { nextDueOf } from "./next-due.ts";
-import { rememberKeys } from "./remember-keys.ts";
+import { openKeyRing } from "./api-keys.ts";
+import { recoverFromClockSetBack } from "./clocks.ts";
+import { openDialects } from "./dialects.ts";
+import { openFilterCheck } from "./filter-check.ts";
+import { syncKeyList } from "./key-list.ts";
+import { openSharedParts, type RequestContext, requestDeps } from "./request-deps.ts";
 
 /** What runs of the same process share. */
-export type ExportContext = ExportWorld & {
+export type ExportContext = RequestContext & {
   readonly config: Config;
   readonly onProgress?: (counts: RunCounts) => void;
 };
@@ -45,7 +49,7 @@ export async function runExportJob(
   const series = [...new Map(requests.map((request) => [seriesKey(request.series), request.series])).values()];
   // In this order: a run that ends in between has not hidden a night that was missed.
   if (due) {
-    const seriesIds = series.map((one) => idOf(ids, one));
+    const seriesIds = series.map((one) => seriesIdOf(ids, one));
     await markDue(db, seriesIds, due);
   }
   if (isUpToDate(plan)) {
@@ -56,34 +60,34 @@ export async function runExportJob(
   const runId = randomUUID();
   await startRun(db, { runId, kind: "export", job: job.name, trigger });
   log.info({ runId, requests: requests.length }, "export started");
-  const heartbeat = setInterval(() => touchRun(db, runId).catch(() => {}), HEARTBEAT_MS);
-  let done = NOTHING_DONE;
+  const heartbeat = setInterval(() => heartbeatRun(db, runId).catch(() => {}), HEARTBEAT_MS);
+  let done = NO_COUNTS;
   let remembered: Promise<void> | undefined;
   const onProgress = (counts: RunCounts) => {
     done = pickCounts(counts);
     context.onProgress?.(counts);
   };
   try {
-    const features = openFeatureCheck(context);
+    const features = openFilterCheck(context);
     const { emptyGuard, cliffGuard, undated } = job;
     const stored = {
       runId,
       check: { features, strictness: job.checkFeatures },
-      idOf: ({ series }: UsageRequest) => idOf(ids, series),
+      idOf: ({ series }: UsageRequest) => seriesIdOf(ids, series),
       emptyGuard,
       cliffGuard,
       undated,
     };
     const deps = {
-      ...exportDeps(context, stored),
-      refuse: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),
+      ...requestDeps(context, stored),
+      refusalOf: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),
       log: log.child({ runId }),
       onProgress,
       onAnswered: (failed: readonly UsageRequest[]) => {
         // Who answered nothing would not list keys.
         const silent = new Set(failed);
         const answered = requests.filter((request) => !silent.has(request));
-        remembered = rememberKeys(
+        remembered = syncKeyList(
           context,
           answered.map((request) => request.series.project),
         );
@@ -105,5 +109,25 @@ export async function runExportJob(
   } finally {
     clearInterval(heartbeat);
     await remembered;
+  }
+}
+
+// Opens what runs of export jobs share, on a database that is open, and closes it.
+
+export async function withExportContext<T>(
+  app: App,
+  config: Config,
+  db: Database,
+  work: (context: ExportContext) => Promise<T>,
+): Promise<T> {
+  await raiseSequencesOf(app, db);
+  await recoverFromClockSetBack(app, db);
+  const keys = await openKeyRing(app, config, db);
+  const service = await openServiceFor(app, config, { turns: turnsOf(config, db) });
+  try {
+    const dialects = openDialects({ app, db, service, keys });
+    return await work({ app, config, db, service, keys, dialects, ...openSharedParts(db) });
+  } finally {
+    await service.close();
   }
 }

@@ -1,4 +1,4 @@
-// What is known of the keys of a rotation, and how it changes.
+// The ledger's types: what is known of the keys of a rotation, and every change of it.
 
 import type { Secret } from "../secret.ts";
 

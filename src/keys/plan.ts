@@ -1,16 +1,15 @@
-// Decides what a rotation does. Pure: what is known of the keys, the policy and the clock come in, steps come out.
+// Decides what a rotation does: the next step towards a key in use, and what the replaced and lost keys need. Pure: the
+// ledger, the policy and the clock come in, steps come out.
 
-import { activeKey, type Ledger } from "./ledger.ts";
-import { type CleanupStep, cleanupSteps } from "./plan-cleanup.ts";
-import { daysInService, type Inspection, nextStep, type Step, type Wish, wantsPrevious } from "./plan-next.ts";
-import type { RotationJob } from "./policy.ts";
+import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
+import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
 /** After this many failures in a row only a person makes the rotation create again. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
-export type Plan = {
+export type RotationPlan = {
   /** One at a time, as each depends on the one before. */
-  readonly next: Step | undefined;
+  readonly next: RotationStep | undefined;
   /** Why there is nothing to do. */
   readonly idle: string | undefined;
   /** Why what should be done may not be done. */
@@ -23,9 +22,9 @@ export function planRotation(
   job: RotationJob,
   ledger: Ledger,
   now: Date,
-  wish: Wish = {},
+  wish: RotationRequest = {},
   inspection?: Inspection,
-): Plan {
+): RotationPlan {
   const cleanup = cleanupSteps(job, ledger, now);
   const next = nextStep(job, ledger, now, wish, inspection);
   const blocked = blockedText(ledger, next, wish);
@@ -37,7 +36,7 @@ export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-function blockedText(ledger: Ledger, next: Step | undefined, wish: Wish): string | undefined {
+function blockedText(ledger: Ledger, next: RotationStep | undefined, wish: RotationRequest): string | undefined {
   if (wantsPrevious(ledger, wish) && next === undefined) return "there is no previous key to put back";
   if (next?.kind !== "create" || wish.freshSince || !needsAttention(ledger.failedAttempts)) return undefined;
   return `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`;
@@ -47,4 +46,254 @@ function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
   const active = activeKey(ledger);
   const ageDays = active ? daysInService(active, now) : 0;
   return `the active key is ${Math.floor(ageDays)} days old; due in ${Math.ceil(job.maxAgeDays - ageDays)} days`;
+}
+
+// Decides the next step on the way to a key in use: one at a time, as each depends on the one before. Pure.
+
+const MS_PER_DAY = 24 * 60 * 60 * 1000;
+
+/** A step on the way to a key in use. */
+export type RotationStep = { readonly reason: string } & (
+  | { readonly kind: "create" }
+  /** A create whose answer nobody has. */
+  | { readonly kind: "lose"; readonly key: LedgerKey }
+  | { readonly kind: "verify"; readonly key: LedgerKey }
+  | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
+  | { readonly kind: "promote"; readonly key: LedgerKey }
+  /** A pending key that will never be used. */
+  | { readonly kind: "abandon"; readonly key: LedgerKey }
+  /** The previous key is to be put back; it is tried first. */
+  | { readonly kind: "recall"; readonly key: LedgerKey }
+  /** Earlier failures are over. */
+  | { readonly kind: "settle" }
+);
+
+/** What a person asked for, by when: what came after has fulfilled it. */
+export type RotationRequest = {
+  /** A fresh key, due or not. */
+  readonly freshSince?: Date;
+  /** The previous key. */
+  readonly previousSince?: Date;
+};
+
+/** What is known about the key in use besides the ledger. */
+export type Inspection = {
+  readonly intentId: string;
+  /** Why the key no longer works; undefined if it works, and if that is not known. */
+  readonly refusal: string | undefined;
+  /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
+  readonly stale: ReadonlyMap<string, string>;
+};
+
+export function nextStep(
+  job: RotationJob,
+  ledger: Ledger,
+  now: Date,
+  wish: RotationRequest,
+  inspection?: Inspection,
+): RotationStep | undefined {
+  const wanted = wish.freshSince ? undefined : rollbackTarget(ledger);
+  const pending = ledger.keys.find(({ state }) => state === "pending");
+  if (wanted) return rollbackStep(job, wanted, pending);
+  if (wantsPrevious(ledger, wish)) {
+    const previous = previousKey(ledger);
+    return previous && { kind: "recall", key: previous, reason: "the previous key was asked for" };
+  }
+  if (pending) return pendingStep(job, ledger, pending, wish);
+  const active = activeKey(ledger);
+  const known = inspection?.intentId === active?.intentId ? inspection : undefined;
+  const due = dueReason(job, active, now, wish, known?.refusal);
+  if (due !== undefined) return { kind: "create", reason: due };
+  if (active && sinksLeft(job, active)) {
+    const reason = "a sink does not have the key in use";
+    return { kind: "deliver", key: active, sinks: missingSinks(job, active), reason };
+  }
+  const stale = job.deliver.filter((sink) => known?.stale.has(sinkId(sink)));
+  if (active && known && stale.length > 0) {
+    return { kind: "deliver", key: active, sinks: stale, reason: [...known.stale.values()].join("; ") };
+  }
+  return ledger.failedAttempts > 0 ? { kind: "settle", reason: "nothing is left to do" } : undefined;
+}
+
+/** The key that a person asked to have back, while it is not. */
+function rollbackTarget({ keys, rollbackTo }: Ledger): LedgerKey | undefined {
+  return keys.find(({ intentId, state }) => intentId === rollbackTo && state === "draining");
+}
+
+function rollbackStep(job: RotationJob, wanted: LedgerKey, pending: LedgerKey | undefined): RotationStep {
+  const reason = "the previous key was asked for";
+  if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "abandon", key: pending, reason };
+  return sinksLeft(job, wanted)
+    ? { kind: "deliver", key: wanted, sinks: missingSinks(job, wanted), reason }
+    : { kind: "promote", key: wanted, reason: `${reason}, and every sink has it` };
+}
+
+function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, wish: RotationRequest): RotationStep {
+  if (key.step === "intent") return markOrphanStep(key);
+  if (key.step === "stored") {
+    const givenUp = wish.freshSince !== undefined && ledger.failedAttempts > 0 && key.requestedAt < wish.freshSince;
+    return givenUp
+      ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
+      : { kind: "verify", key, reason: "the key is stored and was not tried yet" };
+  }
+  return sinksLeft(job, key)
+    ? { kind: "deliver", key, sinks: missingSinks(job, key), reason: "the key works and not every sink has it" }
+    : { kind: "promote", key, reason: "the key works and every sink has it" };
+}
+
+function markOrphanStep(key: LedgerKey): RotationStep {
+  return { kind: "lose", key, reason: "the create was begun, and its answer is not known" };
+}
+
+export function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): boolean {
+  const putBackAt = activeKey(ledger)?.putBackAt;
+  return previousSince !== undefined && (putBackAt === undefined || putBackAt < previousSince);
+}
+
+/** Never a newer one: asking twice goes back twice, and not to and fro. */
+function previousKey(ledger: Ledger): LedgerKey | undefined {
+  const active = activeKey(ledger);
+  return ledger.keys.findLast(
+    ({ state, activeSince, requestedAt }) =>
+      state === "draining" && activeSince !== undefined && active !== undefined && requestedAt < active.requestedAt,
+  );
+}
+
+function dueReason(
+  job: RotationJob,
+  active: LedgerKey | undefined,
+  now: Date,
+  wish: RotationRequest,
+  refusal: string | undefined,
+): string | undefined {
+  if (!active?.activeSince) return "there is no active key";
+  if (refusal !== undefined) return refusal;
+  if (wish.freshSince && active.activeSince < wish.freshSince) return "a fresh key was asked for";
+  const ageDays = daysInService(active, now);
+  if (ageDays >= job.maxAgeDays)
+    return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
+  // Its successor needs the grace to take over in.
+  const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
+  return leftDays <= job.graceDays ? `the active key ends by itself in ${Math.floor(leftDays)} days` : undefined;
+}
+
+/** A key that a person put back stays for as long as a new one would, or it would be replaced at once. */
+export function daysInService(key: LedgerKey, now: Date): number {
+  return daysBetween(key.putBackAt ?? key.requestedAt, now);
+}
+
+function missingSinks(job: RotationJob, key: LedgerKey): Sink[] {
+  return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)));
+}
+
+function sinksLeft(job: RotationJob, key: LedgerKey): boolean {
+  return missingSinks(job, key).length > 0;
+}
+
+function daysBetween(from: Date, to: Date): number {
+  return (to.getTime() - from.getTime()) / MS_PER_DAY;
+}
+
+// Decides what the keys of the past need: those that were replaced, and those whose secret was lost. Pure.
+
+/** The service may show a key in its list a moment after it made it; later than this, one that is not there was not made. */
+const UNLISTED_MS_MAX = 60 * 60 * 1000;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What a key of the past needs. */
+export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
+  | {
+      /** Its use is looked at first, where the service tells. */
+      readonly kind: "release";
+    }
+  | { readonly kind: "delete" }
+  /** Somebody may have removed it at the service. */
+  | { readonly kind: "recheck" }
+  | { readonly kind: "search"; readonly giveUp: boolean }
+);
+
+/** Never for the key in use, nor for one on its way: neither is draining. */
+export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
+  const isAnyInUse = activeKey(ledger) !== undefined;
+  return ledger.keys.flatMap((key): CleanupStep[] => {
+    if (key.state === "orphan") return orphanSteps(job, key, now);
+    // While nothing is in use, and while a key may be wanted back, the old ones are all there is.
+    if (key.state !== "draining" || !isAnyInUse || key.intentId === ledger.rollbackTo) return [];
+    return key.dueForRemovalAt ? [removalStep(job, key)] : graceSteps(job, key, now);
+  });
+}
+
+function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
+  const restedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
+  if (restedMs < job.graceDays * DAY_MS) return [];
+  const reason = `it was replaced ${Math.floor(restedMs / DAY_MS)} days ago, of ${job.graceDays} of grace`;
+  return [{ kind: "release", key, reason }];
+}
+
+/** A key that a sink still holds is in use there, whatever its age. */
+function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
+  const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
+  return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
+}
+
+function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
+  if (key.apiKeyId !== undefined) {
+    return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
+  }
+  // Without the id in its comment nobody can tell it from a key that somebody uses.
+  if (!key.comment.includes(key.intentId)) return [];
+  const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
+  return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
+}
+
+/** The clocks used to compute ages, read at one moment. */
+export type Clocks = {
+  /** The clock that set the times in the ledger. */
+  readonly database: Date;
+  /** This machine's clock. */
+  readonly machine: Date;
+  /** Undefined if the service does not tell its time. */
+  readonly service: Date | undefined;
+};
+
+/** Far more than healthy clocks differ by, and negligible beside an age in days. */
+const CLOCK_SKEW_MS_MAX = 5 * 60 * 1000;
+
+/** Why ages by the database's clock can't be trusted now; undefined if they can. */
+export function clockSkewText({ database, machine, service }: Clocks): string | undefined {
+  const whose = service ? "the service's" : "this machine's";
+  const skewMs = database.getTime() - (service ?? machine).getTime();
+  if (Math.abs(skewMs) <= CLOCK_SKEW_MS_MAX) return undefined;
+  const direction = skewMs > 0 ? "ahead of" : "behind";
+  return `the database's clock is ${durationText(Math.abs(skewMs))} ${direction} ${whose}: no key is retired until they agree`;
+}
+
+/** Why the grace of a replaced key is not over by every clock; undefined if it is over. */
+export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
+  const rested = replacedForMs(key, ledger, clocks);
+  if (rested >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
+  const days = Math.max(0, Math.floor(rested / DAY_MS));
+  return `not every clock says that its grace is over: by one it was replaced ${days} days ago, of ${job.graceDays} of grace`;
+}
+
+/**
+ * How long a key has been replaced for certain: by the clock that gives the shortest time, and no longer than its successor has
+ * existed at the service, whose clock is independent of ours.
+ */
+function replacedForMs(key: LedgerKey, { keys }: Ledger, { database, machine, service }: Clocks): number {
+  const since = key.drainingSince;
+  if (!since) return 0;
+  const nowMs = Math.min(database.getTime(), machine.getTime(), service?.getTime() ?? Number.POSITIVE_INFINITY);
+  const [successor] = keys
+    .filter(({ activeSince }) => activeSince !== undefined && activeSince >= since)
+    .sort((a, b) => Number(a.activeSince) - Number(b.activeSince));
+  const bySuccessorMs = successor?.createdAt ? nowMs - successor.createdAt.getTime() : Number.POSITIVE_INFINITY;
+  return Math.min(nowMs - since.getTime(), bySuccessorMs);
+}
+
+function durationText(ms: number): string {
+  const hours = ms / (60 * 60 * 1000);
+  if (hours < 2) return `${Math.round(ms / 60_000)} minutes`;
+  return hours < 48 ? `${Math.round(hours)} hours` : `${Math.round(hours / 24)} days`;
 }

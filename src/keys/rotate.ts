@@ -1,15 +1,20 @@
-// Rotates one key: asks the plan for the next step, does it, and asks again, until nothing is left to do. Each step leaves
-// the ledger in a state that the plan goes on from, so a crash between any two of them needs no special code.
+// Rotates one key: asks the plan for the next step, runs it, and asks again, until no step is left. Each step leaves the
+// ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { AppError, errorText } from "../errors.ts";
-import { advance } from "./advance.ts";
-import { activeKey } from "./ledger.ts";
-import { needsAttention, type Plan, planRotation } from "./plan.ts";
-import type { CleanupStep } from "./plan-cleanup.ts";
-import type { Inspection, Step, Wish } from "./plan-next.ts";
-import type { RotationJob } from "./policy.ts";
+import { runCleanupStep } from "./cleanup.ts";
+import { activeKey, type LedgerKey, type NewKey } from "./ledger.ts";
+import {
+  type CleanupStep,
+  type Inspection,
+  needsAttention,
+  planRotation,
+  type RotationPlan,
+  type RotationRequest,
+  type RotationStep,
+} from "./plan.ts";
+import { commentOf, missingScopes, type RotationJob, type Sink, sinkId } from "./policy.ts";
 import type { RotationDeps } from "./rotation-deps.ts";
-import { tidy } from "./tidy.ts";
 
 export type RotationResult = {
   readonly status: "ok" | "failed";
@@ -30,19 +35,19 @@ const STEPS_MAX = 50;
 export async function rotateKey(
   job: RotationJob,
   deps: RotationDeps,
-  wish: Wish,
+  wish: RotationRequest,
   signal: AbortSignal,
 ): Promise<RotationResult> {
   let inspection = await inspectActive(deps, wish, signal);
-  const plan = async (): Promise<Plan> => {
+  const plan = async (): Promise<RotationPlan> => {
     const { ledger, now } = await deps.readLedger();
     return planRotation(job, ledger, now, wish, inspection);
   };
-  const forward = await goForward(job, plan, deps, signal, ({ kind }) => {
+  const forward = await runSteps(job, plan, deps, signal, ({ kind }) => {
     // The key has just been delivered again, so an earlier finding that files lack it is out of date.
     if (kind === "deliver" && inspection) inspection = { ...inspection, stale: new Map() };
   });
-  const backward = await tidyUp(job, plan, deps, signal);
+  const backward = await runCleanup(job, plan, deps, signal);
   const errors = [...forward.errors, ...backward.errors];
   const { ledger } = await deps.readLedger();
   return {
@@ -56,7 +61,11 @@ export async function rotateKey(
 }
 
 /** Inspects the key only if the result can matter: not if a person decided, and not while another key is being delivered. */
-async function inspectActive(deps: RotationDeps, wish: Wish, signal: AbortSignal): Promise<Inspection | undefined> {
+async function inspectActive(
+  deps: RotationDeps,
+  wish: RotationRequest,
+  signal: AbortSignal,
+): Promise<Inspection | undefined> {
   const { ledger } = await deps.readLedger();
   const active = activeKey(ledger);
   const isOnItsWay = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== undefined;
@@ -64,24 +73,24 @@ async function inspectActive(deps: RotationDeps, wish: Wish, signal: AbortSignal
   return deps.inspect(active, signal);
 }
 
-type Done = { readonly did: readonly string[]; readonly errors: readonly string[] };
+type StepsDone = { readonly did: readonly string[]; readonly errors: readonly string[] };
 
 /** Towards a key in use, step by step, as far as it goes. */
-async function goForward(
+async function runSteps(
   job: RotationJob,
-  plan: () => Promise<Plan>,
+  plan: () => Promise<RotationPlan>,
   deps: RotationDeps,
   signal: AbortSignal,
-  onDone: (step: Step) => void,
-): Promise<Done & { readonly idle: string | undefined }> {
+  onDone: (step: RotationStep) => void,
+): Promise<StepsDone & { readonly idle: string | undefined }> {
   const did: string[] = [];
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
       const { next, idle, blocked } = await plan();
       if (!next) return { did, idle, errors: blocked === undefined ? [] : [blocked] };
       signal.throwIfAborted();
-      await advance(job, next, deps, signal);
-      did.push(textOf(next));
+      await runStep(job, next, deps, signal);
+      did.push(stepText(next));
       onDone(next);
     }
   } catch (error) {
@@ -93,12 +102,12 @@ async function goForward(
 }
 
 /** Whatever became of the way forward: an old key that can't be removed is no reason to keep another. */
-async function tidyUp(
+async function runCleanup(
   job: RotationJob,
-  plan: () => Promise<Plan>,
+  plan: () => Promise<RotationPlan>,
   deps: RotationDeps,
   signal: AbortSignal,
-): Promise<Done & { readonly kept: readonly string[] }> {
+): Promise<StepsDone & { readonly kept: readonly string[] }> {
   const did: string[] = [];
   const kept: string[] = [];
   const errors: string[] = [];
@@ -110,11 +119,11 @@ async function tidyUp(
     signal.throwIfAborted();
     seen.add(`${step.kind} ${step.key.intentId}`);
     try {
-      const tidied = await tidy(job, step, deps, signal);
-      if (tidied.did) did.push(textOf(step));
+      const tidied = await runCleanupStep(job, step, deps, signal);
+      if (tidied.did) did.push(stepText(step));
       if (tidied.kept !== undefined) kept.push(`${step.key.apiKeyId ?? step.key.intentId}: ${tidied.kept}`);
     } catch (error) {
-      errors.push(`${textOf(step)}: ${failureText(error, signal)}`);
+      errors.push(`${stepText(step)}: ${failureText(error, signal)}`);
     }
   }
 }
@@ -126,7 +135,100 @@ function failureText(error: unknown, signal: AbortSignal): string {
   throw error;
 }
 
-function textOf(step: Step | CleanupStep): string {
+function stepText(step: RotationStep | CleanupStep): string {
   const key = "key" in step ? ` ${step.key.apiKeyId ?? step.key.intentId}` : "";
   return `${step.kind}${key}: ${step.reason}`;
+}
+
+// Does one step towards a key in use. Each is safe to repeat but the create, which is never repeated.
+
+export async function runStep(
+  job: RotationJob,
+  step: RotationStep,
+  deps: RotationDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  switch (step.kind) {
+    case "create":
+      return createKey(job, step.reason, deps, signal);
+    case "lose":
+      await deps.writeLedger({ kind: "orphan", intentId: step.key.intentId }, step.reason);
+      // Else a process that dies at every create would make a key at every start.
+      return deps.writeLedger({ kind: "failed" }, step.reason);
+    case "verify":
+      return verifyNewKey(step.key, deps, signal);
+    case "deliver":
+      return deliverToSinks(step.key, step.sinks, deps);
+    case "promote": {
+      const putBack = step.key.state === "draining";
+      return deps.writeLedger({ kind: "active", intentId: step.key.intentId, putBack }, step.reason);
+    }
+    case "abandon":
+      return deps.writeLedger({ kind: "abandoned", intentId: step.key.intentId }, step.reason);
+    case "recall":
+      return restorePrevious(step.key, step.reason, deps, signal);
+    case "settle":
+      return deps.writeLedger({ kind: "recovered" }, step.reason);
+  }
+}
+
+/**
+ * The intent is recorded before the POST and stands in the key's comment: whatever happens in between, the key that it
+ * may have made is known of. The POST is sent once. What can fail is tried before.
+ */
+async function createKey(job: RotationJob, reason: string, deps: RotationDeps, signal: AbortSignal): Promise<void> {
+  for (const sink of job.deliver) await deps.testSink(sink);
+  const caller = await deps.findCaller(signal);
+  const intentId = deps.newIntentId();
+  const comment = commentOf(job, intentId);
+  await deps.writeLedger({ kind: "intent", intentId, comment }, reason);
+  await deps.confirmLease();
+  let created: NewKey;
+  try {
+    created = await deps.create(comment, caller, signal);
+  } catch (error) {
+    const isSurelyNot = error instanceof AppError ? error.details.created === "no" : error === signal.reason;
+    await deps.writeLedger({ kind: isSurelyNot ? "not-created" : "orphan", intentId }, errorText(error));
+    throw error;
+  }
+  await deps.writeLedger({ kind: "stored", intentId, created }, "the service made the key");
+}
+
+async function verifyNewKey(key: LedgerKey, deps: RotationDeps, signal: AbortSignal): Promise<void> {
+  // A service that does not say what it granted is asked by the call.
+  const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
+  if (missing.length > 0) {
+    throw new AppError(
+      "unauthorized",
+      `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; it stays unused, and the current key stays. Mend the scopes and run: usage-export rotate --now`,
+    );
+  }
+  const { apiKeyId, key: secret } = await deps.openKey(key.intentId);
+  await deps.verify(secret, apiKeyId, key.scopesGranted, signal);
+  await deps.writeLedger({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
+}
+
+/** Every sink is tried, whatever became of the others; the ones that have it are not asked again. */
+async function deliverToSinks(key: LedgerKey, sinks: readonly Sink[], deps: RotationDeps): Promise<void> {
+  const { apiKeyId, key: secret } = await deps.openKey(key.intentId);
+  const failures: AppError[] = [];
+  for (const sink of sinks) {
+    await deps.confirmLease();
+    try {
+      await deps.deliver(sink, secret, apiKeyId);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      failures.push(error);
+      continue;
+    }
+    await deps.writeLedger({ kind: "delivered", intentId: key.intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
+  }
+  if (failures[0]) throw failures[0];
+}
+
+/** The service may have lost it since: a key that does not work is not put back. */
+async function restorePrevious(key: LedgerKey, reason: string, deps: RotationDeps, signal: AbortSignal): Promise<void> {
+  const { apiKeyId, key: secret } = await deps.openKey(key.intentId);
+  await deps.verify(secret, apiKeyId, key.scopesGranted, signal);
+  await deps.writeLedger({ kind: "rollback", intentId: key.intentId }, reason);
 }

@@ -1,10 +1,9 @@
-// What a rotation needs from the world. The program gives the real things, a test its own.
+// What a rotation needs from outside, as functions: jobs/run-rotation.ts wires them, a test gives its own.
 
 import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { Ledger, LedgerChange, LedgerKey, NewKey } from "./ledger.ts";
-import type { Clocks } from "./plan-cleanup.ts";
-import type { Inspection } from "./plan-next.ts";
+import type { Clocks, Inspection } from "./plan.ts";
 import type { Sink } from "./policy.ts";
 
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
@@ -13,7 +12,7 @@ export type ServiceKey = { readonly apiKeyId: string; readonly comment: string }
  * Whether a key was used in the days of its grace. "no" only if the service's usage covers all these days, is recent, tells keys
  * apart and does not show this key. "unknown" if the service does not tell.
  */
-export type SeenInUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
+export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
 export type RotationDeps = {
   /** With the ledger's clock at that moment. */
@@ -39,7 +38,7 @@ export type RotationDeps = {
   /** The ids of the keys that this rotation calls with, as far as the service tells. */
   readonly callerIds: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly remove: (apiKeyId: string, signal: AbortSignal) => Promise<"deleted" | "absent">;
-  readonly seenInUse: (key: LedgerKey, signal: AbortSignal) => Promise<SeenInUse>;
+  readonly lastUse: (key: LedgerKey, signal: AbortSignal) => Promise<LastUse>;
   readonly clocks: (signal: AbortSignal) => Promise<Clocks>;
   readonly log: Logger;
 };

@@ -8,7 +8,7 @@ import { Secret } from "../secret.ts";
 /** The variables that hold the master keys: what is sealed is sealed with the first, what was sealed opens with either. */
 const CURRENT = "USAGE_EXPORT_MASTER_KEY";
 const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
-const LENGTH_BYTES = 32;
+const MASTER_KEY_BYTES = 32;
 
 export type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
 export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
@@ -29,7 +29,7 @@ export function readMasterKeys(env: Readonly<Record<string, string | undefined>>
 function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
   if (value === undefined || value === "") return undefined;
   const bytes = Buffer.from(value.trim(), "base64");
-  if (bytes.length !== LENGTH_BYTES || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim())) {
+  if (bytes.length !== MASTER_KEY_BYTES || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim())) {
     throw new AppError(
       "config",
       `environment variable ${name}: expected 32 bytes in base64, got ${bytes.length} bytes`,

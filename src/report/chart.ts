@@ -1,6 +1,6 @@
-// Draws a chart as SVG by ECharts, which makes the axes, the scales and the legend.
+// Draws a chart as SVG with ECharts, and makes that SVG fit for our pages: many on one page, under a strict content security
+// policy, in light and dark. Pure: the same option gives the same SVG.
 
-// One by one: the lists of all charts and components take three times as long to load, and twice the memory.
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/scatter.js";
 import "echarts/lib/component/gridSimple.js";
@@ -9,11 +9,13 @@ import type { BarSeriesOption, ScatterSeriesOption } from "echarts/charts";
 import type { GridComponentOption, LegendComponentOption } from "echarts/components";
 import { type ComposeOption, init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
+import type { Day } from "../usage/days.ts";
+import { dayLabel } from "./format.ts";
 import { type Html, html, trustedHtml } from "./html.ts";
-import { pageSvg } from "./svg.ts";
 
 export type ChartOption = ComposeOption<SeriesOption | GridComponentOption | LegendComponentOption>;
-export type { XAXisComponentOption as AxisOption } from "echarts";
+
+import type { XAXisComponentOption as AxisOption } from "echarts";
 export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
 
 /** A size in pixels at which the texts are as large as those around the chart, and what is drawn in it. */
@@ -31,19 +33,94 @@ export function chart(
 ): Html {
   return html`<figure>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
-${draw(`${id}-w`, "wide", id, wide)}
-${draw(`${id}-n`, "narrow", id, narrow)}
+${drawSvg(`${id}-w`, "wide", id, wide)}
+${drawSvg(`${id}-n`, "narrow", id, narrow)}
 ${behind}</figure>
 `;
 }
 
-function draw(id: string, className: string, labelledBy: string, { width, height, option }: Drawing): Html {
+function drawSvg(id: string, className: string, labelledBy: string, { width, height, option }: Drawing): Html {
   use(SVGRenderer);
   const canvas = init(null, null, { renderer: "svg", ssr: true, width, height, locale: "EN" });
   try {
     canvas.setOption({ animation: false, textStyle: { fontFamily: "sans-serif" }, ...option });
-    return trustedHtml(pageSvg(canvas.renderToSVGString(), id, className, labelledBy));
+    return trustedHtml(embeddableSvg(canvas.renderToSVGString(), id, className, labelledBy));
   } finally {
     canvas.dispose();
   }
+}
+
+// How the axes and the legend of every chart look. Pure.
+
+/** In the colours of the page, whichever scheme it is shown in. */
+export const AXIS_STYLE = {
+  axisLine: { lineStyle: { color: "var(--line)" } },
+  axisTick: { show: false },
+  axisLabel: { color: "var(--soft)", fontSize: 12 },
+  splitLine: { lineStyle: { color: "var(--line)" } },
+} as const;
+
+/** How many days from one label to the next, so that at most so many stand on an axis: whole weeks where it can be. */
+const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
+
+/** Days below a chart, labelled at even steps back from the newest one. */
+export function dayAxis(days: readonly Day[], labelsMax: number): AxisOption {
+  const step = LABEL_STEPS.find((step) => days.length / step <= labelsMax) ?? Math.ceil(days.length / labelsMax);
+  return {
+    ...AXIS_STYLE,
+    type: "category",
+    data: [...days],
+    splitLine: { show: false },
+    axisLabel: {
+      ...AXIS_STYLE.axisLabel,
+      formatter: dayLabel,
+      interval: (index: number) => (days.length - 1 - index) % step === 0,
+    },
+  };
+}
+
+export const LEGEND_STYLE = {
+  orient: "vertical",
+  itemWidth: 12,
+  itemHeight: 12,
+  itemGap: 8,
+  padding: 0,
+  selectedMode: false,
+  textStyle: { color: "var(--ink)", fontSize: 12 },
+} as const;
+
+// Turns the chart library's SVG into one for our pages: many on one page, under a strict policy, in light and dark. Pure.
+
+/**
+ * What is taken out or turned: ids get the prefix, so that no two charts share one; the style sheet for the mouse and the
+ * classes go; `style` attributes, which the policy forbids, become attributes. Only tags are touched: in texts the library
+ * escapes what could be one, and no text from outside is in an attribute (colours and our own ids are).
+ */
+export function embeddableSvg(svg: string, id: string, className: string, labelledBy: string): string {
+  return svg
+    .replace(/<style[\s\S]*?<\/style>/, "")
+    .replaceAll(/<[^>]+>/g, (tag) => cleanTag(tag, id))
+    .replace(
+      /^<svg[^>]*?viewBox="([^"]*)"[^>]*>/,
+      (_, viewBox: string) =>
+        `<svg class="${className}" role="img" aria-labelledby="${labelledBy}" viewBox="${viewBox}">`,
+    )
+    .replaceAll(/>\s*\n\s*</g, "><");
+}
+
+function cleanTag(tag: string, id: string): string {
+  return tag
+    .replaceAll(/ (class|pointer-events|ecmeta_\w+|xmlns:xlink|xml:space)="[^"]*"/g, "")
+    .replace(/ style="([^"]*)"/, (_, style: string) => fontAttributes(style))
+    .replaceAll(/\bzr\d+-/g, `${id}-`);
+}
+
+/** The page says which typeface; size and weight are the chart's. */
+function fontAttributes(style: string): string {
+  return style
+    .split(";")
+    .map((declaration) => declaration.split(":").map((part) => part.trim()))
+    .filter(([name = ""]) => name === "font-size" || name === "font-weight")
+    .map(([name, value]) => ` ${name}="${value?.replace("px", "")}"`)
+    .join("");
 }

@@ -1,14 +1,11 @@
-// What has been read and what has not: a map of series and days, and what is not complete in words.
+// What was read and what was not: a map of series and days, and a table of the stretches that are not complete. Pure.
 
-import { chart } from "./chart.ts";
-import { coverageMap } from "./coverage-map.ts";
-import { instantText, windowHtml } from "./days.ts";
-import { counted } from "./figures.ts";
-import { type Html, html } from "./html.ts";
-import { chartLabels, nameHtml, shortened } from "./names.ts";
+import type { Day } from "../usage/days.ts";
+import { AXIS_STYLE, type ChartOption, chart, type Drawing, dayAxis, LEGEND_STYLE } from "./chart.ts";
+import { counted, instantText, windowHtml } from "./format.ts";
+import { chartLabels, columnsOf, folded, type Html, html, nameHtml, table, truncatedName } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { Coverage, SeriesCoverage, SeriesName, SliceStatus } from "./report-data.ts";
-import { folded, table } from "./table.ts";
 
 const LABEL_COLUMNS = { wide: 40, narrow: 22 } as const;
 const SEPARATOR = " · ";
@@ -29,7 +26,7 @@ function bodyOf(coverage: Coverage): Html {
       ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown are the ones that lack most.</p>`
       : undefined;
   return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Days before a series began or not yet due are left blank.</p>
-${undatedNote(undated)}${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapOf(coverage), freshness(series))}${more}${gaps(coverage)}`;
+${undatedNote(undated)}${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapDrawings(coverage), freshnessTable(series))}${more}${gapsTable(coverage)}`;
 }
 
 const UNDATED_SHOWN_MAX = 20;
@@ -43,11 +40,11 @@ function undatedNote(undated: Coverage["undated"]): Html | undefined {
 `;
 }
 
-function mapOf({ days, series }: Coverage): ReturnType<typeof coverageMap> {
+function mapDrawings({ days, series }: Coverage): ReturnType<typeof coverageMap> {
   const oneProject = new Set(series.map(({ project }) => project)).size === 1;
   const rows = (columns: number) => {
     const labels = chartLabels(
-      series.map((name) => lineOf(name, columns, oneProject)),
+      series.map((name) => rowLabel(name, columns, oneProject)),
       columns,
     );
     return series.map(({ statuses }, i) => ({ label: labels[i] ?? "", statuses }));
@@ -56,10 +53,10 @@ function mapOf({ days, series }: Coverage): ReturnType<typeof coverageMap> {
 }
 
 /** Each part is cut for itself: a long name of a project must not hide the grouping. What all rows share is left out. */
-function lineOf({ project, grouping, filter }: SeriesName, columns: number, oneProject: boolean): string {
+function rowLabel({ project, grouping, filter }: SeriesName, columns: number, oneProject: boolean): string {
   const names = [...(oneProject ? [] : [project]), ...(filter === "all" ? [] : [filter])];
   const each = Math.floor((columns - shortGrouping(grouping).length) / Math.max(1, names.length)) - SEPARATOR.length;
-  const [first, ...more] = names.map((name) => shortened(name, each));
+  const [first, ...more] = names.map((name) => truncatedName(name, each));
   const parts = oneProject ? [shortGrouping(grouping), first, ...more] : [first, shortGrouping(grouping), ...more];
   return parts.filter((part) => part !== undefined).join(SEPARATOR);
 }
@@ -72,7 +69,7 @@ export function seriesHtml({ project, grouping, filter }: SeriesName): Html {
   return html`${nameHtml(project)} · ${shortGrouping(grouping)}${filter === "all" ? undefined : html` · ${nameHtml(filter)}`}`;
 }
 
-function freshness(series: readonly SeriesCoverage[]): Html {
+function freshnessTable(series: readonly SeriesCoverage[]): Html {
   const columns = [
     { title: "Series" },
     { title: "Nothing missing through" },
@@ -90,7 +87,7 @@ function freshness(series: readonly SeriesCoverage[]): Html {
   return folded("Table: how fresh each series is", table("Freshness by series", columns, rows));
 }
 
-function gaps({ gaps, gapsLeftOut }: Coverage): Html | undefined {
+function gapsTable({ gaps, gapsLeftOut }: Coverage): Html | undefined {
   if (gaps.length === 0) return undefined;
   const columns = [{ title: "Days" }, { title: "Series" }, { title: "Status" }, { title: "Why" }];
   const rows = gaps.map((gap) => [
@@ -105,4 +102,83 @@ function gaps({ gaps, gapsLeftOut }: Coverage): Html | undefined {
       : undefined;
   return html`<h3>What is not complete</h3>
 ${table("Stretches of days, the newest first", columns, rows)}${more}`;
+}
+
+// The map of coverage: a row a series, a mark a day, whose shape and colour say whether its numbers are there. Pure.
+
+/** The label is one of chartLabels; the statuses are one a day. */
+export type MapRow = { readonly label: string; readonly statuses: readonly (SliceStatus | undefined)[] };
+
+type StatusMark = { readonly symbol: string; readonly colour: string; readonly height: number };
+
+/** Told apart without colour as well: by form, and complete days by being pale. */
+const STATUS_MARKS: Readonly<Record<SliceStatus, StatusMark>> = {
+  complete: { symbol: "rect", colour: "var(--complete)", height: 1 },
+  suspect: { symbol: "diamond", colour: "var(--warn)", height: 1 },
+  failed: { symbol: "triangle", colour: "var(--bad)", height: 1 },
+  missing: { symbol: "rect", colour: "var(--bad)", height: 0.16 },
+};
+/** The mark of missing days in the legend, which makes other symbols square. */
+const FLAT_ICON = "path://M0,0H12V3H0Z";
+const MAP_STATUSES: readonly SliceStatus[] = ["complete", "suspect", "failed", "missing"];
+
+const MAP_ROW_PX = 22;
+const MAP_MARGIN_PX = 64;
+/** As wide as a letter may be on average. */
+const LABEL_COLUMN_PX = 6.6;
+
+/** The rows of the narrow map have shorter labels. */
+export function coverageMap(
+  days: readonly Day[],
+  wideRows: readonly MapRow[],
+  narrowRows: readonly MapRow[],
+): { readonly wide: Drawing; readonly narrow: Drawing } {
+  const height = wideRows.length * MAP_ROW_PX + MAP_MARGIN_PX;
+  return {
+    wide: { width: 1040, height, option: mapOption(days, wideRows, { width: 1040, labelsMax: 12 }) },
+    narrow: { width: 360, height, option: mapOption(days, narrowRows, { width: 360, labelsMax: 4 }) },
+  };
+}
+
+type Frame = { readonly width: number; readonly labelsMax: number };
+
+function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, labelsMax }: Frame): ChartOption {
+  const left = Math.max(...rows.map(({ label }) => columnsOf(label))) * LABEL_COLUMN_PX + 14;
+  const right = 14;
+  const dayWidth = (width - left - right) / days.length;
+  return {
+    grid: { left, right, top: 36, bottom: MAP_MARGIN_PX - 36 },
+    legend: { ...LEGEND_STYLE, orient: "horizontal", itemGap: 14, left: 0, top: 0, data: MAP_STATUSES.map(legendItem) },
+    xAxis: dayAxis(days, labelsMax),
+    yAxis: {
+      ...AXIS_STYLE,
+      type: "category",
+      inverse: true,
+      data: rows.map((_, i) => String(i)),
+      splitLine: { show: false },
+      axisLabel: { ...AXIS_STYLE.axisLabel, interval: 0, formatter: (row: string) => rows[Number(row)]?.label ?? "" },
+    },
+    series: MAP_STATUSES.map((status) => ({
+      type: "scatter",
+      name: status,
+      silent: true,
+      // All marks of a status are one path; without any mark the library draws none, and fails.
+      large: rows.some(({ statuses }) => statuses.includes(status)),
+      largeThreshold: 0,
+      symbol: STATUS_MARKS[status].symbol,
+      symbolSize: [markWidth(status, dayWidth), (MAP_ROW_PX - 5) * STATUS_MARKS[status].height],
+      itemStyle: { color: STATUS_MARKS[status].colour, opacity: 1 },
+      data: rows.flatMap(({ statuses }, row) => statuses.flatMap((one, day) => (one === status ? [[day, row]] : []))),
+    })),
+  };
+}
+
+/** Among many days what is wrong stands out over its neighbours. */
+function markWidth(status: SliceStatus, dayWidth: number): number {
+  const width = Math.min(dayWidth * 0.86, MAP_ROW_PX * 2);
+  return status === "complete" ? width : Math.max(width, 7);
+}
+
+function legendItem(status: SliceStatus): { readonly name: string; readonly icon: string } {
+  return { name: status, icon: status === "missing" ? FLAT_ICON : STATUS_MARKS[status].symbol };
 }

@@ -36,7 +36,7 @@ export function contentSecurityPolicy(served = false): string {
 }
 
 /** The document, complete. The same options make the same bytes. */
-export function page({ title, subtitle, lead, sections, footer, served }: PageOptions): string {
+export function htmlDocument({ title, subtitle, lead, sections, footer, served }: PageOptions): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -54,7 +54,7 @@ ${served ? NO_ICON : undefined}<title>${title}, ${subtitle}</title>
 <p class="subtitle">${subtitle}</p>
 ${lead}
 </header>
-${sections.length > 1 ? contents(sections) : undefined}
+${sections.length > 1 ? sectionLinks(sections) : undefined}
 <main>
 ${sections.map(sectionHtml)}
 </main>
@@ -66,7 +66,7 @@ ${footer}
 `.toString();
 }
 
-function contents(sections: readonly Section[]): Html {
+function sectionLinks(sections: readonly Section[]): Html {
   return html`<nav aria-label="Sections"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`;
 }
 

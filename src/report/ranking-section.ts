@@ -1,18 +1,16 @@
 // Who used most: a table with bars. Pure.
 
-import { change, counted, drawn, exact, isZero, rounded } from "./figures.ts";
-import { type Filling, type Html, html } from "./html.ts";
-import { groupHtml, nameHtml } from "./names.ts";
+import { changeText, chartNumber, counted, exactText, isZero, roundedText } from "./format.ts";
+import { groupHtml, type Html, type HtmlValue, html, nameHtml, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { RankedGroup, Ranking } from "./report-data.ts";
-import { notCompared, tooLowFlag } from "./shortfall.ts";
-import { table } from "./table.ts";
+import { tooLowFlag, whyNotCompared } from "./summary.ts";
 
 const TITLES = { accessor: "Top accessors", tags: "Top tags" } as const;
 
 export function rankingSection(ranking: Ranking): Section {
   const { grouping, groups, incompleteDays, projects } = ranking;
-  const why = notCompared(ranking, projects.length);
+  const why = whyNotCompared(ranking, projects.length);
   const note =
     why === undefined
       ? undefined
@@ -20,7 +18,7 @@ export function rankingSection(ranking: Ranking): Section {
   return {
     id: `top-${grouping}`,
     title: TITLES[grouping],
-    body: html`${explanation(ranking)}${note}${
+    body: html`${explanationNote(ranking)}${note}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
         : rankingTable(ranking, why === undefined)
@@ -28,14 +26,14 @@ export function rankingSection(ranking: Ranking): Section {
   };
 }
 
-function explanation({ grouping, groups, groupCount, hours, requests }: Ranking): Html {
+function explanationNote({ grouping, groups, groupCount, hours, requests }: Ranking): Html {
   const shown = groupCount > groups.length ? `The ${groups.length} largest of ${counted(groupCount, "group")}. ` : "";
   if (grouping === "tags") {
     return html`<p class="note">${shown}A row is a set of tags as the service sent it. Tags overlap, as a request can carry several: the rows do not add up to a total.</p>`;
   }
   const all = [
-    hours === null ? [] : [`${rounded(hours)} hours`],
-    requests === null ? [] : [`${rounded(requests)} requests`],
+    hours === null ? [] : [`${roundedText(hours)} hours`],
+    requests === null ? [] : [`${roundedText(requests)} requests`],
   ].flat();
   return html`<p class="note">${shown}An accessor is an API key${all.length > 0 ? `; all of them together: ${all.join(", ")}` : ""}.</p>`;
 }
@@ -50,12 +48,12 @@ function rankingTable({ grouping, groups }: Ranking, compared: boolean): Html {
     ...(compared ? [{ title: "Change", numeric: true }] : []),
     { title: "Project" },
   ];
-  const largest = Math.max(...groups.map((group) => drawn((hours ? group.hours : group.requests) ?? "0")));
+  const largest = Math.max(...groups.map((group) => chartNumber((hours ? group.hours : group.requests) ?? "0")));
   const rows = groups.map((group) => [
-    named(grouping, group),
-    bar(drawn((hours ? group.hours : group.requests) ?? "0") / largest),
-    ...(hours ? [amount(group.hours)] : []),
-    amount(group.requests),
+    groupCell(grouping, group),
+    barHtml(chartNumber((hours ? group.hours : group.requests) ?? "0") / largest),
+    ...(hours ? [amountCell(group.hours)] : []),
+    amountCell(group.requests),
     ...(compared ? [changeOf(group, hours)] : []),
     nameHtml(group.project),
   ]);
@@ -63,23 +61,23 @@ function rankingTable({ grouping, groups }: Ranking, compared: boolean): Html {
   return table(`The largest by ${metric}${compared ? ", and how they changed" : ""}`, columns, rows);
 }
 
-function named(grouping: string, { group, comment }: RankedGroup): Html {
+function groupCell(grouping: string, { group, comment }: RankedGroup): Html {
   if (comment === null) return groupHtml(grouping, group);
   return html`${nameHtml(comment)} <small class="key">${groupHtml(grouping, group)}</small>`;
 }
 
-function amount(value: string | null): Filling {
-  return value === null ? "–" : html`<span title="${exact(value)}">${rounded(value)}</span>`;
+function amountCell(value: string | null): HtmlValue {
+  return value === null ? "–" : html`<span title="${exactText(value)}">${roundedText(value)}</span>`;
 }
 
 function changeOf({ hours, hoursBefore, requests, requestsBefore }: RankedGroup, byHours: boolean): string {
   const now = byHours ? hours : requests;
   // A group that was not there before has no row there.
-  return now === null ? "–" : change(now, (byHours ? hoursBefore : requestsBefore) ?? "0");
+  return now === null ? "–" : changeText(now, (byHours ? hoursBefore : requestsBefore) ?? "0");
 }
 
 /** The width is in attributes, as the page's policy lets no element carry a style of its own. */
-function bar(share: number): Html {
+function barHtml(share: number): Html {
   const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
   return html`<svg class="bar" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
 }

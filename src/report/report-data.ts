@@ -1,6 +1,7 @@
-// What a report says, before it is a page. Amounts are exact decimal texts, as Postgres gives them; null where the service sent none.
+// The data of a report, and the limits of its period. Amounts are exact decimal texts, as Postgres returns them; null where the
+// service sent none. Pure.
 
-import type { Day, Window } from "../usage/day.ts";
+import { type Day, dayCount, type Window } from "../usage/days.ts";
 import type { Grouping } from "../usage/series.ts";
 
 export type ReportData = {
@@ -152,3 +153,21 @@ export type Restatement = SeriesName & {
   readonly new: string | null;
   readonly seenAt: Date;
 };
+
+// Which periods can be shown. Pure.
+
+export const DAYS_DEFAULT = 30;
+/** A leap year. More days than that can't be told apart in a chart. */
+export const DAYS_MAX = 366;
+/** No usage is older, and a database has no year 0. */
+export const DAY_MIN: Day = "2000-01-01";
+
+export type PeriodViolation = "ends after today" | "begins after its end" | "begins too early" | "has too many days";
+
+/** The first rule that a period breaks. Who asked for it is told in the words of the place where it was asked for. */
+export function periodViolation({ start, end }: Window, today: Day): PeriodViolation | undefined {
+  if (end > today) return "ends after today";
+  if (start > end) return "begins after its end";
+  if (start < DAY_MIN) return "begins too early";
+  return dayCount({ start, end }) > DAYS_MAX ? "has too many days" : undefined;
+}

@@ -1,18 +1,13 @@
 // The section on numbers that changed after they had been stored: what is counted, how late they changed, and the largest
 // changes.
 
-import type { Window } from "../usage/day.ts";
-import { chart, type Drawing, type SeriesOption } from "./chart.ts";
-import { AXIS_LOOK } from "./chart-look.ts";
+import type { Window } from "../usage/days.ts";
+import { AXIS_STYLE, chart, type Drawing, type SeriesOption } from "./chart.ts";
 import { seriesHtml } from "./coverage-section.ts";
-import { instantText, windowHtml } from "./days.ts";
-import { change, counted, exact, short } from "./figures.ts";
-import { type Html, html } from "./html.ts";
-import { metricName } from "./metric-names.ts";
-import { groupHtml, nameHtml } from "./names.ts";
+import { changeText, compactText, counted, exactText, instantText, metricName, windowHtml } from "./format.ts";
+import { folded, groupHtml, type Html, html, nameHtml, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { ReportData, Restatement, Restatements } from "./report-data.ts";
-import { folded, table } from "./table.ts";
 
 type Lateness = Restatements["byDaysLate"];
 
@@ -42,7 +37,7 @@ function whatIsCounted({ sources, metrics }: Restatements, period: Window): Html
 }
 
 function latenessChart(lateness: Lateness): Html {
-  const rows = lateness.map(({ daysLate, numbers }) => [String(daysLate), exact(String(numbers))]);
+  const rows = lateness.map(({ daysLate, numbers }) => [String(daysLate), exactText(String(numbers))]);
   const columns = [
     { title: "Days late", numeric: true },
     { title: "Changes", numeric: true },
@@ -50,12 +45,12 @@ function latenessChart(lateness: Lateness): Html {
   return chart(
     "lateness",
     "Changes, by days after the day of the number",
-    { wide: drawing(lateness, 1040), narrow: drawing(lateness, 360) },
+    { wide: latenessDrawing(lateness, 1040), narrow: latenessDrawing(lateness, 360) },
     folded("Table: changes by days late", table("Changes, by days after the day of the number", columns, rows)),
   );
 }
 
-function drawing(lateness: Lateness, width: number): Drawing {
+function latenessDrawing(lateness: Lateness, width: number): Drawing {
   const bars: SeriesOption = {
     type: "bar",
     silent: true,
@@ -65,7 +60,7 @@ function drawing(lateness: Lateness, width: number): Drawing {
       show: lateness.length * 40 < width,
       position: "top",
       color: "var(--ink)",
-      formatter: ({ value }) => short(Number(value)),
+      formatter: ({ value }) => compactText(Number(value)),
     },
     data: lateness.map(({ numbers }) => numbers),
   };
@@ -75,7 +70,7 @@ function drawing(lateness: Lateness, width: number): Drawing {
     option: {
       grid: { left: 52, right: 12, top: 24, bottom: 48 },
       xAxis: {
-        ...AXIS_LOOK,
+        ...AXIS_STYLE,
         type: "category",
         name: "days late",
         nameLocation: "middle",
@@ -83,7 +78,12 @@ function drawing(lateness: Lateness, width: number): Drawing {
         nameTextStyle: { color: "var(--soft)", fontSize: 12 },
         data: lateness.map(({ daysLate }) => String(daysLate)),
       },
-      yAxis: { ...AXIS_LOOK, type: "value", minInterval: 1, axisLabel: { ...AXIS_LOOK.axisLabel, formatter: short } },
+      yAxis: {
+        ...AXIS_STYLE,
+        type: "value",
+        minInterval: 1,
+        axisLabel: { ...AXIS_STYLE.axisLabel, formatter: compactText },
+      },
       series: [bars],
     },
   };
@@ -111,8 +111,8 @@ function changeRow(one: Restatement): readonly (Html | string)[] {
     seriesHtml(one),
     one.grouping === "none" ? "all" : groupHtml(one.grouping, one.group),
     nameHtml(metricName(one.metric)),
-    one.old === null ? "none" : exact(one.old),
-    one.new === null ? "none" : exact(one.new),
+    one.old === null ? "none" : exactText(one.old),
+    one.new === null ? "none" : exactText(one.new),
     changeOf(one),
     instantText(one.seenAt),
   ];
@@ -120,5 +120,5 @@ function changeRow(one: Restatement): readonly (Html | string)[] {
 
 function changeOf({ old, new: now }: Restatement): string {
   if (old === null) return "new";
-  return now === null ? "gone" : change(now, old);
+  return now === null ? "gone" : changeText(now, old);
 }

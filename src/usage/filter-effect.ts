@@ -1,7 +1,7 @@
 // Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same,
 // so only the numbers show it. Pure.
 
-import type { Day } from "./day.ts";
+import type { Day } from "./days.ts";
 import type { NormalisedSlice } from "./normalise.ts";
 import { DIMENSIONS, type Filter } from "./series.ts";
 
@@ -17,7 +17,7 @@ export type DayTotals = ReadonlyMap<Day, readonly number[]>;
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
 /** Sums of doubles differ in their last digits if the order differs. */
-const ROUNDING = 1e-9;
+const SUM_TOLERANCE = 1e-9;
 
 /** Only days with usage. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
@@ -41,7 +41,7 @@ export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
 }
 
 function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {
-  return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - ROUNDING));
+  return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - SUM_TOLERANCE));
 }
 
 /** The opposite of one condition of a filter. If the service knows the condition, the usage that fits it does not fit the opposite. */
@@ -50,7 +50,7 @@ export type Opposite = {
   readonly condition: string;
   readonly kind: "feature" | "dimension";
   /** Whether the two dialects use different names for it. */
-  readonly isNamedApart: boolean;
+  readonly hasOtherDialectName: boolean;
   readonly filter: Pick<Filter, "features" | "dimensions">;
 };
 
@@ -61,15 +61,15 @@ export function oppositesOf({ features, dimensions }: Filter, nobody: string): O
     ...Object.entries(features).map(([name, value]) => ({
       condition: `the feature "${name}"`,
       kind: "feature" as const,
-      isNamedApart: false,
+      hasOtherDialectName: false,
       filter: { features: { [name]: turned[value] ?? nobody }, dimensions: {} },
     })),
     ...DIMENSIONS.flatMap((dimension) => {
       const value = dimensions[dimension];
       if (value === undefined) return [];
-      const isNamedApart = dimension === "tags" || dimension === "model" || dimension === "feature_set";
+      const hasOtherDialectName = dimension === "tags" || dimension === "model" || dimension === "feature_set";
       const filter = { features: {}, dimensions: { [dimension]: nobody } };
-      return [{ condition: `${dimension} "${value}"`, kind: "dimension" as const, isNamedApart, filter }];
+      return [{ condition: `${dimension} "${value}"`, kind: "dimension" as const, hasOtherDialectName, filter }];
     }),
   ];
 }

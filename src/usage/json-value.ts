@@ -1,6 +1,16 @@
-// What a value that came as JSON is, for a check and for the sentence that refuses it. Pure.
+// What a value that came as JSON is: checks, the texts that errors quote, and numbers that a double can't hold. Pure.
 
-import { ExactNumber } from "./exact-number.ts";
+/** Kept as the digits that were sent: 9007199254740993 would lose its last one, and 1e999 would become Infinity. */
+export class ExactNumber {
+  /** The number as JSON writes it. */
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+// What a value that came as JSON is, for a check and for the sentence that refuses it. Pure.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

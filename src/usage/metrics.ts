@@ -1,9 +1,7 @@
-// Reads the numbers of a row. Pure.
+// Reads the metrics of a row as exact decimal text. Pure.
 
 import { AppError } from "../errors.ts";
-import { decimalText } from "./decimal.ts";
-import type { ExactNumber } from "./exact-number.ts";
-import { isNumber, type JsonObject, kindOf, numberSource } from "./json-value.ts";
+import { ExactNumber, isNumber, type JsonObject, kindOf, numberSource } from "./json-value.ts";
 import { DIMENSIONS } from "./series.ts";
 
 /** The metrics with a column of their own, in the order of the columns. */
@@ -24,17 +22,17 @@ export type RowMetrics = {
   readonly extra: string | null;
 };
 
-const KNOWN = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
+const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
 
 /** The service adds metrics without notice: an unknown number is kept, anything else unknown is not a metric. */
 export function readMetrics(row: JsonObject, place: string): RowMetrics {
   const values = METRICS.map((metric) => readMetric(row[metric], place, metric));
   const extra: string[] = [];
   for (const name of Object.keys(row)
-    .filter((each) => !KNOWN.has(each))
+    .filter((each) => !KNOWN_NAMES.has(each))
     .sort()) {
     const value = row[name];
-    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finite(value, place, name)}`);
+    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finiteText(value, place, name)}`);
   }
   if (extra.length === 0 && values.every((value) => value === null)) {
     throw new AppError("bad_answer", `${place}: the row has none of the metrics ${METRICS.join(", ")}`);
@@ -44,19 +42,47 @@ export function readMetrics(row: JsonObject, place: string): RowMetrics {
 
 function readMetric(value: unknown, place: string, metric: string): string | null {
   if (value === undefined || value === null) return null;
-  if (!isNumber(value)) throw refused(place, metric, `expected a number, got ${kindOf(value)}`);
-  const text = finite(value, place, metric);
-  if (text.startsWith("-")) throw refused(place, metric, `expected 0 or more, got ${text.slice(0, 40)}`);
+  if (!isNumber(value)) throw badMetric(place, metric, `expected a number, got ${kindOf(value)}`);
+  const text = finiteText(value, place, metric);
+  if (text.startsWith("-")) throw badMetric(place, metric, `expected 0 or more, got ${text.slice(0, 40)}`);
   return text;
 }
 
-function finite(value: number | ExactNumber, place: string, metric: string): string {
+function finiteText(value: number | ExactNumber, place: string, metric: string): string {
   const double = typeof value === "number" ? value : Number(value.source);
   const text = Number.isFinite(double) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw refused(place, metric, `expected a finite number, got ${numberSource(value).slice(0, 40)}`);
+  throw badMetric(place, metric, `expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
-function refused(place: string, metric: string, reason: string): AppError {
+function badMetric(place: string, metric: string, reason: string): AppError {
   return new AppError("bad_answer", `${place}.${metric}: ${reason}`);
+}
+
+// Decimal numbers as text, so that no digit is lost on the way to numeric columns. Pure.
+
+/** More digits than any real amount has, and few enough for Postgres and for a person to look at. */
+const DECIMAL_DIGITS_MAX = 400;
+
+/**
+ * The number in its one canonical form: no exponent, no zeros at the ends, "0" for every zero. Undefined where it is
+ * no number, or too long to be an amount.
+ */
+export function decimalText(value: number | ExactNumber): string | undefined {
+  const source = value instanceof ExactNumber ? value.source : String(value);
+  // What a double is written as is canonical already, unless it has an exponent.
+  if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
+  const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
+  if (!parts) return undefined;
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts;
+  const digits = whole + fraction;
+  const point = whole.length + Number(exponent);
+  if (Math.abs(point) > DECIMAL_DIGITS_MAX || digits.length > DECIMAL_DIGITS_MAX) return undefined;
+
+  const padded = "0".repeat(Math.max(0, -point)) + digits + "0".repeat(Math.max(0, point - digits.length));
+  const split = Math.max(0, point);
+  const before = padded.slice(0, split).replace(/^0+/, "") || "0";
+  const after = padded.slice(split).replace(/0+$/, "");
+  const text = after === "" ? before : `${before}.${after}`;
+  return text === "0" ? text : sign + text;
 }

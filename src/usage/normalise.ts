@@ -1,10 +1,9 @@
-// Turns an answer of the service into rows by slice, or says why it is not one. Pure. What is doubtful is refused whole:
-// a number that looks right and is not would cost more than a day that is late.
+// Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
+// a number that looks right and is wrong would cost more than a day that is late.
 
 import { AppError } from "../errors.ts";
-import { answerDates, coveredDays, dayOfRow } from "./answer-dates.ts";
-import type { Day } from "./day.ts";
-import { type Group, groupOf, UNGROUPED } from "./group.ts";
+import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
+import { type Group, groupOf, UNGROUPED } from "./groups.ts";
 import { isObject, type JsonObject, kindOf } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
@@ -29,13 +28,13 @@ export function normalise(
   runDay: Day,
   askedAs: string = request.series.grouping,
 ): NormalisedSlice[] {
-  if (!isObject(answer)) throw refused(`expected an object, got ${kindOf(answer)}`);
+  if (!isObject(answer)) throw badAnswer(`expected an object, got ${kindOf(answer)}`);
   if (!Array.isArray(answer.results)) {
-    throw refused(`expected an array at "results", got ${kindOf(answer.results)}`);
+    throw badAnswer(`expected an array at "results", got ${kindOf(answer.results)}`);
   }
   const period = answerDates(answer, request.window);
   const results = answer.results.map((row: unknown, i) => {
-    if (!isObject(row)) throw refused(`results[${i}]: expected an object, got ${kindOf(row)}`);
+    if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${kindOf(row)}`);
     return row;
   });
   const { grouping } = request.series;
@@ -50,7 +49,7 @@ export function normalise(
     if (dated.undated) undatedRows++;
   }
   if (undatedRows > 0 && undatedRows < results.length) {
-    throw refused(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
+    throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
   }
   return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) => ({
     day,
@@ -75,7 +74,7 @@ function addRow(
   const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
   const twin = rows.get(row.group.key);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
-    throw refused(
+    throw badAnswer(
       grouping === "none"
         ? `more than one row for ${day}, though no grouping was asked for`
         : `two rows with different numbers for ${grouping} ${row.group.sent.slice(0, 80)} on ${day}`,
@@ -101,7 +100,7 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
     return value !== undefined && (name === askedAs || value !== null);
   });
   if (present) return;
-  throw refused(
+  throw badAnswer(
     `no row has the dimension "${dimension}" that was asked for; the likely cause is service.dialect: this service may know the dimension by another name`,
   );
 }
@@ -136,6 +135,136 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-function refused(reason: string): AppError {
+function badAnswer(reason: string): AppError {
   return new AppError("bad_answer", reason);
+}
+
+// Which days an answer and its rows are about. Pure.
+
+export type DatedRow = { readonly day: Day; readonly undated: boolean };
+
+/**
+ * The period an answer names, undefined where it names none. Throws where its buckets are not days, or where a window was
+ * asked for and the answer does not echo it: a service that does not know `start` takes it for a feature.
+ */
+export function answerDates(answer: JsonObject, window: Window | undefined): Window | undefined {
+  requireDailyBuckets(answer.resolution);
+  const start = readDay(answer.start, "start");
+  const end = readDay(answer.end, "end");
+  if (window && (start !== window.start || end !== window.end)) {
+    const came = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
+    throw new AppError(
+      "bad_answer",
+      `asked for ${window.start} to ${window.end}, and the answer names ${came} as its window; a service that does not know windows needs an export without "window"`,
+    );
+  }
+  if (start === undefined || end === undefined) return undefined;
+  if (end < start) throw new AppError("bad_answer", `the answer's window ends before it starts: ${start} to ${end}`);
+  return { start, end };
+}
+
+function requireDailyBuckets(resolution: unknown): void {
+  if (resolution === undefined || resolution === null) return;
+  const { units, amount } = isObject(resolution) ? resolution : {};
+  if ((units === "day" || units === "days") && amount === 1) return;
+  throw new AppError(
+    "bad_answer",
+    `expected buckets of one day, got resolution ${JSON.stringify(resolution)?.slice(0, 80)}`,
+  );
+}
+
+/**
+ * A row that names no day has the answer's period, or `runDay` where the answer names none either. `known` gathers the days
+ * of the rows before, which are read once: an answer of 50,000 rows has few.
+ */
+export function dayOfRow(
+  row: JsonObject,
+  period: Window | undefined,
+  place: string,
+  runDay: Day,
+  known: Set<Day> = new Set(),
+): DatedRow {
+  const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
+  const start = readDay(holder.start, `${place}.start`, known);
+  const end = readDay(holder.end, `${place}.end`, known);
+  if (start === undefined && end === undefined) {
+    if (!period) return { day: runDay, undated: true };
+    return { day: requireOneDay(period, `${place} names no day, and the answer's period`), undated: false };
+  }
+  const day = requireOneDay({ start: start ?? end ?? "", end: end ?? start ?? "" }, place);
+  if (period && (day < period.start || day > period.end)) {
+    throw new AppError("bad_answer", `${place}: ${day} lies outside the window ${period.start} to ${period.end}`);
+  }
+  return { day, undated: false };
+}
+
+/** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
+const ANSWER_DAYS_MAX = 3_660;
+
+/**
+ * The days an answer covers: all of the window, because a day without rows is a day without usage and as much an answer
+ * as one with rows. Without a window they are the answer's own; one absurd date among them would make every day up to it
+ * due, so they end tomorrow, where a service whose clock is ahead may be already.
+ */
+export function coveredDays(
+  window: Window | undefined,
+  period: Window | undefined,
+  rowDays: readonly Day[],
+  runDay: Day,
+): DatedRow[] {
+  const covered = window ?? ownDays(period, rowDays, runDay);
+  if (!covered) return [{ day: runDay, undated: true }];
+  if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {
+    throw new AppError(
+      "bad_answer",
+      `expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`,
+    );
+  }
+  return daysOf(covered).map((day) => ({ day, undated: false }));
+}
+
+/** From the first row (without rows, from the last day) up to the end that the answer names, leaving out days that have not begun. */
+function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
+  const sorted = [...rowDays].sort();
+  const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
+  const last = sorted.at(-1) ?? begun;
+  const start = sorted[0] ?? last;
+  if (start === undefined || last === undefined) return undefined;
+  return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
+}
+
+/** The period that an answer names; undefined if it is missing or malformed. `normalise` reports what is wrong. */
+export function namedPeriod(answer: unknown): Window | undefined {
+  try {
+    return isObject(answer) ? answerDates(answer, undefined) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The days before the first covered one that an answer without a window is also about: those since the oldest stored day of its
+ * period. They had usage before, and have no rows in this answer.
+ */
+export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefined): Day[] {
+  const [first] = [...covered].sort();
+  if (first === undefined || oldestStored === undefined) return [];
+  return daysOf({ start: oldestStored, end: addDays(first, -1) });
+}
+
+function requireOneDay({ start, end }: Window, what: string): Day {
+  if (start === end) return start;
+  throw new AppError("bad_answer", `${what}: expected a bucket of one day, got ${start} to ${end}`);
+}
+
+/** A day, also where it comes as the midnight that begins it. Null and nothing are no day. */
+function readDay(value: unknown, place: string, known: Set<Day> = new Set()): Day | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string" && known.has(value)) return value;
+  const text = typeof value === "string" ? value.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "") : "";
+  if (isDay(text)) {
+    known.add(text);
+    return text;
+  }
+  throw new AppError("bad_answer", `${place}: expected a day as YYYY-MM-DD, got ${kindOf(value)}`);
 }

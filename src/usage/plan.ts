@@ -1,8 +1,8 @@
-// Decides which usage requests an export makes. Pure: the day comes in, nothing is read.
+// Decides which usage requests an export makes, and whether the configured window is long enough. Pure: the day is a parameter.
 
-import { addDays, type Day, dayCount, type Window } from "./day.ts";
+import { addDays, type Day, dayCount, type Window } from "./days.ts";
 import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
-import type { Undated } from "./undated.ts";
+import type { Undated } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
@@ -82,14 +82,14 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
 export function planExport(job: ExportJob, today: Day, selection: Selection = {}): UsageRequest[] {
   const series = seriesOf(job, selection);
   const windows = windowsOf(job, today, selection);
-  const stretches = windows ? windows.flatMap(stretchesOf) : [undefined];
+  const stretches = windows ? windows.flatMap(splitWindow) : [undefined];
   return stretches.flatMap((stretch) => series.map((one) => ({ series: one, window: stretch })));
 }
 
 /** One series on days of its own: one request a stretch of days that follow one another, the newest first. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
-  return runsOfDays(days)
-    .flatMap(stretchesOf)
+  return consecutiveDays(days)
+    .flatMap(splitWindow)
     .map((window) => ({ series, window }));
 }
 
@@ -128,14 +128,14 @@ export type ExportPlan = {
 };
 
 /** By seriesKey, the days that were read only while they lasted, or whose newest answer is in doubt. */
-export type UnsettledDays = ReadonlyMap<string, readonly Day[]>;
+export type DaysToReread = ReadonlyMap<string, readonly Day[]>;
 
 /** Unless days were picked, a run also reads the days before the window that need another reading. */
 export function planRun(
   job: ExportJob,
   today: Day,
   selection: Selection = {},
-  unsettled: UnsettledDays = new Map(),
+  unsettled: DaysToReread = new Map(),
 ): ExportPlan {
   const due = dueDays(job, today, selection);
   const before = due && !selection.days ? seriesOf(job, selection) : [];
@@ -160,12 +160,12 @@ export function isUpToDate({ requests, runDay, due }: ExportPlan): boolean {
 /** Newest first. A job reads its last complete days, and today where it asks for it. */
 function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
   if (!job.window) return undefined;
-  if (selection.days) return runsOfDays(selection.days);
+  if (selection.days) return consecutiveDays(selection.days);
   return [{ start: addDays(today, -job.window.days), end: job.window.today ? today : addDays(today, -1) }];
 }
 
 /** Days that follow one another are one window. */
-function runsOfDays(days: readonly Day[]): Window[] {
+function consecutiveDays(days: readonly Day[]): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
     const last = windows.at(-1);
@@ -176,7 +176,7 @@ function runsOfDays(days: readonly Day[]): Window[] {
 }
 
 /** Splits a window into windows that one call may ask for, the newest first. */
-export function stretchesOf(window: Window): Window[] {
+export function splitWindow(window: Window): Window[] {
   const stretches: Window[] = [];
   for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
     const start = addDays(end, 1 - REQUEST_DAYS_MAX);
@@ -190,6 +190,66 @@ export function sliceCount(request: UsageRequest): number {
   return request.window ? dayCount(request.window) : 1;
 }
 
-export function slicesOf(requests: readonly UsageRequest[]): number {
+export function totalSliceCount(requests: readonly UsageRequest[]): number {
   return requests.reduce((sum, request) => sum + sliceCount(request), 0);
+}
+
+// Decides whether the window that is read again fits how late the service changes its numbers. Pure.
+
+/** Of one series and metric, how much of the final amount was known so many days after the day. */
+export type CurvePoint = {
+  readonly daysAfter: number;
+  /** 0 to 1. */
+  readonly knownShare: number;
+  /** How many final days it rests on. */
+  readonly days: number;
+};
+
+export type WindowAdvice = {
+  readonly advice: "longer" | "shorter";
+  /** The window to set in place of the configured one. */
+  readonly days: number;
+  /** After how many days enough was known. */
+  readonly knownAfterDays: number;
+  /** How many final days it rests on. */
+  readonly restsOnDays: number;
+};
+
+/** So much of the final amount is enough. */
+export const KNOWN_SHARE_ENOUGH = 0.999;
+
+/** Fewer days may be an exception. */
+const ADVICE_DAYS_MIN = 7;
+/** A longer window costs little, so only one that is a multiple, and a week, too long is worth a word. */
+const MUCH_LONGER_FACTOR = 3;
+const MUCH_LONGER_DAYS = 7;
+
+/**
+ * A window of N days reads a day for the last time N days after it. What still moved at that last reading may go on moving
+ * unseen, so the window is long enough only where its last reading changed nothing any more. Of several curves the slowest
+ * counts. Undefined where the window fits, or too few days are known.
+ */
+export function adviseWindow(windowDays: number, curves: readonly (readonly CurvePoint[])[]): WindowAdvice | undefined {
+  const known = curves.flatMap((curve) => knownAfter(curve) ?? []);
+  const [slowest] = known.sort((a, b) => b.knownAfterDays - a.knownAfterDays || b.restsOnDays - a.restsOnDays);
+  if (!slowest) return undefined;
+  const { knownAfterDays } = slowest;
+  if (knownAfterDays > windowDays) return { advice: "longer", days: knownAfterDays + 1, ...slowest };
+  // It moved to the end of what was looked at, and nobody knows how far it would have gone.
+  if (knownAfterDays === windowDays) return { advice: "longer", days: windowDays * 2, ...slowest };
+  const enough = knownAfterDays + 1;
+  const isMuchLonger = windowDays >= enough * MUCH_LONGER_FACTOR && windowDays - enough >= MUCH_LONGER_DAYS;
+  return isMuchLonger ? { advice: "shorter", days: enough, ...slowest } : undefined;
+}
+
+type KnownAfter = Pick<WindowAdvice, "knownAfterDays" | "restsOnDays">;
+
+/** From when on it stays enough: a number may be right, wrong and right again. */
+function knownAfter(curve: readonly CurvePoint[]): KnownAfter | undefined {
+  // Before the day after, only a part of the day was there.
+  const points = curve.filter(({ daysAfter }) => daysAfter > 0).sort((a, b) => a.daysAfter - b.daysAfter);
+  const last = points.at(-1);
+  if (!last || last.days < ADVICE_DAYS_MIN) return undefined;
+  const notYet = points.findLast(({ knownShare }) => knownShare < KNOWN_SHARE_ENOUGH);
+  return { knownAfterDays: (notYet?.daysAfter ?? 0) + 1, restsOnDays: last.days };
 }

@@ -1,4 +1,5 @@
-// What a stream of usage numbers is: a project, a grouping and a filter. Series are never added to one another.
+// What a stream of usage numbers is: a project, a grouping and a filter, and which names a filter may use. Series are never added
+// to one another. Pure.
 
 /** The dimensions of interface.md, by its names, whatever a dialect calls them. */
 export const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"] as const;
@@ -43,4 +44,26 @@ export const NO_CONDITIONS = "{}";
 
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
+}
+
+// Decides what the known names of the service mean for the filters of a job. Pure.
+
+/** The filter's features that are not known. */
+export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
+  return Object.keys(filter.features).filter((feature) => !known.includes(feature));
+}
+
+export type UnlistedValue = {
+  readonly dimension: Dimension;
+  readonly value: string;
+  readonly listed: readonly string[];
+};
+
+/** The filter's values that are not in the interface's list, for dimensions that have a list. */
+export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">): UnlistedValue[] {
+  return DIMENSIONS.flatMap((dimension) => {
+    const value = dimensions[dimension];
+    const listed = DIMENSION_VALUES[dimension];
+    return value === undefined || listed === undefined || listed.includes(value) ? [] : [{ dimension, value, listed }];
+  });
 }

@@ -1,5 +1,6 @@
-// Decides what an answer does to a stored slice. Pure.
+// Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
+import { addDays, type Day } from "./days.ts";
 import { METRICS } from "./metrics.ts";
 
 /**
@@ -71,14 +72,14 @@ export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 const CONFIRM_AFTER_MS = 60 * 60_000;
 
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
-  const kept = keptBy(stored, incoming);
+  const kept = reasonToKeep(stored, incoming);
   if (kept) return kept;
   const kind = doubtKind(stored, incoming, guards);
   return kind === undefined || isConfirmed(stored.doubt, kind, incoming) ? "replace" : "suspect";
 }
 
 /** Why an answer leaves the stored rows unchanged, whatever its content; undefined if it may change them. */
-export function keptBy(
+export function reasonToKeep(
   stored: StoredSlice,
   { fetchNo, contentHash, filterDoubt }: Pick<IncomingSlice, "fetchNo" | "contentHash" | "filterDoubt">,
 ): "stale" | "unchanged" | undefined {
@@ -147,10 +148,10 @@ const GUARDED_FROM: Readonly<Record<Metric, number>> = {
 
 const KEPT_SHARE_MIN = 0.1;
 
-type Fall = { readonly metric: Metric; readonly before: number; readonly after: number };
+type MetricFall = { readonly metric: Metric; readonly before: number; readonly after: number };
 
 /** Compares requests or, if one side has none, the first metric that both have. Doubles suffice for a factor of ten. */
-function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): Fall | undefined {
+function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFall | undefined {
   for (const metric of ["requests", ...METRICS] as const) {
     const i = METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
@@ -159,4 +160,86 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): Fall | u
     return isFall ? { metric, before, after } : undefined;
   }
   return undefined;
+}
+
+// Decides what an answer is that carries no date at all. Pure.
+
+/**
+ * - `snapshot`: of unknown span, as a running total is; never the usage of a day
+ * - `day`: the usage of the day of the run
+ * - `day-before`: the usage of the day before it
+ */
+export const UNDATED = ["snapshot", "day", "day-before"] as const;
+export type Undated = (typeof UNDATED)[number];
+
+/** The day that an answer without any date is stored under, where it is that of a day. */
+export function dayOfUndated(runDay: Day, undated: Undated): Day {
+  return undated === "day-before" ? addDays(runDay, -1) : runDay;
+}
+
+/** The newest snapshot of a series. */
+export type StoredSnapshot = { readonly fetchNo: number; readonly contentHash: string };
+
+/**
+ * - `stale`: a later fetch is stored already; nothing is written
+ * - `repeated`: this very fetch is stored already; nothing is written
+ * - `unchanged`: the reading is noted, and no row is written
+ * - `new`: its rows are written
+ */
+export type SnapshotDecision = "stale" | "repeated" | "unchanged" | "new";
+
+export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: StoredSnapshot): SnapshotDecision {
+  if (newest === undefined) return "new";
+  if (newest.fetchNo > incoming.fetchNo) return "stale";
+  if (newest.fetchNo === incoming.fetchNo) return "repeated";
+  return newest.contentHash === incoming.contentHash ? "unchanged" : "new";
+}
+
+/** From one snapshot of a series to the next one. */
+export type SnapshotStep = {
+  /** Both were taken on one UTC day. */
+  readonly sameDay: boolean;
+  readonly takenAt: Date;
+  readonly previousTakenAt: Date;
+  /** Of all groups together. */
+  readonly change: "grew" | "same" | "fell";
+  /** It fell by more than half. */
+  readonly halved: boolean;
+};
+
+/**
+ * - `running-total`: it grew within a day and never fell
+ * - `day`: it counts from each midnight on
+ * - `day-before`: it is of a day that is over
+ */
+export type ProvenSpan = "running-total" | "day" | "day-before";
+
+const HOUR_MS = 60 * 60_000;
+/** Less than a week: what is counted anew each week or month falls once in so many days. */
+const TWO_FALLS_MS_MAX = 6.5 * 24 * HOUR_MS;
+
+/**
+ * What the snapshots prove, undefined where they prove nothing. What moves over several days hardly falls by half from one
+ * to the next, and what is counted anew each week or month does not fall twice within days: a number of a day may do both.
+ */
+export function provenSpan(steps: readonly SnapshotStep[]): ProvenSpan | undefined {
+  const within = steps.filter(({ sameDay }) => sameDay);
+  const across = steps.filter(({ sameDay }) => !sameDay);
+  const grewWithin = within.some(({ change }) => change === "grew");
+  if (steps.every(({ change }) => change !== "fell")) return grewWithin ? "running-total" : undefined;
+  if (within.some(({ change }) => change === "fell")) return undefined;
+  if (grewWithin) return across.length >= 2 && across.every(({ halved }) => halved) ? "day" : undefined;
+  const stayed = within.some((step) => step.takenAt.getTime() - step.previousTakenAt.getTime() >= HOUR_MS);
+  return stayed && fellTwice(across) ? "day-before" : undefined;
+}
+
+function fellTwice(across: readonly SnapshotStep[]): boolean {
+  const falls = across.filter(({ change }) => change === "fell");
+  return falls.some(
+    (one) =>
+      one.halved &&
+      falls.some(
+        (other) => other !== one && Math.abs(other.takenAt.getTime() - one.takenAt.getTime()) < TWO_FALLS_MS_MAX,
+      ),
+  );
 }

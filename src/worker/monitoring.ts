@@ -3,20 +3,20 @@
 import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import type { Database } from "../db/database.ts";
-import { newestMigration } from "../db/migrate.ts";
-import { readMonitorFigures } from "../db/monitor-figures.ts";
-import { BRIEFLY_SECONDS } from "../db/read-snapshot.ts";
-import { readReportData } from "../db/report-data.ts";
-import { nextRunAt } from "../jobs/next-due.ts";
-import { readOperations } from "../jobs/read-operations.ts";
-import type { Access } from "../monitor/access.ts";
-import { openDashboard } from "../monitor/dashboard/dashboard.ts";
-import { type Metrics, openMetrics } from "../monitor/metrics.ts";
-import type { Health } from "../monitor/routes.ts";
-import { openMonitor } from "../monitor/server.ts";
+import type { Database } from "../db/connection/database.ts";
+import { newestMigration } from "../db/connection/migrate.ts";
+import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
+import { readMetricSamples } from "../db/health.ts";
+import { readReportData } from "../db/report/report.ts";
+import { type Metrics, openMetrics } from "../health/metrics.ts";
+import { readOperations } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
-import type { Contact } from "./contact.ts";
+import { nextRunAt } from "../schedule/due.ts";
+import type { Access } from "../web/access.ts";
+import { openDashboard } from "../web/dashboard/dashboard.ts";
+import type { Readiness } from "../web/routes.ts";
+import { openMonitor } from "../web/server.ts";
+import type { Liveness } from "./liveness.ts";
 
 export type Monitoring = AsyncDisposable & {
   readonly metrics: Metrics;
@@ -26,7 +26,7 @@ export type Monitoring = AsyncDisposable & {
 
 export type MonitoringDeps = {
   readonly db: Database;
-  readonly contact: Contact;
+  readonly contact: Liveness;
   /** What is asked of visitors; undefined where nothing is. */
   readonly access: Access | undefined;
 };
@@ -37,7 +37,7 @@ export async function openMonitoring(
   config: Config,
   { db, contact, access }: MonitoringDeps,
 ): Promise<Monitoring> {
-  const health = (): Health => {
+  const health = (): Readiness => {
     const reasons = contact.reasons();
     return { live: contact.isLive(), ready: reasons.length === 0, reasons };
   };
@@ -51,7 +51,7 @@ export async function openMonitoring(
     configHash: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12),
     rotations: config.rotations,
     ready: () => health().ready,
-    readFigures: () => readMonitorFigures(db, jobs),
+    readSamples: () => readMetricSamples(db, jobs),
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
   const dashboard = openDashboard({
@@ -59,7 +59,7 @@ export async function openMonitoring(
     health,
     readOperations: () => readOperations(db, config),
     readReport: (period, now, signal) =>
-      readReportData(db, period, now, { statementSecondsMax: BRIEFLY_SECONDS, signal }),
+      readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, signal }),
   });
   const deps = { log: app.log, scrub, access, health, metrics: metrics.scrape, dashboard };
   const monitor = await openMonitor(config.monitor, deps);

@@ -4,7 +4,7 @@ import { rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { secondsOf } from "./figures.ts";
 import { run } from "./processes.ts";

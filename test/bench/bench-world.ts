@@ -1,9 +1,8 @@
 // The world of a worker that neither listens nor takes work.
 
 import { openApp, openDatabase, readConfig } from "../../src/app.ts";
-import { openMetrics } from "../../src/monitor/metrics.ts";
-import { openWorld } from "../../src/worker/open-world.ts";
-import type { WorkerWorld } from "../../src/worker/world.ts";
+import { openMetrics } from "../../src/health/metrics.ts";
+import { openWorkerContext, type WorkerContext } from "../../src/worker/context.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export async function withWorld<T>(
   env: Environment,
   configPath: string,
-  work: (world: WorkerWorld) => Promise<T>,
+  work: (world: WorkerContext) => Promise<T>,
 ): Promise<T> {
   const app = await openApp(env, configPath, new AbortController().signal);
   const config = await readConfig(app);
@@ -22,9 +21,9 @@ export async function withWorld<T>(
     configHash: "bench",
     rotations: [],
     ready: () => true,
-    readFigures: async () => [],
+    readSamples: async () => [],
   });
-  const world = await openWorld(app, config, db, metrics);
+  const world = await openWorkerContext(app, config, db, metrics);
   try {
     return await work(world);
   } finally {

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { addDays, daysOf } from "../../src/usage/day.ts";
+import { addDays, daysOf } from "../../src/usage/days.ts";
 
 const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "method", "tags"];
 const LISTS = ["feature_set", "tags"];

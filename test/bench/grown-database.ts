@@ -1,10 +1,10 @@
 // A database with so many days of history, as years of nights would leave it: filled by SQL, in the order in which nights
 // would have stored it.
 
-import type { Database } from "../../src/db/database.ts";
-import { internGroups } from "../../src/db/group-values.ts";
-import { inTransaction } from "../../src/db/transaction.ts";
-import { groupOf, UNGROUPED } from "../../src/usage/group.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { internGroups } from "../../src/db/usage/rows.ts";
+import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { DIMENSIONS, type Dimension, GROUPINGS } from "../../src/usage/series.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { type Prepared, prepareDatabase } from "./prepared-database.ts";

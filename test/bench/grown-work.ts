@@ -2,19 +2,19 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
-import { databaseNow } from "../../src/db/database.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { openMerging } from "../../src/db/merging.ts";
-import { readReportData } from "../../src/db/report-data.ts";
-import { idOf } from "../../src/db/series.ts";
-import { readOperations } from "../../src/jobs/read-operations.ts";
+import { databaseNow } from "../../src/db/connection/database.ts";
+import { readReportData } from "../../src/db/report/report.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { seriesIdOf } from "../../src/db/usage/series.ts";
+import { openAnswerWriter } from "../../src/db/usage/writer.ts";
+import { readOperations } from "../../src/health/read-health.ts";
 import { openLog } from "../../src/log.ts";
-import { openDashboard } from "../../src/monitor/dashboard/dashboard.ts";
 import { Scrubber } from "../../src/secret.ts";
-import { addDays, type Day, dayOf, daysOf } from "../../src/usage/day.ts";
+import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { seriesOf } from "../../src/usage/plan.ts";
 import { DIMENSIONS, type Dimension } from "../../src/usage/series.ts";
+import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
 import { secondsOf } from "./figures.ts";
 import { GROUPS, type GrownDatabase, groupAt } from "./grown-database.ts";
 
@@ -66,13 +66,13 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
     const rowCount = days.length * GROUPS;
     return {
       ...fetch,
-      seriesId: idOf(ids, series),
+      seriesId: seriesIdOf(ids, series),
       grouping,
       rowCount,
       slices: () => days.map((day) => sliceOf(day, grouping)),
     };
   });
-  const merging = openMerging(db);
+  const merging = openAnswerWriter(db);
   let stored = 0;
   const seconds = await secondsOf(async () => {
     for (const { rowsChanged } of await Promise.all(answers.map(merging))) stored += rowsChanged;

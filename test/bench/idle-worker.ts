@@ -1,9 +1,9 @@
 // A program: what a worker does in an hour in which nothing is due, as fast as it can, and what that costs. Needs DATABASE_URL,
 // the configuration as its argument, and --expose-gc.
 
-import { touchSharedRuns } from "../../src/db/shared-runs.ts";
+import { heartbeatQueuedRuns } from "../../src/db/jobs/runs.ts";
+import type { WorkerContext } from "../../src/worker/context.ts";
 import { tick } from "../../src/worker/tick.ts";
-import type { WorkerWorld } from "../../src/worker/world.ts";
 import { withWorld } from "./bench-world.ts";
 
 const MINUTES = 60;
@@ -11,20 +11,20 @@ const MINUTES_SHOWN = 10;
 
 await withWorld(process.env, process.argv[2] ?? "", idle);
 
-async function idle(world: WorkerWorld): Promise<void> {
+async function idle(world: WorkerContext): Promise<void> {
   let tickMs = 0;
   let pollMs = 0;
   for (let minute = 1; minute <= MINUTES; minute++) {
     tickMs += await timed(async () => {
       const { began } = await tick(world);
       if (began) throw new Error("something was due");
-      await touchSharedRuns(world.db);
+      await heartbeatQueuedRuns(world.db);
     });
     pollMs += await timed(async () => {
       for (let second = 1; second <= 60; second++) {
-        await world.queue.take("usage_request", world.config.service.maxConcurrent);
-        if (second % 2 === 0) await world.queue.take("rotation", 1);
-        if (second % 5 === 0) await world.queue.take("usage_request_dead", 1);
+        await world.queue.claim("usage_request", world.config.service.maxConcurrent);
+        if (second % 2 === 0) await world.queue.claim("rotation", 1);
+        if (second % 5 === 0) await world.queue.claim("usage_request_dead", 1);
       }
     });
     if (minute % MINUTES_SHOWN === 0) {

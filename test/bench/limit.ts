@@ -2,7 +2,7 @@
 // with neither key nor index.
 
 import { type RawBuilder, sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
 import { configOf, GROUPINGS, withPipeline } from "./pipeline.ts";

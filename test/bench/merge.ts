@@ -2,13 +2,13 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
-import { type Database, openPostgres } from "../../src/db/database.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { mergeAnswers } from "../../src/db/merge.ts";
-import { migrateToLatest } from "../../src/db/migrate.ts";
-import { idOf, registerSeries } from "../../src/db/series.ts";
-import { daysOf } from "../../src/usage/day.ts";
-import { groupOf } from "../../src/usage/group.ts";
+import { type Database, openPostgres } from "../../src/db/connection/database.ts";
+import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { mergeAnswers } from "../../src/db/usage/batches.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { daysOf } from "../../src/usage/days.ts";
+import { groupOf } from "../../src/usage/groups.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { DIMENSIONS } from "../../src/usage/series.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
@@ -92,7 +92,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
   let seconds = 0;
   for (const one of series) {
     const answer = {
-      seriesId: idOf(ids, one),
+      seriesId: seriesIdOf(ids, one),
       grouping: one.grouping,
       fetchNo: await nextFetchNo(db),
       runId,

@@ -1,10 +1,9 @@
 // The whole way of an export in this process: plan, calls, merges and the run's record, but not the start of the program.
 
 import { openApp, readConfig, withDatabase } from "../../src/app.ts";
-import type { Database } from "../../src/db/database.ts";
-import { withExportContext } from "../../src/jobs/export-context.ts";
-import { runExportJob } from "../../src/jobs/run-export.ts";
-import { dayOf } from "../../src/usage/day.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { runExportJob, withExportContext } from "../../src/jobs/run-export.ts";
+import { dayOf } from "../../src/usage/days.ts";
 import { planRun } from "../../src/usage/plan.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { prepareDatabase } from "./prepared-database.ts";

@@ -2,9 +2,9 @@
 // their requests are in the queue. Once every second day is missing, so that each slice is a request, and once a stretch.
 
 import { type RawBuilder, sql } from "kysely";
-import { addDays, type Day, dayCount, dayOf, daysOf } from "../../src/usage/day.ts";
-import { type ExportPlan, planRun, slicesOf } from "../../src/usage/plan.ts";
-import { planBackfill, seriesOnce } from "../../src/usage/plan-backfill.ts";
+import { distinctSeries, planBackfill } from "../../src/usage/backfill.ts";
+import { addDays, type Day, dayCount, dayOf, daysOf } from "../../src/usage/days.ts";
+import { type ExportPlan, planRun, totalSliceCount } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { withWorld } from "./bench-world.ts";
@@ -77,7 +77,7 @@ async function measureRound(gaps: Gaps, databaseUrl: string): Promise<Seconds> {
 
 /** Without the database. */
 async function decide(gaps: Gaps, { config }: Prepared): Promise<Pick<Seconds, "run" | "backfill">> {
-  const jobs = seriesOnce(config.exports, {});
+  const jobs = distinctSeries(config.exports, {});
   const today = dayOf(new Date());
   const range = { start: addDays(today, -DAYS), end: addDays(today, -1) };
   const isMissing = (day: Day) => gaps.isMissing(dayCount({ start: day, end: today }) - 1);
@@ -88,7 +88,7 @@ async function decide(gaps: Gaps, { config }: Prepared): Promise<Pick<Seconds, "
   const secondsToPlan = (plan: () => readonly ExportPlan[]) =>
     secondsOf(async () => {
       const requests = plan().flatMap((one) => one.requests);
-      requireWhole(gaps, { requests: requests.length, slices: slicesOf(requests) });
+      requireWhole(gaps, { requests: requests.length, slices: totalSliceCount(requests) });
     });
   return {
     run: await secondsToPlan(() => config.exports.map((job) => planRun(job, today, { days: missing }))),

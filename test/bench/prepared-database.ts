@@ -1,10 +1,10 @@
 // A database as the first start of a worker leaves it: the tables, and the series and jobs of a configuration.
 
 import { type Config, parseConfig } from "../../src/config/config.ts";
-import { type Database, openPostgres } from "../../src/db/database.ts";
-import { registerJobs } from "../../src/db/jobs.ts";
-import { migrateToLatest } from "../../src/db/migrate.ts";
-import { registerSeries, type SeriesIds } from "../../src/db/series.ts";
+import { type Database, openPostgres } from "../../src/db/connection/database.ts";
+import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { registerJobs } from "../../src/db/jobs/jobs.ts";
+import { registerSeries, type SeriesIds } from "../../src/db/usage/series.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 
 export type Prepared = AsyncDisposable & {

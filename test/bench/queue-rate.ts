@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
-import { holdCalls } from "../../src/db/service-pace.ts";
-import { addDays, dayOf } from "../../src/usage/day.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { holdCalls } from "../../src/db/rate-limit.ts";
+import { addDays, dayOf } from "../../src/usage/days.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio } from "./figures.ts";

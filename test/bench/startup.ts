@@ -2,7 +2,7 @@
 // that does nothing.
 
 import { startEmulator } from "../../src/emulator/server.ts";
-import { addDays, dayOf } from "../../src/usage/day.ts";
+import { addDays, dayOf } from "../../src/usage/days.ts";
 import { startProgram } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";

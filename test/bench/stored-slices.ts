@@ -1,7 +1,7 @@
 // Slices of days that are over, as years of nights would leave them.
 
 import { type RawBuilder, sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 
 export type Stored = {
   /** Up to yesterday. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { addDays } from "../../src/usage/day.ts";
+import { addDays } from "../../src/usage/days.ts";
 import { newSeries, rowOf, rowsOn, store, view } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type Seen, useOffice } from "./office.ts";

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import { z } from "zod";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { Emulator } from "../../src/emulator/server.ts";
 import { PROJECT_ID } from "./world.ts";

@@ -1,7 +1,7 @@
 // Lets days go by between two runs: what was stored becomes that much older.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 
 /** Where no day is, so that none is moved to where another still stands. */
 const FAR_DAYS = 100_000;

@@ -1,7 +1,7 @@
 // What a run did to the stored rows, and what coverage says of it.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 
 /** With what changes whenever a row is written, be it with the same values. */
 export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Record<string, unknown>>[]> {

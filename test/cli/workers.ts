@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/server.ts";
 import { smallConfig } from "./small-config.ts";
 import type { World } from "./world.ts";

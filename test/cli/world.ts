@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
 import { test as base, expect, type TestAPI } from "vitest";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
 import { findLeaks } from "../support/leaks.ts";
 import { type Program, type ProgramOptions, type ProgramResult, startProgram } from "../support/program.ts";

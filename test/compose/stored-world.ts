@@ -1,16 +1,16 @@
 // A database in which the same usage is stored under every grouping and under two filters, with gaps, failures and changes.
 
 import { randomUUID } from "node:crypto";
-import type { Database } from "../../src/db/database.ts";
-import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { storeListedKeys } from "../../src/db/listed-keys.ts";
-import { finishRun, startRun } from "../../src/db/runs.ts";
-import { idOf, markDue, registerSeries } from "../../src/db/series.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import type { SnapshotRow } from "../../src/usage/normalise.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
+import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
 import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
-import { newIntent, newKey, newRotation } from "../db/written-ledger.ts";
 
 /** A day of a project: the same in each of its series. In quarters of an hour, which add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
@@ -53,7 +53,7 @@ export async function storeWorld(db: Database): Promise<World> {
     const rows = groups.map(([value, numbers]) =>
       rowFor(grouping, value, project === silent ? mute(numbers) : numbers),
     );
-    const seriesId = idOf(ids, series);
+    const seriesId = seriesIdOf(ids, series);
     await markDue(db, [seriesId], { first: back(4), oldest: { start: back(4), end: back(1) }, through: back(1) });
     await recordFailure(db, {
       seriesId,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { accessProblems, readAccess } from "../../src/config/access.ts";
+import { accessProblems, readAccess } from "../../src/config/secrets.ts";
 
 const VARIABLE = { kind: "env", name: "MONITOR_SECRET" } as const;
 const BEARER = { kind: "bearer", token: VARIABLE } as const;

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { addressProblems, readAddress } from "../../src/config/addresses.ts";
+import { addressProblems, readAddress } from "../../src/config/secrets.ts";
 
 const VARIABLE = { kind: "env", name: "NOTICES_URL" } as const;
 const ADDRESS = "https://hooks.example.com/services/open-sesame";

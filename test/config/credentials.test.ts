@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { keyProblems, readKey } from "../../src/config/credentials.ts";
+import { keyProblems, readKey } from "../../src/config/secrets.ts";
 import { SAMPLE } from "./sample-config.ts";
 
 const KEY = "open-sesame-41";

@@ -48,13 +48,13 @@ test("a byte order mark is no fault", () => {
 });
 
 test("a field that stands twice is found, wherever it stands, with both lines", () => {
-  const { value, repeats } = parseJson(
+  const { value, duplicates } = parseJson(
     '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }',
     "x",
   );
 
   expect(value).toEqual({ a: 3, b: [{ c: 1 }, { c: 2 }] });
-  expect(repeats).toEqual([
+  expect(duplicates).toEqual([
     { path: ["b", 1, "c"], firstLine: 4 },
     { path: ["a"], firstLine: 2 },
   ]);

@@ -2,27 +2,25 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import type { Database } from "../../src/db/database.ts";
-import type { DayRange } from "../../src/db/dump-query.ts";
-import { inDump, readRows } from "../../src/db/dump-rows.ts";
-import { listViews } from "../../src/db/dump-views.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { type DayRange, listDumpViews, readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
 import type { Row, View } from "../../src/dump/view.ts";
-import type { Day } from "../../src/usage/day.ts";
+import type { Day } from "../../src/usage/days.ts";
 import { newProject, newSeries, rowOf, rowsOn, store } from "./stored-usage.ts";
 
 const signal = new AbortController().signal;
 
 export async function viewsOf(db: Database): Promise<readonly View[]> {
-  return inDump(db, signal, (tx) => listViews(tx));
+  return withDumpTransaction(db, signal, (tx) => listDumpViews(tx));
 }
 
 /** The rows of a view as objects, which a reader of a test understands; to a session that is somewhere else on Earth. */
 export async function dumped(db: Database, name: string, range: DayRange = {}) {
-  return inDump(db, signal, async (tx) => {
+  return withDumpTransaction(db, signal, async (tx) => {
     await sql`select set_config('timezone', 'Asia/Tokyo', true), set_config('datestyle', 'German', true)`.execute(tx);
-    const view = (await listViews(tx)).find((one) => one.name === name);
+    const view = (await listDumpViews(tx)).find((one) => one.name === name);
     if (!view) throw new Error(`no view ${name}`);
-    const batches: (readonly Row[])[] = await Array.fromAsync(readRows(tx, view, range));
+    const batches: (readonly Row[])[] = await Array.fromAsync(readDumpRows(tx, view, range));
     return batches.flat().map((row) => Object.fromEntries(view.columns.map((column, at) => [column.name, row[at]])));
   });
 }

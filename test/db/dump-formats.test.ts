@@ -3,14 +3,14 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { inDump, readRows } from "../../src/db/dump-rows.ts";
-import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { storeListedKeys } from "../../src/db/listed-keys.ts";
-import { startRun } from "../../src/db/runs.ts";
-import { markDue } from "../../src/db/series.ts";
+import { readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
+import { startRun } from "../../src/db/jobs/runs.ts";
+import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue } from "../../src/db/usage/series.ts";
 import { csvOf, withoutFormula } from "../../src/dump/csv.ts";
-import { jsonLinesOf } from "../../src/dump/jsonl.ts";
+import { jsonLinesOf } from "../../src/dump/encode.ts";
 import { parquetOf } from "../../src/dump/parquet.ts";
 import type { ColumnKind, Row, View } from "../../src/dump/view.ts";
 import { DIMENSIONS } from "../../src/usage/series.ts";
@@ -19,8 +19,8 @@ import { readParquet } from "../dump/read-parquet.ts";
 import { HOSTILE_TEXTS, inBatches, textOf } from "../dump/sample-view.ts";
 import { testDatabase } from "../support/database.ts";
 import { viewsOf } from "./dump-behaviour.ts";
+import { newIntent, newKey, newRotation } from "./keys/written-ledger.ts";
 import { newProject, newSeries, rowOf, rowsOn, store, total } from "./stored-usage.ts";
-import { newIntent, newKey, newRotation } from "./written-ledger.ts";
 
 const { db } = await testDatabase();
 
@@ -79,7 +79,9 @@ async function fill(): Promise<void> {
 }
 
 async function rowsOf(view: View): Promise<readonly Row[]> {
-  const batches = await inDump(db, new AbortController().signal, (tx) => Array.fromAsync(readRows(tx, view, {})));
+  const batches = await withDumpTransaction(db, new AbortController().signal, (tx) =>
+    Array.fromAsync(readDumpRows(tx, view, {})),
+  );
   return batches.flat();
 }
 

@@ -2,8 +2,7 @@
 
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { inDump, readRows } from "../../src/db/dump-rows.ts";
-import { listViews } from "../../src/db/dump-views.ts";
+import { listDumpViews, readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
 import { testDatabase } from "../support/database.ts";
 import { dumped, testDump, viewsOf } from "./dump-behaviour.ts";
 import { newSeries } from "./stored-usage.ts";
@@ -22,10 +21,10 @@ async function storeDays(seriesId: number, count: number): Promise<void> {
 test("what is written while a dump runs is not in it", async () => {
   const { project, seriesId } = await newSeries(db);
   await storeDays(seriesId, 2_500);
-  const found = await inDump(db, new AbortController().signal, async (tx) => {
-    const view = (await listViews(tx)).find(({ name }) => name === "coverage");
+  const found = await withDumpTransaction(db, new AbortController().signal, async (tx) => {
+    const view = (await listDumpViews(tx)).find(({ name }) => name === "coverage");
     if (!view) throw new Error("no view coverage");
-    const batches = readRows(tx, view, {});
+    const batches = readDumpRows(tx, view, {});
     const { value: first } = await batches.next();
     await sql`delete from usage_export.slice where series_id = ${seriesId} and usage_date > '2021-01-01'`.execute(db);
     const rest = await Array.fromAsync(batches);
@@ -37,7 +36,7 @@ test("what is written while a dump runs is not in it", async () => {
 
 test("a dump that is stopped ends the statement that runs", async () => {
   const stop = new AbortController();
-  const dump = inDump(db, stop.signal, (tx) => sql`select pg_sleep(50)`.execute(tx));
+  const dump = withDumpTransaction(db, stop.signal, (tx) => sql`select pg_sleep(50)`.execute(tx));
   const sleeping = async () => {
     const { rows } = await sql`
       select from pg_stat_activity
@@ -51,12 +50,14 @@ test("a dump that is stopped ends the statement that runs", async () => {
 });
 
 test("a dump that was stopped before does not begin", async () => {
-  const begun = inDump(db, AbortSignal.abort(new Error("stopped")), async () => "begun");
+  const begun = withDumpTransaction(db, AbortSignal.abort(new Error("stopped")), async () => "begun");
   await expect(begun).rejects.toThrow("stopped");
 });
 
 test("nothing can be written in a dump", async () => {
-  const dump = inDump(db, new AbortController().signal, (tx) => sql`delete from usage_export.slice`.execute(tx));
+  const dump = withDumpTransaction(db, new AbortController().signal, (tx) =>
+    sql`delete from usage_export.slice`.execute(tx),
+  );
   await expect(dump).rejects.toMatchObject({ code: "25006" });
 });
 

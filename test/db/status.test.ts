@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { demoNumbers } from "../../src/db/demo-numbers.ts";
-import { recordFailure } from "../../src/db/failures.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { finishRun, startRun } from "../../src/db/runs.ts";
-import { markDue } from "../../src/db/series.ts";
-import { coverageCounts, coverageGaps, lastRuns, recentRuns } from "../../src/db/status.ts";
-import { NOTHING_DONE } from "../../src/usage/export.ts";
+import { coverageCounts, coverageGaps, lastRuns, recentRuns } from "../../src/db/health.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { demoNumbers } from "../../src/db/usage/coverage.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue } from "../../src/db/usage/series.ts";
+import { NO_COUNTS } from "../../src/usage/export.ts";
 import { testDatabase } from "../support/database.ts";
 import { newSeries, store, total } from "./stored-usage.ts";
 
@@ -67,7 +67,7 @@ test("of each job and kind the last run is told", async () => {
   for (const [kind, job, status] of runs) {
     const runId = randomUUID();
     await startRun(db, { runId, kind, job, trigger: "manual" });
-    await finishRun(db, runId, status, NOTHING_DONE, status === "ok" ? undefined : `it ${status}`);
+    await finishRun(db, runId, status, NO_COUNTS, status === "ok" ? undefined : `it ${status}`);
   }
   expect((await lastRuns(db, JOBS)).map(({ kind, job, status, error }) => [kind, job, status, error])).toEqual([
     ["export", "nightly", "failed", "it failed"],
@@ -77,7 +77,7 @@ test("of each job and kind the last run is told", async () => {
 });
 
 test("the newest runs of all jobs are told with what became of their slices, the newest first", async () => {
-  const counts = { ...NOTHING_DONE, planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
+  const counts = { ...NO_COUNTS, planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
   for (const error of ["first", "second", "third"]) {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job: "weekly", trigger: "manual" });

@@ -2,12 +2,12 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
-import { type Database, databaseNow } from "../../src/db/database.ts";
-import { nextFetchNo } from "../../src/db/fetch-numbers.ts";
-import { type Answer, type MergeResult, mergeAnswers } from "../../src/db/merge.ts";
-import { idOf, registerSeries } from "../../src/db/series.ts";
-import { addDays, type Day, dayOf } from "../../src/usage/day.ts";
-import { groupOf, UNGROUPED } from "../../src/usage/group.ts";
+import { type Database, databaseNow } from "../../src/db/connection/database.ts";
+import { type Answer, type MergeResult, mergeAnswers } from "../../src/db/usage/batches.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
+import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { NormalisedSlice, SnapshotRow } from "../../src/usage/normalise.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
@@ -40,7 +40,7 @@ export async function newSeries(
   const project = part.project ?? newProject();
   const one = configured(project, grouping, part);
   const ids = await registerSeries(db, [one]);
-  return { project, series: one.series, seriesId: idOf(ids, one.series) };
+  return { project, series: one.series, seriesId: seriesIdOf(ids, one.series) };
 }
 
 export function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { jsonLinesOf } from "../../src/dump/jsonl.ts";
+import { jsonLinesOf } from "../../src/dump/encode.ts";
 import { inBatches, ROWS, textOf, VIEW } from "./sample-view.ts";
 
 /** The fields of a line, numbers as the digits that stand there. */

@@ -4,7 +4,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { openPostgres } from "../../src/db/database.ts";
+import { openPostgres } from "../../src/db/connection/database.ts";
 import { letDoubtsAge } from "../db/stored-usage.ts";
 import { copyDatabase } from "../support/database.ts";
 import { runProgram } from "../support/program.ts";

@@ -1,6 +1,6 @@
 // Somebody sets the database's clock while a worker works: back by a day, or forward and back again. The worker says so, waits for no
 // moment of the clock as it was, and soon every run is over and all that is due is complete. (Which numbers those are is for
-// test/cli/clock-steps.test.ts: here days of usage move beside requests that wait for them.)
+// test/cli/recovery/clock-steps.test.ts: here days of usage move beside requests that wait for them.)
 
 import { expect } from "vitest";
 import { breakdowns, coverage, farSchedule, runs, serveWorkers } from "../cli/workers.ts";

@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { describe, expect, vi } from "vitest";
-import { openEmbedded } from "../../src/db/database.ts";
+import { openEmbedded } from "../../src/db/connection/database.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../cli/numbers.ts";
 import { reached } from "../cli/reached.ts";
 import { smallConfig } from "../cli/small-config.ts";

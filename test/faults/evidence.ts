@@ -1,7 +1,7 @@
 // Reads from a database what the checker needs: what every reader could have seen, and what is said of it.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { type StoredRun, sliceName, type Visible } from "./case-evidence.ts";
 import { METRICS, rowText } from "./history.ts";
 

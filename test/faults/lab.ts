@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Database, openPostgres } from "../../src/db/database.ts";
+import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { type Emulator, startEmulator } from "../../src/emulator/server.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
 import { passwordsIn } from "../support/leaks.ts";

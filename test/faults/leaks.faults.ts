@@ -4,7 +4,7 @@
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import { test as base, expect, inject } from "vitest";
-import { openRotationWorld } from "../cli/rotation-world.ts";
+import { openRotationWorld } from "../cli/rotation/rotation-world.ts";
 import { runsOver, serveWorkers } from "../cli/workers.ts";
 import { worldTest } from "../cli/world.ts";
 import { testDatabase } from "../support/database.ts";

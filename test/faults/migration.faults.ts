@@ -5,10 +5,10 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { afterAll } from "vitest";
-import { openPostgres } from "../../src/db/database.ts";
-import { requireCurrentSchema } from "../../src/db/migrate.ts";
-import { emptyDatabase, migrateTo } from "../db/empty-database.ts";
-import { schemaText } from "../db/schema-text.ts";
+import { openPostgres } from "../../src/db/connection/database.ts";
+import { requireCurrentSchema } from "../../src/db/connection/migrate.ts";
+import { emptyDatabase, migrateTo } from "../db/migrations/empty-database.ts";
+import { schemaText } from "../db/migrations/schema-text.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
 import { passwordsIn } from "../support/leaks.ts";
 import { startProgram } from "../support/program.ts";
@@ -22,7 +22,7 @@ import { leakViolations } from "./leak-violations.ts";
 import { startPostgresFront } from "./postgres-front.ts";
 import { sweepKinds } from "./sweep-kinds.ts";
 
-const SCHEMA = path.join(import.meta.dirname, "../db/schema.txt");
+const SCHEMA = path.join(import.meta.dirname, "../db/migrations/schema.txt");
 const OLDER = "0003_create_key_ledger";
 /** Who hears nothing of the database waits for as long as a migration may take, which is not for a test. */
 const PROGRAM_MS_MAX = 45_000;
@@ -92,7 +92,8 @@ async function schemaViolations(url: string, hasRow: boolean): Promise<readonly 
   const db = openPostgres(url);
   try {
     const asReviewed = (await fs.readFile(SCHEMA, "utf8")).replaceAll(/^--.*\n/gm, "");
-    const found = (await schemaText(db)) === asReviewed ? [] : ["the schema is not the one of test/db/schema.txt"];
+    const found =
+      (await schemaText(db)) === asReviewed ? [] : ["the schema is not the one of test/db/migrations/schema.txt"];
     const current = await requireCurrentSchema(db).then(
       () => [],
       (error: Error) => [`the program refuses the schema: ${error.message}`],

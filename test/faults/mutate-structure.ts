@@ -1,6 +1,6 @@
 // Ways to change what an answer is made of, so that it stays JSON. Pure.
 
-import { pick } from "../../src/emulator/random.ts";
+import { pick } from "../../src/emulator/catalogue.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import type { JsonTree } from "./json-tree.ts";
 

@@ -1,6 +1,6 @@
 // Changes an answer a little, the same way for the same seed: its bytes, or what it is made of. Pure.
 
-import { pick, randomFrom } from "../../src/emulator/random.ts";
+import { pick, randomFrom } from "../../src/emulator/catalogue.ts";
 import { readTree, writeTree } from "./json-tree.ts";
 import { BYTES } from "./mutate-bytes.ts";
 import { STRUCTURAL } from "./mutate-structure.ts";

@@ -4,8 +4,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { runStatement } from "../support/postgres-admin.ts";
-import type { Action, FaultEvent, Side } from "./gate.ts";
-import { PASS } from "./gate.ts";
+import { type Action, type FaultEvent, PASS, type Side } from "./gate.ts";
 import { startPostgresFront } from "./postgres-front.ts";
 
 const { directUrl: url } = await testDatabase();

@@ -5,7 +5,14 @@
 import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { age, keyEvents, ledgerRows, openRotationWorld, PROGRAM, type RotationWorld } from "../cli/rotation-world.ts";
+import {
+  age,
+  keyEvents,
+  ledgerRows,
+  openRotationWorld,
+  PROGRAM,
+  type RotationWorld,
+} from "../cli/rotation/rotation-world.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { converges, mistaken } from "./check-conduct.ts";
 import { keyViolations, orphansOf } from "./check-keys.ts";

@@ -1,7 +1,7 @@
 // What a reader of the views sees of the series of a project.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { plainDecimal, readTree } from "./json-tree.ts";
 import type { StoredRow } from "./verdict-rows.ts";
 

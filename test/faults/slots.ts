@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
-import { type Database, openPostgres } from "../../src/db/database.ts";
+import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { copyDatabase } from "../support/database.ts";
 import { type Program, type ProgramResult, startProgram } from "../support/program.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Ledger } from "../../src/keys/ledger.ts";
-import { cleanupSteps } from "../../src/keys/plan-cleanup.ts";
+import { cleanupSteps } from "../../src/keys/plan.ts";
 import type { RotationJob } from "../../src/keys/policy.ts";
 import { daysAgo, draining, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 

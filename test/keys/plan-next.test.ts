@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { Ledger } from "../../src/keys/ledger.ts";
-import { nextStep, type Wish } from "../../src/keys/plan-next.ts";
+import { nextStep, type RotationRequest } from "../../src/keys/plan.ts";
 import type { RotationJob } from "../../src/keys/policy.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
-type Given = { readonly job?: Partial<RotationJob>; readonly wish?: Wish };
+type Given = { readonly job?: Partial<RotationJob>; readonly wish?: RotationRequest };
 type Case = readonly [name: string, ledger: Ledger, next: string | undefined, given?: Given];
 
 function cases(...rows: readonly Case[]) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdsScope, makesSelfHosted, missingScopes, scopesFault } from "../../src/keys/scopes.ts";
+import { holdsScope, makesSelfHosted, missingScopes, scopesFault } from "../../src/keys/policy.ts";
 
 const API = "self-hosted:product:api";
 const ENGINE = "self-hosted:product:engine";

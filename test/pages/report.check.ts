@@ -3,8 +3,8 @@ import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { exact, headline } from "../../src/report/figures.ts";
-import { renderReport } from "../../src/report/render-report.ts";
+import { exactText, headlineText } from "../../src/report/format.ts";
+import { renderReport } from "../../src/report/report.ts";
 import type { ReportData } from "../../src/report/report-data.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
 import { makeHostileData } from "../report/make-hostile-data.ts";
@@ -109,14 +109,16 @@ test.each([9, 15, 30])("figures of %i digits stay in their columns at every widt
 test("the figures on the page are those of the data", async () => {
   const data = makeReportData();
   const { page } = await openPage(browser, save("figures", data));
-  const sent = data.totals.metrics.filter(({ amount }) => amount !== null).map(({ amount }) => headline(amount ?? ""));
+  const sent = data.totals.metrics
+    .filter(({ amount }) => amount !== null)
+    .map(({ amount }) => headlineText(amount ?? ""));
   expect(await page.locator(".figure").allInnerTexts()).toEqual(sent);
 
   const [model] = data.breakdowns;
   await page.getByText("Table: requests by day and model").click();
   const table = page.getByRole("group", { name: "Exact requests by day and model" });
   const cells = await table.locator("tbody tr").first().locator("th, td").allInnerTexts();
-  expect(cells).toEqual([model?.days[0], ...(model?.groups ?? []).map(({ requests }) => exact(requests[0] ?? ""))]);
+  expect(cells).toEqual([model?.days[0], ...(model?.groups ?? []).map(({ requests }) => exactText(requests[0] ?? ""))]);
   await page.context().close();
 });
 

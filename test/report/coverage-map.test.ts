@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { coverageMap } from "../../src/report/coverage-map.ts";
+import { coverageMap } from "../../src/report/coverage-section.ts";
 import type { SliceStatus } from "../../src/report/report-data.ts";
 
 const days = ["2026-11-18", "2026-11-19", "2026-11-20"];

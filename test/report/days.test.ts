@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { dayLabel, daysHtml, instantText, windowText } from "../../src/report/days.ts";
-import { daysOf } from "../../src/usage/day.ts";
+import { dayLabel, daysHtml, instantText, windowText } from "../../src/report/format.ts";
+import { daysOf } from "../../src/usage/days.ts";
 
 const text = (days: readonly string[]) => String(daysHtml(days)).replaceAll(/<\/?time>/g, "");
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Filling, html, trustedHtml } from "../../src/report/html.ts";
+import { type HtmlValue, html, trustedHtml } from "../../src/report/html.ts";
 
-test.each<[string, Filling, string]>([
+test.each<[string, HtmlValue, string]>([
   ["markup", "<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"],
   ["quotes, which would end an attribute", `" onload='x'`, "&quot; onload=&#39;x&#39;"],
   ["an entity, so that it is shown as it was written", "&lt;", "&amp;lt;"],

@@ -9,7 +9,7 @@ import type {
   Shortfall,
   SliceStatus,
 } from "../../src/report/report-data.ts";
-import { addDays, type Day, daysOf } from "../../src/usage/day.ts";
+import { addDays, type Day, daysOf } from "../../src/usage/days.ts";
 
 export const LAST_DAY = "2026-11-20";
 

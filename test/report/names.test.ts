@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chartLabel, chartLabels, columnsOf, groupHtml, nameHtml, shortened } from "../../src/report/names.ts";
+import { chartLabel, chartLabels, columnsOf, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
 
 const FAMILY = "👨‍👩‍👧‍👦";
 
@@ -17,8 +17,8 @@ test.each([
   ["half a character", "a\ud83db", 9, "a\ufffdb"],
   ["500 characters", "x".repeat(500), 10, "xxxxxxxxx…"],
 ])("shortens %s", (_, name, columns, expected) => {
-  expect(shortened(name, columns)).toBe(expected);
-  expect(columnsOf(shortened(name, columns))).toBeLessThanOrEqual(columns);
+  expect(truncatedName(name, columns)).toBe(expected);
+  expect(columnsOf(truncatedName(name, columns))).toBeLessThanOrEqual(columns);
 });
 
 test("names that are cut to the same label stay apart, and in their order", () => {

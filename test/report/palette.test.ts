@@ -1,7 +1,7 @@
 // Calculates what the palette promises: contrast as WCAG 2 has it, and differences as people with each kind of colour blindness see them.
 
 import { expect, test } from "vitest";
-import { customProperties, DARK, LIGHT, type Scheme } from "../../src/report/palette.ts";
+import { customProperties, DARK, LIGHT, type Scheme } from "../../src/report/style.ts";
 
 const SCHEMES: readonly [string, Scheme][] = [
   ["light", LIGHT],

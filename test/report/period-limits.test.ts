@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { brokenLimit } from "../../src/report/period-limits.ts";
+import { periodViolation } from "../../src/report/report-data.ts";
 
 const TODAY = "2026-03-18";
 
@@ -12,5 +12,5 @@ test.each([
   ["2024-01-01", "2024-12-31", undefined],
   ["2024-01-01", "2025-01-01", "has too many days"],
 ])("of %s to %s is told: %s", (start, end, broken) => {
-  expect(brokenLimit({ start, end }, TODAY)).toBe(broken);
+  expect(periodViolation({ start, end }, TODAY)).toBe(broken);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pageSvg } from "../../src/report/svg.ts";
+import { embeddableSvg } from "../../src/report/chart.ts";
 
 const SVG = `<svg width="10" height="20" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 20">
 <g clip-path="url(#zr3-c0)">
@@ -13,7 +13,7 @@ const SVG = `<svg width="10" height="20" xmlns="http://www.w3.org/2000/svg" view
 </svg>`;
 
 test("a chart's SVG gets ids of its own, and attributes for what the policy forbids; texts stay", () => {
-  expect(pageSvg(SVG, "hours-w", "wide", "hours")).toBe(
+  expect(embeddableSvg(SVG, "hours-w", "wide", "hours")).toBe(
     `<svg class="wide" role="img" aria-labelledby="hours" viewBox="0 0 10 20"><g clip-path="url(#hours-w-c0)">` +
       `<path d="M0 0" fill="var(--ink)"></path></g>` +
       `<text font-size="12" font-weight="bold">zr3-c0 style=&quot;x&quot; class</text>` +

@@ -2,9 +2,7 @@
 // and clocks are is asked of the runtime, and of nothing that the schedule itself uses.
 
 import { expect, test } from "vitest";
-import { openLocalClock } from "../../src/schedule/local-clock.ts";
-import { parseTimes } from "../../src/schedule/named-times.ts";
-import { latestIn, nextIn, type Timetable } from "../../src/schedule/occurrences.ts";
+import { latestIn, nextIn, openLocalClock, parseCron, type Timetable } from "../../src/schedule/cron.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -40,7 +38,7 @@ test.each([
   ["59 23 * * *", 23 + 59 / 60, everyDay],
   ["30 2 * * 1-5", 2.5, mondayToFriday],
 ])("%s comes once for each local day that it names, in every zone", (schedule, hours, days) => {
-  const times = parseTimes(schedule);
+  const times = parseCron(schedule);
   const timeMs = Math.round(hours * HOUR_MS);
   const faults = zones.flatMap(({ name, clock, wall }) =>
     faultsOf({ times, clock }, wall, timeMs, days)

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { jitterMs } from "../../src/schedule/jitter.ts";
+import { jitterMs } from "../../src/schedule/due.ts";
 
 const NIGHT = new Date("2026-03-29T02:15:00Z");
 const nights = Array.from({ length: 20_000 }, (_, i) => new Date(NIGHT.getTime() + i * 86_400_000));

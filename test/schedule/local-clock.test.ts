@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { openLocalClock } from "../../src/schedule/local-clock.ts";
+import { openLocalClock } from "../../src/schedule/cron.ts";
 
 function settings(timezone: string, after: string, until: string): string[] {
-  const found = openLocalClock(timezone).settings(Date.parse(after), Date.parse(until));
+  const found = openLocalClock(timezone).changes(Date.parse(after), Date.parse(until));
   return found.map((moment) => new Date(moment).toISOString().slice(0, 19));
 }
 
@@ -36,5 +36,5 @@ test.each([
   ["Pacific/Kiritimati", "2025-12-31T10:00:00.000Z", "2026-01-01T00:00:00.000Z"],
   ["-03:30", "2026-01-01T00:00:00.000Z", "2025-12-31T20:30:00.000Z"],
 ])("in %s at %s a clock shows %s", (timezone, at, shown) => {
-  expect(new Date(openLocalClock(timezone).shownAt(Date.parse(at))).toISOString()).toBe(shown);
+  expect(new Date(openLocalClock(timezone).localMsAt(Date.parse(at))).toISOString()).toBe(shown);
 });

@@ -2,8 +2,7 @@
 
 import { createTask, getTasks, parse } from "node-cron";
 import { expect, test } from "vitest";
-import { parseTimes } from "../../src/schedule/named-times.ts";
-import { nextOccurrences } from "../../src/schedule/occurrences.ts";
+import { nextOccurrences, parseCron } from "../../src/schedule/cron.ts";
 
 const RUNS = 12;
 const ZONES = ["UTC", "Asia/Kolkata", "America/Phoenix", "+09:30"];
@@ -34,7 +33,7 @@ test.each([
 });
 
 test("a moment is found from after it as from before it", () => {
-  const { firstFrom, lastUntil } = parseTimes("*/20 7,19 8-14 * 2,4");
+  const { firstFrom, lastUntil } = parseCron("*/20 7,19 8-14 * 2,4");
   let localMs = firstFrom(Date.UTC(2026, 0, 1));
   for (let i = 0; i < 500; i++) {
     const next = firstFrom((localMs ?? 0) + 1);
@@ -46,12 +45,12 @@ test("a moment is found from after it as from before it", () => {
 test("only an expression that names all 24 hours names every hour", () => {
   const everyHour = ["0 * * * *", "5 */1 * * *", "0 0-23 * * 1", "0 23,0-22 * * *"];
   const notEveryHour = ["0 */2 * * *", "0 1-23 * * *", "0 0-22,0 * * *", "@daily"];
-  expect(everyHour.filter((expression) => !parseTimes(expression).everyHour)).toEqual([]);
-  expect(notEveryHour.filter((expression) => parseTimes(expression).everyHour)).toEqual([]);
+  expect(everyHour.filter((expression) => !parseCron(expression).everyHour)).toEqual([]);
+  expect(notEveryHour.filter((expression) => parseCron(expression).everyHour)).toEqual([]);
 });
 
 test("an expression leaves no task behind in the library", () => {
   expect(parse("0 4 L * *").dayOfMonth).toEqual(["L"]);
-  parseTimes("0 4 L * *");
+  parseCron("0 4 L * *");
   expect(getTasks().size).toBe(0);
 });

@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
-import { openLocalClock } from "../../src/schedule/local-clock.ts";
-import { parseTimes } from "../../src/schedule/named-times.ts";
-import { latestIn, latestOccurrence, nextIn, nextOccurrence, nextOccurrences } from "../../src/schedule/occurrences.ts";
+import {
+  latestIn,
+  latestOccurrence,
+  nextIn,
+  nextOccurrence,
+  nextOccurrences,
+  openLocalClock,
+  parseCron,
+} from "../../src/schedule/cron.ts";
 
 /** The moments from one until another, as the walk gives them: "2026-03-29T01:00Z". */
 function moments(schedule: string, timezone: string, from: string, until: string): string[] {
@@ -152,7 +158,7 @@ test.each([
   const fromMs = Date.UTC(2024, 0, 1);
   const quarters = Array.from({ length: 366 * 24 * 4 }, (_, i) => new Date(fromMs + i * 900_000));
   const shown = quarters.filter((moment) => format.format(moment) === "45");
-  const hourly = { times: parseTimes("45 * * * *"), clock: openLocalClock(timezone) };
+  const hourly = { times: parseCron("45 * * * *"), clock: openLocalClock(timezone) };
   const before = shown.map((_, i) => shown[i - 1] ?? new Date(fromMs - 1));
   expect(before.map((after) => nextIn(hourly, after))).toEqual(shown);
   expect(shown.map((at) => latestIn(hourly, at))).toEqual(shown);

@@ -2,8 +2,8 @@
 // stored is moved the other way, in every table there is. Which of the two it was no program can tell.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
-import { inTransaction } from "../../src/db/transaction.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
 
 /** Where nothing is, so that nothing is moved to where another still stands. */
 const FAR_DAYS = 100_000;

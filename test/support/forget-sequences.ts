@@ -1,7 +1,7 @@
 // Makes a database what logical replication leaves: all rows of all tables, and every sequence at its beginning.
 
 import { sql } from "kysely";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 
 export async function forgetSequences(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`

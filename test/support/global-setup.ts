@@ -2,8 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import type { TestProject } from "vitest/node";
-import { openPostgres } from "../../src/db/database.ts";
-import { migrateToLatest } from "../../src/db/migrate.ts";
+import { openPostgres } from "../../src/db/connection/database.ts";
+import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { type Pooler, startPooler } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 import { type PostgresServer, startServer } from "./postgres-server.ts";

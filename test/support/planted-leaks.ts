@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { sql } from "kysely";
 import pg from "pg";
 import { expect, onTestFinished } from "vitest";
-import type { Database } from "../../src/db/database.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { ENCODINGS } from "./encodings.ts";
 import { type AskedRequest, findLeaks, type Places } from "./leaks.ts";
 

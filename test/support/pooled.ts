@@ -8,17 +8,8 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
 
 const COMMANDS = [
-  "database-trouble",
-  "start",
-  "replicas",
-  "drain",
-  "backfill",
-  "export",
-  "rotate",
-  "migrate",
-  "recovery",
-  "status",
-  "fallback",
+  ...["backfill/", "database/database-trouble", "database/migrate", "export/", "rotation/", "start/"],
+  ...["recovery/drain", "recovery/recovery", "recovery/replicas", "status/status", "status/workers"],
 ];
 const PARTS = ["test/db/", "test/support/database", "test/support/pool", ...COMMANDS.map((name) => `test/cli/${name}`)];
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { openPostgres } from "../../src/db/database.ts";
+import { openPostgres } from "../../src/db/connection/database.ts";
 import { copyDatabase, testDatabase } from "./database.ts";
 import { leftBehind } from "./pooled-sessions.ts";
 import { POOL_SIZE, poolerVersion, startPooler } from "./pooler.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { answerDates, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/answer-dates.ts";
-import { addDays } from "../../src/usage/day.ts";
+import { addDays } from "../../src/usage/days.ts";
+import { answerDates, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
 const DAILY = { units: "day", amount: 1 };

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decimalText } from "../../src/usage/decimal.ts";
-import { ExactNumber } from "../../src/usage/exact-number.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
+import { decimalText } from "../../src/usage/metrics.ts";
 
 const zeros = (count: number) => "0".repeat(count);
 

@@ -1,9 +1,14 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
-import { openBacklog } from "../../src/usage/backlog.ts";
-import { type ExportDeps, type ExportRun, exportUsage, type RunCounts } from "../../src/usage/export.ts";
-import type { Stored } from "../../src/usage/export-request.ts";
+import {
+  type ExportDeps,
+  type ExportRun,
+  exportUsage,
+  openBacklog,
+  type RunCounts,
+  type StoredAnswer,
+} from "../../src/usage/export.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
@@ -12,7 +17,7 @@ const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
 const GOOD = sampleAnswer([]);
 
-const BOTH_REPLACED: Stored = {
+const BOTH_REPLACED: StoredAnswer = {
   slices: [
     { day: "2026-03-16", decision: "replace" },
     { day: "2026-03-17", decision: "unchanged" },
@@ -44,7 +49,7 @@ function world(part: Partial<ExportDeps> = {}) {
     fail: async ({ series }, fetchNo, days, { reason }) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
-    refuse: async () => undefined,
+    refusalOf: async () => undefined,
     backlog: openBacklog(),
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
@@ -126,7 +131,7 @@ test("an answer is read by the name its grouping was asked for", async () => {
 test("a request that must not be made is a failure without a call", async () => {
   let calls = 0;
   const { deps, failed } = world({
-    refuse: async () => 'the service knows no feature "diarise"',
+    refusalOf: async () => 'the service knows no feature "diarise"',
     fetch: async () => {
       calls++;
       return GOOD;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unknownFeatures } from "../../src/usage/features.ts";
+import { unknownFeatures } from "../../src/usage/series.ts";
 
 const KNOWN = ["diarize", "punctuate"];
 

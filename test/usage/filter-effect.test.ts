@@ -34,7 +34,11 @@ test("each condition is turned round by itself", () => {
     dimensions: { tags: "prod", endpoint: "listen" },
   };
   expect(
-    oppositesOf(filter, "nobody").map(({ kind, isNamedApart, filter: turned }) => [kind, isNamedApart, turned]),
+    oppositesOf(filter, "nobody").map(({ kind, hasOtherDialectName, filter: turned }) => [
+      kind,
+      hasOtherDialectName,
+      turned,
+    ]),
   ).toEqual([
     ["feature", false, { features: { diarize: "false" }, dimensions: {} }],
     ["feature", false, { features: { redact: "true" }, dimensions: {} }],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ExactNumber } from "../../src/usage/exact-number.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS, readMetrics } from "../../src/usage/metrics.ts";
 
 const PLACE = "results[3]";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ExactNumber } from "../../src/usage/exact-number.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
 import { hasValue, isAllNull, type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/day.ts";
+import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/days.ts";
 import {
   configuredSeries,
   type ExportJob,

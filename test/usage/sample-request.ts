@@ -1,6 +1,6 @@
 // Requests, jobs and answers with everything filled in, for tests that care about a part of them.
 
-import type { Window } from "../../src/usage/day.ts";
+import type { Window } from "../../src/usage/days.ts";
 import type { ExportJob, UsageRequest } from "../../src/usage/plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dayOfUndated, decideSnapshot, provenSpan, type SnapshotStep } from "../../src/usage/undated.ts";
+import { dayOfUndated, decideSnapshot, provenSpan, type SnapshotStep } from "../../src/usage/slice.ts";
 
 const NEWEST = { fetchNo: 5, contentHash: "a" };
 

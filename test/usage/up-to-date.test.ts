@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { distinctSeries, planBackfill } from "../../src/usage/backfill.ts";
 import { type ExportPlan, isUpToDate, planRun } from "../../src/usage/plan.ts";
-import { planBackfill, seriesOnce } from "../../src/usage/plan-backfill.ts";
 import { sampleJob } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";
@@ -9,7 +9,7 @@ const { window: _, ...WINDOWLESS } = sampleJob();
 function failedOnly(): ExportPlan | undefined {
   const range = { start: "2026-03-17", end: "2026-03-17" };
   const known = new Map([[JSON.stringify(["p1", "none", "{}"]), { "2026-03-17": "failed" as const }]]);
-  return planBackfill(seriesOnce([sampleJob()], {}), range, "failed", known, TODAY)[0]?.plan;
+  return planBackfill(distinctSeries([sampleJob()], {}), range, "failed", known, TODAY)[0]?.plan;
 }
 
 test.each<[string, boolean, ExportPlan | undefined]>([

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { adviseWindow, type CurvePoint } from "../../src/usage/window-advice.ts";
+import { adviseWindow, type CurvePoint } from "../../src/usage/plan.ts";
 
 /** Shares from the day after on. */
 function curve(shares: readonly number[], days = 30): readonly CurvePoint[] {

@@ -9,7 +9,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     replace: "result.failed + result.suspect === 0",
     by: "result.requests > 0",
     caughtBy: [
-      "test/cli/export.test.ts",
+      "test/cli/export/export.test.ts",
       "the answer in JSON has the counts of each job, and each failure with its place",
     ],
   },
@@ -29,7 +29,7 @@ export const OUTPUTS: readonly Sabotage[] = [
   },
   {
     name: "a text becomes markup in a page",
-    file: "src/entities.ts",
+    file: "src/text.ts",
     replace: `.replaceAll(/[&<>"']/g,`,
     by: `.replaceAll(/[&"']/g,`,
     caughtBy: ["test/report/html.test.ts", "fills in markup"],
@@ -43,10 +43,10 @@ export const OUTPUTS: readonly Sabotage[] = [
   },
   {
     name: "a key is sent to another machine without encryption",
-    file: "src/config/base-url.ts",
+    file: "src/config/formats.ts",
     replace: `url.protocol === "http:" && !isLoopback(url.hostname)`,
     by: `url.protocol === "http:" && url.hostname === ""`,
-    caughtBy: ["test/config/faults.test.ts", "service.baseUrl"],
+    caughtBy: ["test/config/messages.test.ts", "service.baseUrl"],
   },
   {
     name: "the log shows what the program knows to be secret",
@@ -58,22 +58,22 @@ export const OUTPUTS: readonly Sabotage[] = [
   {
     name: "a secret shows itself as JSON",
     file: "src/secret.ts",
-    replace: "toJSON(): string {\n    return HIDDEN;",
+    replace: "toJSON(): string {\n    return REDACTED;",
     by: "toJSON(): string {\n    return this.#value;",
     caughtBy: ["test/secret.test.ts", "however it is printed"],
   },
   {
     name: "the reason of a failure is stored with the secrets in it",
-    file: "src/jobs/export-deps.ts",
+    file: "src/jobs/request-deps.ts",
     replace: "reason: app.scrubber.scrub(reason),",
     by: "reason,",
-    caughtBy: ["test/jobs/export-deps.test.ts", "a reason is stored without the secrets"],
+    caughtBy: ["test/jobs/request-deps.test.ts", "a reason is stored without the secrets"],
   },
   {
     name: "the monitor lets in whoever knows the beginning of the secret",
-    file: "src/monitor/access.ts",
+    file: "src/web/access.ts",
     replace: "timingSafeEqual(hash(sent), expected)",
     by: "credentials.reveal().startsWith(sent.toString())",
-    caughtBy: ["test/monitor/access.test.ts", "is let in: false"],
+    caughtBy: ["test/web/access.test.ts", "is let in: false"],
   },
 ];

@@ -1,0 +1,127 @@
+// Waiting, batching and memoizing of asynchronous work.
+
+import { setTimeout } from "node:timers/promises";
+
+export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(ms, undefined, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** Waits until the promise is settled, whatever becomes of it. */
+export async function waitUntilSettled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await Promise.race([promise.catch(() => undefined), aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+// Joins what is asked for at the same time: while one batch is under way the next one gathers. Pure but for the waiting.
+
+export type Batching<In> = {
+  /** A batch holds items of this weight together at most, or one that is heavier by itself. */
+  readonly weightMax: number;
+  readonly weightOf: (item: In) => number;
+  /** A batch that is not full waits for this, and for what comes meanwhile. */
+  readonly beforeBatch?: () => Promise<unknown>;
+  /** How many batches may be under way: with more than one, an item may be done before one that was asked for earlier. */
+  readonly concurrency?: number;
+};
+
+type PendingItem<In, Out> = {
+  readonly item: In;
+  readonly resolve: (out: Out) => void;
+  readonly reject: (reason: unknown) => void;
+};
+
+/**
+ * Batches in the order of asking. `run` answers each item in its place; an Error there fails that item alone,
+ * and one that is thrown fails the batch.
+ */
+export function batched<In, Out extends object | number | undefined>(
+  run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
+  { weightMax, weightOf, beforeBatch, concurrency = 1 }: Batching<In>,
+): (item: In) => Promise<Out> {
+  const waiting: PendingItem<In, Out>[] = [];
+  let running = 0;
+  let gathering = false;
+
+  function takeBatch(): PendingItem<In, Out>[] {
+    let weight = 0;
+    const tooHeavy = waiting.findIndex(({ item }, i) => {
+      weight += weightOf(item);
+      return i > 0 && weight > weightMax;
+    });
+    return waiting.splice(0, tooHeavy === -1 ? waiting.length : tooHeavy);
+  }
+
+  function weightOfAll(): number {
+    return waiting.reduce((sum, { item }) => sum + weightOf(item), 0);
+  }
+
+  async function runAll(): Promise<void> {
+    running++;
+    while (waiting.length > 0) {
+      gathering = true;
+      // What is asked for in the same moment comes along.
+      await Promise.resolve();
+      if (weightOfAll() < weightMax) await beforeBatch?.();
+      gathering = false;
+      // Another one that gathered too may have taken all.
+      const batch = takeBatch();
+      if (batch.length === 0) continue;
+      if (waiting.length > 0) goOn();
+      try {
+        const outs = await run(batch.map(({ item }) => item));
+        for (const [i, { resolve, reject }] of batch.entries()) {
+          const out = outs[i];
+          if (out instanceof Error) reject(out);
+          else resolve(out as Out);
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    running--;
+  }
+
+  function goOn(): void {
+    if (running < concurrency && !gathering) void runAll();
+  }
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      goOn();
+    });
+}
+
+// Remembers answers, but never failures.
+
+/**
+ * Asks once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer.
+ * All callers that waited share a failure; the next caller asks again.
+ */
+export function memoizeAsync<T>(): (key: string, ask: () => Promise<T>) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return async (key, ask) => {
+    const asked = known.get(key) ?? ask();
+    known.set(key, asked);
+    try {
+      return await asked;
+    } catch (error) {
+      if (known.get(key) === asked) known.delete(key);
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,277 @@
+// Inspects the database that the program is installed in: whether it can be migrated, what `check` reports about it, and the
+// rights of the role that BI tools use.
+
+import { type RawBuilder, sql } from "kysely";
+import { AppError } from "../../errors.ts";
+import type { Database } from "./database.ts";
+import type { Tx } from "./transaction.ts";
+
+const SCHEMAS = ["usage_export", "bi", "usage_export_queue"] as const;
+
+type Installation = {
+  readonly user: string;
+  readonly database: string;
+  readonly databaseOwner: string;
+  readonly mayCreateSchemas: boolean;
+  /** Whether a migration has been applied. */
+  readonly isInstalled: boolean;
+  readonly readOnly: ReadOnly;
+};
+
+type ReadOnly = "standby" | "setting" | null;
+
+type Schema = {
+  readonly name: string;
+  readonly owner: string;
+  /** This user owns the schema, or is a member of the role that does. */
+  readonly isOwn: boolean;
+  readonly mayCreate: boolean;
+  /** Descriptions of the objects in the schema. */
+  readonly objects: readonly string[];
+};
+
+const READ_ONLY: RawBuilder<ReadOnly> = sql`
+  case when pg_is_in_recovery() then 'standby' when current_setting('transaction_read_only') = 'on' then 'setting' end
+`;
+
+/**
+ * Throws with the problem and the next step before anything is created: a failed statement ends the transaction, and later
+ * statements would report only that. An empty schema `bi` that belongs to this user is dropped; the result is the statements that
+ * repeat its grants on the new schema.
+ */
+export async function prepareSchemas(tx: Tx): Promise<readonly string[]> {
+  const place = await readInstallation(tx);
+  if (place.readOnly) throw new AppError("database", `${readOnlyText(place.readOnly)}. Nothing was changed`);
+  if (place.isInstalled) return [];
+  const schemas = await readSchemas(tx);
+  const trouble = schemaProblem(place, schemas);
+  if (trouble !== undefined) throw new AppError("database", `${trouble}. Nothing was changed`);
+  const grants = schemas.some(({ name }) => name === "bi") ? await dropEmptySchema(tx) : [];
+  // The migrator would create these too, but after a failure it runs another query, whose error would hide the cause.
+  await sql`create schema if not exists usage_export`.execute(tx);
+  await sql`
+    create table usage_export.kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)
+  `.execute(tx);
+  await sql`
+    create table usage_export.kysely_migration_lock (id varchar(255) not null primary key, is_locked integer not null default 0)
+  `.execute(tx);
+  return grants;
+}
+
+function schemaProblem(place: Installation, schemas: readonly Schema[]): string | undefined {
+  const { user, database, databaseOwner } = place;
+  for (const { name, owner, isOwn, mayCreate, objects } of schemas) {
+    const [first, ...others] = objects;
+    // The queue's library manages its own tables.
+    if (first !== undefined && name !== "usage_export_queue") {
+      const more = others.length > 0 ? ` and ${others.length} more` : "";
+      return `schema ${name} holds what is not of usage-export: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
+    }
+    if (name === "bi" && !isOwn) {
+      return `schema bi is there, empty, and belongs to ${owner}: have it dropped (drop schema bi), or given to ${user} (alter schema bi owner to ${quoted(user)})`;
+    }
+    if (!mayCreate) {
+      return `user ${user} may create nothing in schema ${name}: have ${owner} run: grant usage, create on schema ${name} to ${quoted(user)}`;
+    }
+  }
+  if (schemas.length < SCHEMAS.length && !place.mayCreateSchemas) {
+    return `user ${user} may create no schema in database ${database}: have ${databaseOwner} run: grant create on database ${quoted(database)} to ${quoted(user)}`;
+  }
+  return undefined;
+}
+
+/**
+ * The migration that creates the schema does not accept an existing one. Returns the statements that repeat the grants others had
+ * on it.
+ */
+async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
+  const { rows } = await sql<{ statement: string }>`
+    select format('grant %s on schema bi to %s', privilege_type,
+      case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
+    from pg_namespace, aclexplode(nspacl) where nspname = 'bi' and grantee <> nspowner
+  `.execute(tx);
+  await sql`drop schema bi`.execute(tx);
+  return rows.map(({ statement }) => statement);
+}
+
+/** What to do if a statement of a migration was refused for lack of a right. */
+export async function describeOwner(db: Database): Promise<string> {
+  const { rows } = await sql<{ user: string; owner: string | null }>`
+    select current_user::text as user, pg_get_userbyid(relowner)::text as owner
+    from (values (1)) as one
+    left join (pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace)
+      on nspname = 'usage_export' and relname = 'kysely_migration'
+  `.execute(db);
+  const { user = "", owner = null } = rows[0] ?? {};
+  return owner === null || owner === user
+    ? `user ${user} lacks a right that it needs`
+    : `this is user ${user}, and the tables are ${owner}'s: run migrate as ${owner}`;
+}
+
+async function readInstallation(db: Database): Promise<Installation> {
+  const { rows } = await sql<Installation>`
+    select current_user::text as user, datname::text as database, pg_get_userbyid(datdba)::text as "databaseOwner",
+      has_database_privilege(oid, 'create') as "mayCreateSchemas",
+      exists (
+        select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace
+        where nspname = 'usage_export' and relname = 'kysely_migration'
+      ) as "isInstalled", ${READ_ONLY} as "readOnly"
+    from pg_catalog.pg_database where datname = current_database()
+  `.execute(db);
+  const [place] = rows;
+  if (!place) throw new AppError("database", "the database does not say what it is");
+  return place;
+}
+
+async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
+  const { rows } = await sql<Schema>`
+    select nspname::text as name, pg_get_userbyid(nspowner)::text as owner, pg_has_role(nspowner, 'usage') as "isOwn",
+      has_schema_privilege(n.oid, 'create') as "mayCreate", array(
+        select pg_describe_object(d.classid, d.objid, 0) from pg_depend d
+        where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.deptype = 'n'
+          -- A table's row type and a composite type come with what they describe.
+          and d.classid in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass)
+        order by 1
+      ) as objects
+    from pg_namespace n where nspname = any(${sql.val([...SCHEMAS])}) order by nspname
+  `.execute(tx);
+  return rows;
+}
+
+function readOnlyText(readOnly: "standby" | "setting"): string {
+  return readOnly === "standby"
+    ? "the database is a standby, which takes no writes: connect to the primary"
+    : "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one";
+}
+
+function quoted(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "warn" | "fail"; readonly text: string };
+
+/** What a person should know about the database that the program uses; empty if there is nothing to report. */
+export async function checkInstallation(db: Database): Promise<readonly DatabaseFinding[]> {
+  const { rows } = await sql<{ user: string; superusers: string[]; encoding: string; readOnly: ReadOnly }>`
+    select current_user::text as user, ${READ_ONLY} as "readOnly", current_setting('server_encoding') as encoding, array(
+      select rolname::text from pg_catalog.pg_roles
+      where rolsuper and (rolname = current_user or oid in (
+        select nspowner from pg_catalog.pg_namespace where nspname in ('bi', 'usage_export')))
+    ) as superusers
+  `.execute(db);
+  const [facts] = rows;
+  if (!facts) return [];
+  const findings: DatabaseFinding[] = [];
+  if (facts.readOnly) findings.push({ what: "writes", state: "fail", text: readOnlyText(facts.readOnly) });
+  if (facts.encoding !== "UTF8") {
+    findings.push({
+      what: "encoding",
+      state: "warn",
+      text: `expected UTF8, found ${facts.encoding}: a day with a name that it has no characters for can't be stored; move to a database created with encoding 'UTF8'`,
+    });
+  }
+  if (facts.superusers.length > 0) {
+    findings.push({
+      what: "role",
+      state: "warn",
+      text: `${facts.superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (README, A role for the program)`,
+    });
+  }
+  return [...findings, ...(await readerFindings(db))];
+}
+
+async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]> {
+  if (!(await readerExists(db))) {
+    const text =
+      "the role that BI tools read with is not there; run migrate, or where its user may create no roles, have `create role usage_reader` run before";
+    return [{ what: "usage_reader", state: "warn", text }];
+  }
+  const missing = await missingGrants(db);
+  if (missing.length === 0) return [];
+  const text = `its rights are not those it should have, as after a restore; run migrate, which does: ${missing.slice(0, 3).join("; ")}${missing.length > 3 ? "; ..." : ""}`;
+  return [{ what: "usage_reader", state: "warn", text }];
+}
+
+/** What is insecure in the connection settings: the URL, and PGSSLMODE, which the driver reads as well. Pure. */
+export function checkEncryption(url: URL, sslModeOfEnvironment: string | undefined): readonly DatabaseFinding[] {
+  const { searchParams: given, hostname } = url;
+  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\]|)$/.test(hostname) || (given.get("host") ?? "").startsWith("/");
+  if (isLocal) return [];
+  const mode = given.get("sslmode") ?? given.get("ssl") ?? sslModeOfEnvironment;
+  // As in libpq, these modes encrypt without verifying the server.
+  const isLax =
+    given.get("uselibpqcompat") === "true" && (mode === "prefer" || (mode === "require" && !given.has("sslrootcert")));
+  if (mode === "no-verify" || isLax) {
+    const text = `sslmode=${mode} takes any certificate, so whoever sits in between can read and change everything: use sslmode=verify-full, with sslrootcert=FILE for an authority of your own`;
+    return [{ what: "sslmode", state: "warn", text }];
+  }
+  const isEncrypted = mode !== undefined && !["disable", "0", "false", ""].includes(mode);
+  if (isEncrypted || given.has("sslcert") || given.has("sslrootcert") || given.get("sslnegotiation") === "direct")
+    return [];
+  const text = "the connection is not encrypted, and the server is not on this machine: use sslmode=verify-full";
+  return [{ what: "sslmode", state: "warn", text }];
+}
+
+// The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
+// database does not contain it.
+
+/** The role exists already, or another session creates it at the same moment. */
+const ROLE_EXISTS = new Set(["42710", "23505"]);
+const NOT_ALLOWED = "42501";
+
+/** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
+export async function repairReader(tx: Tx): Promise<boolean> {
+  if (!(await readerExists(tx)) && !(await createReader(tx))) return false;
+  for (const statement of await missingGrants(tx)) await sql.raw(statement).execute(tx);
+  return true;
+}
+
+async function createReader(tx: Tx): Promise<boolean> {
+  await sql`savepoint create_reader`.execute(tx);
+  try {
+    await sql`create role usage_reader nologin`.execute(tx);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (!ROLE_EXISTS.has(code) && code !== NOT_ALLOWED) throw error;
+    await sql`rollback to savepoint create_reader`.execute(tx);
+    return code !== NOT_ALLOWED;
+  }
+  await sql`release savepoint create_reader`.execute(tx);
+  return true;
+}
+
+export async function readerExists(db: Database): Promise<boolean> {
+  const { rows } = await sql`select from pg_roles where rolname = 'usage_reader'`.execute(db);
+  return rows.length > 0;
+}
+
+/** The statements that correct the rights of the role. Views of other owners are not touched. */
+export async function missingGrants(db: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{ statement: string }>`
+    with ours as (select name from usage_export.view_version),
+    routine as (
+      select n.nspname, proname, p.oid, format('%I.%I(%s)', n.nspname, proname, pg_get_function_identity_arguments(p.oid)) as signature,
+        coalesce(proacl, acldefault('f', proowner)) as acl
+      from pg_proc p join pg_namespace n on n.oid = pronamespace
+      where n.nspname || '.' || proname in (select name from ours)
+    )
+    select 'grant usage on schema bi to usage_reader' as statement
+    where not has_schema_privilege('usage_reader', 'bi', 'usage')
+    union all
+    select format('grant select on %I.%I to usage_reader', n.nspname, relname)
+    from pg_class c join pg_namespace n on n.oid = relnamespace
+    where n.nspname = 'bi' and n.nspname || '.' || relname in (select name from ours)
+      and not has_table_privilege('usage_reader', c.oid, 'select')
+    union all
+    select format('revoke execute on function %s from public', signature) from routine
+    where nspname = 'bi' and exists (select from aclexplode(acl) where grantee = 0)
+    union all
+    -- Whoever reads a view calls the functions of it, whatever its schema.
+    select format('grant execute on function %s to usage_reader', signature) from routine
+    where not exists (
+      select from aclexplode(acl)
+      where grantee = 'usage_reader'::regrole or (grantee = 0 and nspname <> 'bi')
+    )
+  `.execute(db);
+  return rows.map(({ statement }) => statement);
+}

@@ -1,0 +1,212 @@
+// Brings the schema up to date, checks whether it is, and names the sessions that block a migration.
+
+import fs from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
+import { AppError } from "../../errors.ts";
+import { MIGRATIONS_FOLDER } from "../../package-files.ts";
+import { installQueue } from "../jobs/queue.ts";
+import type { Database } from "./database.ts";
+import { describeOwner, prepareSchemas, repairReader } from "./installation.ts";
+import { withStatementTimeout } from "./timeouts.ts";
+import { replaceViews, requireCurrentViews } from "./views.ts";
+
+const SCHEMA = "usage_export";
+/** Any fixed number does, as long as it stays the same from version to version. */
+const MIGRATION_LOCK = 7_205_521_846_402;
+/** An index on years of usage takes minutes, and so does waiting for another replica that makes it. */
+const STATEMENT_MS_MAX = 30 * 60_000;
+/** SQLSTATE of a lock timeout and of a deadlock. */
+const LOCK_CONFLICT = new Set(["55P03", "40P01"]);
+const NOT_ALLOWED = new Set(["42501"]);
+/** SQLSTATE of a change to an object that another object depends on. */
+const DEPENDED_ON = new Set(["2BP01"]);
+
+export type MigrateOptions = {
+  /** Called with a text that names who holds the lock. */
+  readonly onWait?: (text: string) => void;
+  readonly signal?: AbortSignal | undefined;
+  /** Longest wait for a lock: readers of the same view queue behind a waiting migration. */
+  readonly lockMs?: number;
+  /** Pause before the next attempt, in which readers can go on. */
+  readonly pauseMs?: number;
+  readonly giveUpMs?: number;
+};
+
+function migrationProvider(): MigrationProvider {
+  return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS_FOLDER });
+}
+
+/** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */
+export type Migrated = {
+  readonly migrations: readonly string[];
+  readonly views: readonly string[];
+  /** Whether the role usage_reader is there, and may read what it should. */
+  readonly hasReader: boolean;
+};
+
+/**
+ * Applies the missing migrations, then replaces the views whose text changed, all in one transaction that holds a lock. Replicas
+ * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. A pooler keeps no
+ * lock, because the lock ends with the transaction.
+ */
+export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
+  return withStatementTimeout(STATEMENT_MS_MAX, async () => {
+    const migrated = await retryWhileLocked(db, options);
+    // The queue brings migrations of its own, which do nothing where there is nothing to do.
+    await installQueue(db);
+    return migrated;
+  });
+}
+
+/** Repeats the whole migration while another session's open transaction holds what has to be changed. */
+async function retryWhileLocked(
+  db: Database,
+  { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,
+): Promise<Migrated> {
+  const startedMs = performance.now();
+  for (;;) {
+    try {
+      return await applyMigrations(db, lockMs);
+    } catch (error) {
+      if (isCode(error, NOT_ALLOWED)) {
+        const text = `${await describeOwner(db)}. Nothing was changed`;
+        throw new AppError("database", text, { cause: error });
+      }
+      if (!isCode(error, LOCK_CONFLICT)) throw error;
+      const holders = await describeLockHolders(db);
+      if (performance.now() - startedMs > giveUpMs) {
+        throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
+      }
+      onWait?.(`${holders}; the next attempt is in ${Math.ceil(pauseMs / 1000)} s`);
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
+}
+
+/** Whether the error, or one that caused it, has one of these codes. */
+function isCode(error: unknown, codes: ReadonlySet<string>): error is Error {
+  if (!(error instanceof Error)) return false;
+  return ("code" in error && codes.has(String(error.code))) || isCode(error.cause, codes);
+}
+
+async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> {
+  return db.transaction().execute(async (tx) => {
+    // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
+    // No object that somebody else put into a schema of the search path may be used by what is created.
+    await sql`
+      select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true),
+        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+        pg_catalog.set_config('lock_timeout', '0', true)
+    `.execute(tx);
+    await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
+    await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
+    const grants = await prepareSchemas(tx);
+    const migrator = new Migrator({ db: tx, provider: migrationProvider(), migrationTableSchema: SCHEMA });
+    const { error, results } = await migrator.migrateToLatest();
+    if (error !== undefined) {
+      const failed = results?.find((result) => result.status === "Error")?.migrationName;
+      const advice =
+        isCode(error, DEPENDED_ON) && "detail" in error
+          ? `, as ${error.detail}: drop that, run migrate again, and create it anew`
+          : "";
+      throw new AppError("database", `migration ${failed ?? ""} failed${advice}; nothing was changed`, {
+        cause: error,
+      });
+    }
+    const views = await replaceViews(tx);
+    for (const grant of grants) await sql.raw(grant).execute(tx);
+    return {
+      migrations: (results ?? []).map((result) => result.migrationName),
+      views,
+      hasReader: await repairReader(tx),
+    };
+  });
+}
+
+/** The name of the newest migration that this program knows. */
+export async function newestMigration(): Promise<string> {
+  return (
+    Object.keys(await migrationProvider().getMigrations())
+      .sort()
+      .at(-1) ?? ""
+  );
+}
+
+/** Throws `database` with the mend where the schema is not the one this program was written for. */
+export async function requireCurrentSchema(db: Database): Promise<void> {
+  const known = Object.keys(await migrationProvider().getMigrations());
+  const applied = await appliedMigrations(db);
+  const unknown = applied.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    throw new AppError(
+      "database",
+      `the database was migrated by a newer version (it has ${unknown.join(", ")}); run that version of usage-export`,
+    );
+  }
+  if (applied.length < known.length) {
+    throw new AppError("database", "the database is not up to date; run: usage-export migrate");
+  }
+  await requireCurrentViews(db);
+}
+
+async function appliedMigrations(db: Database): Promise<string[]> {
+  const { rows: tables } = await sql`select to_regclass(${`${SCHEMA}.kysely_migration`})::text as name`.execute(db);
+  if (!tables.some((table) => Object(table).name)) return [];
+  const { rows } = await sql<{ name: string }>`select name from usage_export.kysely_migration order by name`.execute(
+    db,
+  );
+  return rows.map((row) => row.name);
+}
+
+// Finds the sessions that block a change of the schema: they have read what is to change, and their transaction is still open.
+
+type LockHolder = {
+  readonly pid: number;
+  readonly transaction: string;
+  readonly user: string | null;
+  readonly application: string | null;
+  readonly relations: readonly string[];
+};
+
+/** A session that still holds its locks after this time is not just running a short query. */
+const LOCK_SAMPLE_MS = 300;
+const LOCK_HOLDERS_NAMED_MAX = 3;
+
+/** Names the sessions and the next step, worded as the beginning of a sentence. */
+export async function describeLockHolders(db: Database): Promise<string> {
+  const before = await readLockHolders(db);
+  await sleep(LOCK_SAMPLE_MS);
+  const transactions = new Set(before.map(({ transaction }) => transaction));
+  const holders = (await readLockHolders(db)).filter(({ transaction }) => transactions.has(transaction));
+  if (holders.length === 0)
+    return "the objects to be changed are in use, but the sessions that use them could not be found";
+  return holders.slice(0, LOCK_HOLDERS_NAMED_MAX).map(describeLockHolder).join("; ");
+}
+
+function describeLockHolder({ pid, user, application, relations }: LockHolder): string {
+  const [first = "", ...others] = relations;
+  const what = others.length === 0 ? `${first} is` : `${first} and ${others.length} more are`;
+  const who = [`user ${user ?? "unknown"}`, ...(application ? [application] : [])]
+    .join(", ")
+    .replaceAll(/[^ -~]/g, "?");
+  return `${what} in use by process ${pid} of the database (${who}), whose transaction is open: end it there, or by select pg_terminate_backend(${pid})`;
+}
+
+async function readLockHolders(db: Database): Promise<readonly LockHolder[]> {
+  const { rows } = await sql<LockHolder>`
+    select l.pid, l.virtualtransaction as transaction, a.usename::text as "user", a.application_name as application,
+      array_agg(distinct n.nspname || '.' || c.relname order by n.nspname || '.' || c.relname) as relations
+    from pg_catalog.pg_locks l
+    join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
+    join pg_catalog.pg_class c on c.oid = l.relation and c.relkind in ('r', 'v')
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace and n.nspname in ('bi', 'usage_export')
+    left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+    where l.granted and l.pid <> pg_backend_pid()
+    group by l.pid, l.virtualtransaction, a.usename, a.application_name
+    order by l.pid
+  `.execute(db);
+  return rows;
+}

@@ -1,0 +1,82 @@
+// The rows of workers: when each was last seen.
+
+import { sql } from "kysely";
+import type { Database } from "../connection/database.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { type MetricSample, metricSamples, storableText } from "../schema.ts";
+
+export type NewWorker = {
+  readonly workerId: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+};
+
+export type StoredWorker = NewWorker & {
+  readonly startedAt: Date;
+  readonly lastSeenAt: Date;
+  /** Undefined while it runs, and if it was killed. */
+  readonly stoppedAt: Date | undefined;
+  /** It was seen within the time of two ticks. */
+  readonly recent: boolean;
+};
+
+/** Workers that ended longer ago are deleted when another one registers. */
+const KEEP_DAYS = 7;
+
+/** Registers a worker, or renews its heartbeat. A worker whose row is gone, as after a restore, is registered again. */
+export async function heartbeatWorker(db: Database, { workerId, host, pid, version }: NewWorker): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      insert into usage_export.worker as w (worker_id, host, pid, version)
+      values (${workerId}, ${storableText(host)}, ${pid}, ${version})
+      on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at
+    `.execute(tx),
+  );
+}
+
+export async function deleteOldWorkers(db: Database): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`delete from usage_export.worker where last_seen_at < now() - make_interval(days => ${KEEP_DAYS})`.execute(tx),
+  );
+}
+
+export async function markWorkerStopped(db: Database, workerId: string): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.worker set last_seen_at = clock_timestamp(), stopped_at = clock_timestamp()
+      where worker_id = ${workerId}
+    `.execute(tx),
+  );
+}
+
+/**
+ * Whether a worker finished a tick within the time of two ticks (there is one a minute). A time in the future was stored by a
+ * clock that has been set back, and proves nothing.
+ */
+const isRecent = sql<boolean>`
+  last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
+`;
+
+/** A worker that fails and is restarted every few seconds leaves many rows. */
+const WORKERS_MAX = 100;
+
+/** The worker seen last comes first. */
+export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
+  const { rows } = await sql<Omit<StoredWorker, "stoppedAt"> & { readonly stoppedAt: Date | null }>`
+    select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
+      stopped_at as "stoppedAt", ${isRecent} as recent
+    from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
+  `.execute(tx);
+  return rows.map((row) => ({ ...row, stoppedAt: row.stoppedAt ?? undefined }));
+}
+
+export async function workerMetrics(tx: Tx): Promise<readonly MetricSample[]> {
+  const { rows } = await sql<{ live: number; lastSeen: number | null }>`
+    select count(*) filter (where stopped_at is null and ${isRecent})::integer as live,
+      extract(epoch from max(last_seen_at))::double precision as "lastSeen"
+    from usage_export.worker
+  `.execute(tx);
+  const { live = 0, lastSeen } = rows[0] ?? {};
+  return [...metricSamples("workers", {}, live), ...metricSamples("worker_last_seen_timestamp_seconds", {}, lastSeen)];
+}

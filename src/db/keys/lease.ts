@@ -1,0 +1,72 @@
+// One process at a time rotates a key: a lease on a row, with a number that only grows. A process that slept through its
+// lease holds an old number, and writes nothing with it. No session lock: a pooler would hand it to others.
+
+import { sql } from "kysely";
+import { AppError } from "../../errors.ts";
+import type { Database } from "../connection/database.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+
+/** Renewed well within it; after a crash another process waits this long. */
+export const LEASE_SECONDS = 10;
+
+export type Lease = { readonly rotation: string; readonly fence: string };
+
+/** Undefined while another process holds it. */
+export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
+  return inTransaction(db, async (tx) => {
+    await tx
+      .insertInto("usage_export.rotation")
+      .values({ name: rotation })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    // No lease is granted for longer than this, so a later end was stored by a clock that has been set back. Shortened, the lease
+    // expires unless its holder still renews it.
+    await sql`
+      update usage_export.rotation set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+      where name = ${rotation} and lease_until > clock_timestamp() + make_interval(secs => ${LEASE_SECONDS + 1})
+    `.execute(tx);
+    const { rows } = await sql<{ fence: string | number }>`
+      update usage_export.rotation
+      set lease_owner = ${owner}, lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
+        fence = fence + 1
+      where name = ${rotation} and (lease_until is null or lease_until < clock_timestamp())
+      returning fence
+    `.execute(tx);
+    return rows[0] && { rotation, fence: String(rows[0].fence) };
+  });
+}
+
+/** Throws `stopped` where the lease ran out and another process has it, or where it was given back in the meantime. */
+export async function renewLease(db: Database, { rotation, fence }: Lease): Promise<void> {
+  const { rows } = await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.rotation
+      set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+      where name = ${rotation} and fence = ${fence}::bigint and lease_owner is not null
+      returning name
+    `.execute(tx),
+  );
+  if (rows.length === 0) throw leaseLost(rotation);
+}
+
+/** Leaves alone a lease that is another process's by now. */
+export async function releaseLease(db: Database, { rotation, fence }: Lease): Promise<void> {
+  await inTransaction(db, (tx) =>
+    sql`
+      update usage_export.rotation set lease_until = null, lease_owner = null
+      where name = ${rotation} and fence = ${fence}::bigint
+    `.execute(tx),
+  );
+}
+
+/** Locks the rotation for the transaction, so that nobody takes the lease while it writes. */
+export async function requireLease(tx: Tx, { rotation, fence }: Lease): Promise<void> {
+  const { rows } = await sql`
+    select name from usage_export.rotation where name = ${rotation} and fence = ${fence}::bigint for update
+  `.execute(tx);
+  if (rows.length === 0) throw leaseLost(rotation);
+}
+
+function leaseLost(rotation: string): AppError {
+  return new AppError("stopped", `another process has taken over the rotation ${rotation}`);
+}

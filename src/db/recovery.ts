@@ -1,0 +1,129 @@
+// Corrects what a clock that was set back, or a restore that left sequences behind, would stop or mix up. The database's clock is
+// the one all processes use.
+
+import { sql } from "kysely";
+import type { Database } from "./connection/database.ts";
+import { inTransaction, withRetries } from "./connection/transaction.ts";
+import { QUEUE_SCHEMA } from "./jobs/queue.ts";
+
+/** Smaller steps are ignored: a clock that is being slewed, or another server's clock after a failover, may differ by this much. */
+const CLOCK_STEP_SECONDS_MIN = 5;
+/** The queue's longest retry delay is 256 s. */
+const QUEUE_DELAY_SECONDS_MAX = 300;
+
+/** By how many seconds the clock is behind the newest time it stored; undefined if it was not set back. */
+export async function secondsSetBack(db: Database): Promise<number | undefined> {
+  // While the clock runs normally, none of these times is in the future. Every column is in a small table or has an index.
+  const { rows } = await sql<{ seconds: number | null }>`
+    select extract(epoch from greatest(
+      (select max(last_seen_at) from usage_export.worker),
+      (select max(scheduled_through) from usage_export.job),
+      (select max(started_at) from usage_export.run),
+      (select max(heartbeat_at) from usage_export.run where status = 'running'),
+      (select max(greatest(heartbeat_on, start_after - make_interval(secs => ${QUEUE_DELAY_SECONDS_MAX})))
+        from ${sql.id(QUEUE_SCHEMA, "job")} where state in ('created', 'retry', 'active'))
+    ) - clock_timestamp())::double precision as seconds
+  `.execute(db);
+  const seconds = rows[0]?.seconds ?? 0;
+  return seconds > CLOCK_STEP_SECONDS_MIN ? Math.round(seconds) : undefined;
+}
+
+/**
+ * Resets the stored times that lie in the clock's future and decide when work is done, so that everything due by the current
+ * clock runs. Safe to repeat, and from several processes at once. The history of numbers is not changed: it records what was seen
+ * when.
+ */
+export async function resetFutureTimes(db: Database): Promise<void> {
+  const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
+  const waiting = sql`state in ('created', 'retry', 'active')`;
+  const statements = [
+    // By the current clock the day was not over when it was read. An undated answer closes its day at the midnight that ends the
+    // day, which may still come, and nothing reads that day again.
+    sql`
+      update usage_export.slice set closed_at = null
+      where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
+    `,
+    sql`
+      update usage_export.slice set ${setToNow("attempted_at", "failing_since", "suspect_since")}
+      where greatest(attempted_at, failing_since, suspect_since) > now()
+    `,
+    // By the current clock today is not over, so it is not due.
+    sql`
+      update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
+      where due_through >= (now() at time zone 'UTC')::date
+    `,
+    sql`
+      update ${queue("job")} set ${setToNow("heartbeat_on", "start_after", "started_on")}
+      where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
+    `,
+    // When the queue last looked for the work of dead processes; with null it looks again at once.
+    ...["monitor_claim_on", "monitor_on", "maintain_on", "delta_on"].map(
+      (column) => sql`update ${queue("queue")} set ${sql.id(column)} = null where ${sql.id(column)} > now()`,
+    ),
+    // A schedule moment in the future will come again.
+    sql`update usage_export.run set scheduled_for = null where scheduled_for > now()`,
+    sql`
+      update usage_export.run set ${setToNow("started_at", "heartbeat_at", "finished_at")}
+      where greatest(started_at, heartbeat_at, finished_at) > now()
+    `,
+    sql`update usage_export.job set scheduled_through = null where scheduled_through > now()`,
+    sql`update usage_export.job set ${setToNow("resumed_at", "paused_at")} where greatest(resumed_at, paused_at) > now()`,
+    sql`update usage_export.notice set claimed_until = now() where claimed_until > now()`,
+    sql`
+      update usage_export.worker set ${setToNow("started_at", "last_seen_at", "stopped_at")}
+      where greatest(started_at, last_seen_at, stopped_at) > now()
+    `,
+  ];
+  // One transaction per statement: no statement needs another, and none holds locks while the next one waits.
+  for (const statement of statements) await inTransaction(db, (tx) => statement.execute(tx));
+}
+
+/** Null stays null. */
+function setToNow(...columns: readonly string[]) {
+  return sql.join(
+    columns.map((name) => sql`${sql.id(name)} = case when ${sql.id(name)} > now() then now() else ${sql.id(name)} end`),
+  );
+}
+
+// Raises the sequences that are behind the stored rows. Logical replication and copies of the tables alone do not copy sequences:
+// new fetches would then count as older than stored ones, and new rows would get numbers that are in use.
+
+/** Any fixed number works, but it must not change between versions. */
+const SEQUENCE_LOCK = 7_205_521_846_403;
+
+/** More numbers than other processes use between reading a sequence and raising it, so that the raise can't move it back. */
+const SEQUENCE_MARGIN = 100_000;
+
+/** Safe from several processes at once. Returns the names of the sequences that were behind. */
+export async function raiseSequences(db: Database): Promise<readonly string[]> {
+  const { rows } = await withRetries(() => sql<SequenceBehind>`select name from ${sequencesBehind()}`.execute(db));
+  if (rows.length === 0) return [];
+  return inTransaction(db, async (tx) => {
+    await sql`select pg_catalog.pg_advisory_xact_lock(${sql.lit(SEQUENCE_LOCK)})`.execute(tx);
+    const { rows: raised } = await sql<SequenceBehind>`
+      select name, pg_catalog.setval(name::pg_catalog.regclass, stored + ${SEQUENCE_MARGIN}) from ${sequencesBehind()}
+    `.execute(tx);
+    return raised.map(({ name }) => name);
+  });
+}
+
+type SequenceBehind = { readonly name: string };
+
+function sequencesBehind() {
+  const identity = (table: string, column: string) => sql`
+    select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8
+    from ${sql.table(table)}
+  `;
+  return sql`
+    (
+      select 'usage_export.fetch_no' as name, greatest(
+        (select pg_catalog.max(greatest(fetch_no, suspect_fetch_no)) from usage_export.slice),
+        (select pg_catalog.max(fetch_no) from usage_export.undated_snapshot)
+      ) as stored
+      union all ${identity("usage_export.series", "series_id")}
+      union all ${identity("usage_export.group_value", "group_id")}
+      union all ${identity("usage_export.key_event", "event_id")}
+    ) numbered
+    where stored > coalesce(pg_catalog.pg_sequence_last_value(name::pg_catalog.regclass), 0)
+  `;
+}

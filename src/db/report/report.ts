@@ -1,0 +1,65 @@
+// Reads the data of a report in one snapshot, so that all its figures agree with each other.
+
+import type { Breakdown, Ranking, ReportData } from "../../report/report-data.ts";
+import { addDays, dayCount, type Window } from "../../usage/days.ts";
+import type { Database } from "../connection/database.ts";
+import { readSnapshot, type Tx } from "../connection/transaction.ts";
+import { readCoverage, reportSeries } from "./coverage.ts";
+import { readRestatements } from "./restatements.ts";
+import { chooseSources, seriesBy, shortfallOf } from "./sources.ts";
+import { readBreakdown, readRanking, readTotals } from "./usage.ts";
+
+type ReadLimits = {
+  readonly statementSecondsMax?: number | undefined;
+  /** Ends it at its next part. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** `now` is what the page says of when it was made. */
+export async function readReportData(
+  db: Database,
+  period: Window,
+  now: Date,
+  { statementSecondsMax, signal }: ReadLimits = {},
+): Promise<ReportData> {
+  const before = windowBefore(period);
+  const readAll = async (tx: Tx): Promise<ReportData> => {
+    const series = await reportSeries(tx, before, period);
+    const sources = chooseSources(series);
+    const metrics = await readTotals(tx, sources.totals, before, period);
+    const breakdowns: Breakdown[] = [];
+    for (const grouping of ["model", "endpoint"] as const) {
+      signal?.throwIfAborted();
+      const read = seriesBy(series, grouping);
+      if (read.length > 0) breakdowns.push(await readBreakdown(tx, grouping, read, period));
+    }
+    const rankings: Ranking[] = [];
+    for (const grouping of ["accessor", "tags"] as const) {
+      signal?.throwIfAborted();
+      const read = seriesBy(series, grouping);
+      if (read.length > 0) rankings.push(await readRanking(tx, grouping, read, before, period));
+    }
+    signal?.throwIfAborted();
+    return {
+      period,
+      before,
+      madeAt: now,
+      totals: {
+        sources: sources.totals.map(({ project, grouping }) => ({ project, grouping })),
+        projectsLeftOut: sources.projectsLeftOut,
+        metrics,
+        ...shortfallOf(sources.totals),
+      },
+      breakdowns,
+      rankings,
+      coverage: await readCoverage(tx, series, period),
+      restatements: await readRestatements(tx, sources.restatements, period, metrics),
+    };
+  };
+  return readSnapshot(db, readAll, statementSecondsMax);
+}
+
+/** As many days, right before it. */
+function windowBefore(period: Window): Window {
+  return { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) };
+}

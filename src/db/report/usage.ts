@@ -1,0 +1,214 @@
+// Reads the amounts of a report: totals, usage by day and group, and the groups with the most usage.
+
+import { sql } from "kysely";
+import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
+import { type Day, daysOf, type Window } from "../../usage/days.ts";
+import type { Tx } from "../connection/transaction.ts";
+import type { ReportSeries } from "./coverage.ts";
+import { shortDays, shortfallOf } from "./sources.ts";
+
+const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
+
+type MetricSums = Readonly<Record<MetricTotal["metric"], string | null>>;
+
+export async function readTotals(
+  tx: Tx,
+  sources: readonly ReportSeries[],
+  before: Window,
+  period: Window,
+): Promise<readonly MetricTotal[]> {
+  const [now, then] = [await readSums(tx, sources, period), await readSums(tx, sources, before)];
+  return TOTAL_METRICS.map((metric) => ({ metric, amount: now?.[metric] ?? null, before: then?.[metric] ?? null }));
+}
+
+async function readSums(tx: Tx, sources: readonly ReportSeries[], window: Window): Promise<MetricSums | undefined> {
+  if (sources.length === 0) return undefined;
+  const usage = [...Map.groupBy(sources, ({ grouping }) => grouping)].map(
+    ([grouping, series]) => sql`
+      select ${sql.join(TOTAL_METRICS.map((metric) => sql.ref(metric)))}
+      from ${sql.id("bi", grouping === "none" ? "usage_total" : `usage_by_${grouping}`)}
+      where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
+        and usage_date between ${window.start}::date and ${window.end}::date
+    `,
+  );
+  const sums = TOTAL_METRICS.map((metric) => sql`trim_scale(sum(${sql.ref(metric)}))::text as ${sql.ref(metric)}`);
+  const { rows } = await sql<MetricSums>`
+    select ${sql.join(sums)} from (${sql.join(usage, sql` union all `)}) usage
+  `.execute(tx);
+  return rows[0];
+}
+
+// Reads usage by day and group. The groups that are not drawn are added up by the database: there may be 100,000 of them.
+
+const BREAKDOWN_GROUPS_MAX = 8;
+
+/** Of the series of one grouping, one of each project. */
+export async function readBreakdown(
+  tx: Tx,
+  grouping: Breakdown["grouping"],
+  series: readonly ReportSeries[],
+  period: Window,
+): Promise<Breakdown> {
+  const days = daysOf(period);
+  const projectIds = series.map(({ projectId }) => projectId);
+  const byPlace = Map.groupBy(await readBreakdownRows(tx, grouping, projectIds, period), ({ place }) => place);
+  const rest = byPlace.get(REST_RANK);
+  return {
+    grouping,
+    projects: series.map(({ project }) => project),
+    days,
+    ...shortDays(series, days),
+    groups: [...byPlace]
+      .filter(([place]) => place !== REST_RANK)
+      .map(([, rows]) => ({ group: rows[0]?.group ?? null, ...amountsOf(rows, days) })),
+    rest: rest && { ...amountsOf(rest, days), groupCount: (rest[0]?.groupCount ?? 0) - BREAKDOWN_GROUPS_MAX },
+  };
+}
+
+/** The place behind the last that is drawn. */
+const REST_RANK = BREAKDOWN_GROUPS_MAX + 1;
+
+type BreakdownRow = {
+  /** From 1 for the largest. */
+  readonly place: number;
+  readonly group: string | null;
+  readonly day: Day;
+  readonly hours: string;
+  readonly requests: string;
+  readonly groupCount: number;
+};
+
+/** Read twice in place of sorted once: with few groups that is as fast, and with many it is not slow. */
+async function readBreakdownRows(
+  tx: Tx,
+  grouping: Breakdown["grouping"],
+  projectIds: readonly string[],
+  { start, end }: Window,
+): Promise<readonly BreakdownRow[]> {
+  const usage = sql`
+    select ${sql.ref(grouping)} as "group", usage_date, hours, requests from ${sql.id("bi", `usage_by_${grouping}`)}
+    where project_id = any(${projectIds}::text[]) and usage_date between ${start}::date and ${end}::date
+  `;
+  const { rows } = await sql<BreakdownRow>`
+    with known as (
+      select "group", sum(hours) as hours, sum(requests) as requests from (${usage}) usage group by "group"
+    ), drawn as (
+      select "group", row_number() over (
+        order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last
+      )::integer as place
+      from known order by place limit ${BREAKDOWN_GROUPS_MAX}
+    )
+    select coalesce(d.place, ${REST_RANK}) as place, d."group", u.usage_date as day,
+      trim_scale(coalesce(sum(u.hours), 0))::text as hours, trim_scale(coalesce(sum(u.requests), 0))::text as requests,
+      (select count(*) from known)::integer as "groupCount"
+    from (${usage}) u
+    -- No value is a group like others, which = would never find.
+    left join drawn d on coalesce('=' || d."group", '') = coalesce('=' || u."group", '')
+    group by d.place, d."group", u.usage_date
+    order by d.place
+  `.execute(tx);
+  return rows;
+}
+
+function amountsOf(rows: readonly BreakdownRow[], days: readonly Day[]): DayAmounts {
+  const byDay = new Map(rows.map((row) => [row.day, row]));
+  return {
+    hours: days.map((day) => byDay.get(day)?.hours ?? "0"),
+    requests: days.map((day) => byDay.get(day)?.requests ?? "0"),
+  };
+}
+
+// Reads which API keys and tags used the most.
+
+const RANKED_GROUPS_MAX = 10;
+
+/** Where the groups of a grouping stand: in `value` as the service sent them, in `group` as they are ranked. */
+const RANKING_VIEWS = {
+  // By lineage, so that a key that was rotated is one group.
+  accessor: { view: "usage_by_key", value: "accessor", group: "lineage", comment: sql`key_comment` },
+  tags: { view: "usage_by_tags", value: "tags", group: "tags", comment: sql`null::text` },
+} as const;
+
+type RankingRow = {
+  readonly groups: readonly (Omit<RankedGroup, "project"> & { readonly projectId: string })[] | null;
+  readonly groupCount: number;
+  readonly hours: string | null;
+  readonly requests: string | null;
+};
+
+/** Of the series of one grouping, one of each project. */
+export async function readRanking(
+  tx: Tx,
+  grouping: Ranking["grouping"],
+  series: readonly ReportSeries[],
+  before: Window,
+  period: Window,
+): Promise<Ranking> {
+  const names = new Map(series.map(({ projectId, project }) => [projectId, project]));
+  const row = await readRankingRow(tx, grouping, [...names.keys()], before, period);
+  // A request with two tags may count for both.
+  const addsUp = grouping !== "tags";
+  return {
+    grouping,
+    projects: [...names.values()],
+    ...shortfallOf(series),
+    groups: (row?.groups ?? []).map(({ projectId, ...group }) => ({
+      project: names.get(projectId) ?? projectId,
+      ...group,
+    })),
+    groupCount: row?.groupCount ?? 0,
+    hours: addsUp ? (row?.hours ?? null) : null,
+    requests: addsUp ? (row?.requests ?? null) : null,
+  };
+}
+
+async function readRankingRow(
+  tx: Tx,
+  grouping: Ranking["grouping"],
+  projectIds: readonly string[],
+  before: Window,
+  period: Window,
+): Promise<RankingRow | undefined> {
+  const { view, value, group, comment } = RANKING_VIEWS[grouping];
+  const { rows } = await sql<RankingRow>`
+    with usage as (
+      select *, usage_date >= ${period.start}::date as current from ${sql.id("bi", view)}
+      where project_id = any(${projectIds}::text[])
+        and usage_date between ${before.start}::date and ${period.end}::date
+    ), by_value as materialized (
+      -- What a value belongs to is the same in each of its rows, and more columns to group by would be much slower.
+      select project_id, max(${sql.ref(group)}) as "group", max(${comment}) as comment,
+        max(usage_date) filter (where current) as last_used,
+        sum(hours) filter (where current) as hours, sum(requests) filter (where current) as requests,
+        sum(hours) filter (where not current) as hours_before, sum(requests) filter (where not current) as requests_before
+      from usage group by project_id, ${sql.ref(value)}
+    ), known as (
+      select project_id, "group", sum(hours) as hours, sum(requests) as requests,
+        sum(hours_before) as hours_before, sum(requests_before) as requests_before
+      from by_value group by project_id, "group" having max(last_used) is not null
+    ), ranked as (
+      select *, row_number() over (
+        order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last, project_id collate "C"
+      ) as place
+      from known order by place limit ${RANKED_GROUPS_MAX}
+    )
+    select count(*)::integer as "groupCount", trim_scale(sum(hours))::text as hours,
+      trim_scale(sum(requests))::text as requests,
+      (
+        select json_agg(json_build_object(
+          'projectId', project_id, 'group', "group",
+          'comment', (
+            -- Of a rotation that of the key that was used last.
+            select v.comment from by_value v
+            where v.project_id = ranked.project_id and v."group" = ranked."group" and v.comment is not null
+            order by v.last_used desc nulls last, v.comment limit 1
+          ),
+          'hours', trim_scale(hours)::text, 'requests', trim_scale(requests)::text,
+          'hoursBefore', trim_scale(hours_before)::text, 'requestsBefore', trim_scale(requests_before)::text
+        ) order by place)
+        from ranked
+      ) as groups
+    from known
+  `.execute(tx);
+  return rows[0];
+}

@@ -1,0 +1,263 @@
+// Reads how complete the stored slices are: their statuses, which are due, and the coverage of each series.
+
+import { sql } from "kysely";
+import type { DueSlice, KnownSlices, SliceStatus } from "../../usage/backfill.ts";
+import type { Day, Window } from "../../usage/days.ts";
+import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+import type { Database } from "../connection/database.ts";
+import type { Tx } from "../connection/transaction.ts";
+import { type MetricSample, metricSamples } from "../schema.ts";
+
+/** A past day that was read only while it lasted. */
+const IS_UNCLOSED = sql`
+  sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
+`;
+
+/**
+ * One row comes back for each series, whatever the number of days. A series that was never registered, or is hidden now
+ * and would be shown again, is looked up by what it is: nothing is written.
+ */
+export async function sliceStatuses(
+  db: Database,
+  series: readonly Series[],
+  { start, end }: Window,
+): Promise<KnownSlices> {
+  const { rows } = await sql<{ index: number; days: Readonly<Record<string, SliceStatus>> }>`
+    select wanted.index::integer as index, json_object_agg(
+      to_char(sl.usage_date, 'YYYY-MM-DD'), case when ${IS_UNCLOSED} then 'missing' else sl.status end
+    ) as days
+    from ${slicesOfSeries(series)}
+    where sl.usage_date between ${start}::date and ${end}::date
+    group by wanted.index
+  `.execute(db);
+  return new Map(
+    rows.flatMap(({ index, days }) => {
+      const one = series[index - 1];
+      return one ? [[seriesKey(one), days] as const] : [];
+    }),
+  );
+}
+
+/** For a series whose answers have days: the oldest stored day on or after the given one, and whether any such day has rows. */
+export async function storedDays(
+  db: Database,
+  seriesId: number,
+  from: Day | undefined,
+): Promise<{ readonly oldest: Day | undefined; readonly hasRows: boolean }> {
+  const { rows } = await sql<{ oldest: Day | null; hasRows: boolean | null }>`
+    select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
+      bool_or(sl.rows > 0) as "hasRows"
+    from usage_export.slice sl
+    join usage_export.series s using (series_id)
+    where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
+  `.execute(db);
+  return { oldest: rows[0]?.oldest ?? undefined, hasRows: rows[0]?.hasRows ?? false };
+}
+
+/**
+ * By seriesKey, the days before the given one that were read only while they lasted, or whose newest answer is in doubt. A
+ * doubt about a condition that the service ignores does not count: reading the day again can't settle it.
+ */
+export async function daysToReread(
+  db: Database,
+  series: readonly Series[],
+  before: Day,
+): Promise<ReadonlyMap<string, readonly Day[]>> {
+  const { rows } = await sql<{ index: number; day: Day }>`
+    select wanted.index::integer as index, to_char(sl.usage_date, 'YYYY-MM-DD') as day
+    from ${slicesOfSeries(series)}
+    where sl.usage_date < ${before}::date
+      and (${IS_UNCLOSED} or (sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'))
+  `.execute(db);
+  const days = new Map<string, Day[]>();
+  for (const { index, day } of rows) {
+    const one = series[index - 1];
+    if (one) days.set(seriesKey(one), [...(days.get(seriesKey(one)) ?? []), day]);
+  }
+  return days;
+}
+
+function slicesOfSeries(series: readonly Series[]) {
+  return sql`
+    unnest(
+      ${series.map(({ project }) => project.id)}::text[], ${series.map(({ grouping }) => grouping)}::text[],
+      ${series.map(({ filter }) => filterKey(filter))}::text[]
+    ) with ordinality as wanted (project_id, "grouping", filter_key, index)
+    join usage_export.series s using (project_id, "grouping", filter_key)
+    join usage_export.slice sl using (series_id)
+  `;
+}
+
+// Which slices are due and not complete, as the views show it to everybody.
+
+/**
+ * A doubt whose confirmation the window does not bring any more: the first doubtful answer came with the last run that read the
+ * day. A condition that the service ignores is not confirmed by asking again.
+ */
+function isLeftInDoubt(dueSeries: string) {
+  return sql`(
+    sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
+    and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - ${sql.ref(`${dueSeries}.window_days`)}, false)
+  )`;
+}
+
+/** Every worker asks this every minute, and mostly nothing is amiss: days are gone through one by one only where their number tells that some are. */
+export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+  const { rows } = await sql<{
+    series_id: number;
+    day: string;
+    status: DueSlice["status"];
+    failures: number;
+    attempted_at: Date | null;
+    suspect_since: Date | null;
+  }>`
+    with there as materialized (
+      select sl.series_id,
+        count(*) filter (
+          where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
+            and (sl.closed_at is not null or sl.usage_date > d.closing_until) and not ${isLeftInDoubt("d")}
+        ) as days
+      from usage_export.slice sl
+      join usage_export.due_series d using (series_id)
+      group by sl.series_id
+    ),
+    short as materialized (
+      select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
+      from usage_export.due_series d
+      left join there using (series_id)
+      where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(there.days, 0)
+    )
+    select s.series_id, to_char(day, 'YYYY-MM-DD') as day,
+      case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
+      coalesce(sl.failures, 0) as failures, sl.attempted_at, sl.suspect_since
+    from short s
+    cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
+    left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day::date
+    where sl.series_id is null or sl.status = 'failed'
+      or (sl.closed_at is null and sl.usage_date <= s.closing_until) or ${isLeftInDoubt("s")}
+    order by day desc, s.series_id
+  `.execute(tx);
+  return rows.map(({ series_id, day, status, failures, attempted_at, suspect_since }) => ({
+    seriesId: series_id,
+    day,
+    status,
+    failures,
+    attemptedAt: attempted_at ?? undefined,
+    doubtedAt: suspect_since ?? undefined,
+  }));
+}
+
+/**
+ * The slices whose newest reading failed, due or not: a night that was asked for without a window, and a day that a person
+ * picked, are due by nobody's schedule, and not complete either.
+ */
+export async function failedSlices(
+  tx: Tx,
+  seriesIds: readonly number[],
+): Promise<readonly { readonly seriesId: number; readonly day: Day; readonly status: "failed" }[]> {
+  const { rows } = await sql<{ series_id: number; day: Day }>`
+    select series_id, to_char(usage_date, 'YYYY-MM-DD') as day from usage_export.slice
+    where status = 'failed' and series_id = any(${seriesIds}::integer[])
+    order by usage_date desc, series_id
+  `.execute(tx);
+  return rows.map(({ series_id, day }) => ({ seriesId: series_id, day, status: "failed" }));
+}
+
+// Reads how complete each series is. It is asked every few seconds by every replica, so it looks at each slice once; the
+// views say the same, in several passes.
+
+type SeriesCoverageRow = {
+  readonly project: string;
+  readonly grouping: string;
+  readonly filter: string;
+  readonly missing: number;
+  readonly failed: number;
+  readonly suspect: number;
+  readonly freshThrough: number | null;
+};
+
+/**
+ * Missing slices are due days without a slice, or with one that was not read since its day was over. A series is fresh through
+ * the last day before its first hole. Usually there is no hole: then there are as many slices read well as days. Otherwise the
+ * hole is searched for, which is rare and slow.
+ */
+export async function coverageMetrics(tx: Tx): Promise<readonly MetricSample[]> {
+  const { rows } = await sql<SeriesCoverageRow>`
+    with counted as (
+      select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
+        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
+        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
+        count(*) filter (where sl.status = 'failed')::integer as failed,
+        count(*) filter (where sl.status = 'suspect')::integer as suspect
+      from usage_export.slice sl
+      left join usage_export.due_series d using (series_id)
+      cross join lateral (
+        select sl.usage_date between d.due_from and d.due_until as due,
+          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
+      ) due
+      group by sl.series_id
+    )
+    select s.project, s."grouping", s.filter, coalesce(c.failed, 0) as failed, coalesce(c.suspect, 0) as suspect,
+      coalesce(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
+      extract(epoch from (case
+        when coalesce(c.read, 0) = 0 then d.due_from - 1
+        when c.read = c.last_read - d.due_from + 1 then c.last_read
+        else (
+          select min(day)::date - 1
+          from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
+          where not exists (
+            select from usage_export.slice sl
+            where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
+              and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
+          )
+        )
+      end)::timestamp at time zone 'UTC')::double precision as "freshThrough"
+    from usage_export.series s
+    left join usage_export.due_series d using (series_id)
+    left join counted c using (series_id)
+    where s.superseded_at is null and s.retired_at is null
+  `.execute(tx);
+  return rows.flatMap(({ project, grouping, filter, missing, failed, suspect, freshThrough }) => {
+    const labels = { project, grouping, filter };
+    return [
+      ...metricSamples("newest_complete_day_timestamp_seconds", labels, freshThrough),
+      ...Object.entries({ missing, failed, suspect }).flatMap(([status, days]) =>
+        metricSamples("incomplete_slices", { ...labels, status }, days),
+      ),
+    ];
+  });
+}
+
+// What the demo shows of the views at its end.
+
+export type DemoNumbers = {
+  readonly slices: number;
+  readonly complete: number;
+  readonly gaps: number;
+  readonly restatements: number;
+  readonly differences: number;
+  readonly latest: LatestTotal | undefined;
+};
+
+export type LatestTotal = {
+  readonly usage_date: string;
+  readonly requests: string;
+  readonly hours: string;
+  readonly finality: string;
+  readonly revision: number;
+};
+
+export async function demoNumbers(db: Database): Promise<DemoNumbers> {
+  const { rows } = await sql<Omit<DemoNumbers, "latest">>`
+    select (select count(*)::integer from bi.coverage) as slices,
+      (select count(*)::integer from bi.coverage where status = 'complete') as complete,
+      (select count(*)::integer from bi.coverage_gaps) as gaps,
+      (select count(*)::integer from bi.restatements) as restatements,
+      (select count(*)::integer from bi.reconciliation) as differences
+  `.execute(db);
+  const { rows: latest } = await sql<LatestTotal>`
+    select usage_date, requests, hours, finality, revision from bi.usage_total order by usage_date desc, project limit 1
+  `.execute(db);
+  const counts = rows[0] ?? { slices: 0, complete: 0, gaps: 0, restatements: 0, differences: 0 };
+  return { ...counts, latest: latest[0] };
+}

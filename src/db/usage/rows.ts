@@ -1,0 +1,156 @@
+// Writes the rows of slices in one statement: it finds what differs, writes only that, and keeps the rows it replaces. Group
+// values are stored once, and rows hold their number.
+
+import { createHash } from "node:crypto";
+import { sql } from "kysely";
+import type { Group } from "../../usage/groups.ts";
+import { METRICS } from "../../usage/metrics.ts";
+import type { SnapshotRow } from "../../usage/normalise.ts";
+import type { Grouping } from "../../usage/series.ts";
+import type { Tx } from "../connection/transaction.ts";
+import { type SliceRef, sliceKey } from "./slices.ts";
+
+const METRIC_COLUMNS = sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(name)));
+const columnsOf = (table: string) => sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
+
+export type SliceRows = SliceRef & { readonly grouping: Grouping; readonly rows: readonly SnapshotRow[] };
+
+/** By `sliceKey`, how many rows appeared, changed or went; a slice where none did is left out. */
+export type ChangedRows = ReadonlyMap<string, number>;
+
+/**
+ * Joins the rows of the answers with the stored ones first, so that a row with the same numbers is never written: an UPDATE
+ * that changes nothing costs as much as one that does. A group that is gone keeps its row, marked, so that its revisions
+ * go on where it comes back.
+ */
+export async function mergeRows(
+  tx: Tx,
+  slices: readonly SliceRows[],
+  groupIds: GroupIds,
+  seenAt: Date,
+): Promise<ChangedRows> {
+  if (slices.length === 0) return new Map();
+  const rows = slices.flatMap((slice) => slice.rows);
+  const sliceNos = slices.flatMap((slice, i) => slice.rows.map(() => i + 1));
+  const ids = slices.flatMap(({ grouping, rows }) => rows.map(({ group }) => groupId(groupIds, grouping, group)));
+  const numbers = METRICS.map(
+    (metric, i) =>
+      sql`unnest(${plainArray(rows.map(({ metrics }) => metrics.values[i]))}::numeric[]) as ${sql.ref(metric)}`,
+  );
+  const extras = rows.some(({ metrics }) => metrics.extra !== null) ? rows.map(({ metrics }) => metrics.extra) : [];
+  const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
+    with incoming as (
+      -- Side by side, the shorter ones filled up with nulls. As a table of the from clause each would be gathered first.
+      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
+        ${sql.join(numbers)}, unnest(${extras}::text[])::jsonb as extra_metrics
+    ), replaced as (
+      -- Looked up here and not for each row: of their number the planner has no idea, and would read the slices of all years.
+      select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
+      from unnest(
+        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
+      ) with ordinality as replaced (series_id, usage_date, slice_no)
+      join usage_export.slice sl using (series_id, usage_date)
+    ), stored as (
+      select replaced.slice_no, r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
+    ), difference as (
+      select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
+        case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
+        coalesce(s.revision, 0) + 1 as revision, ${columnsOf("i")}
+      from incoming i
+      full join stored s on s.slice_no = i.slice_no and s.group_id = i.group_id
+      where s.group_id is null
+        or (i.group_id is null and not s.gone)
+        or (i.group_id is not null and (s.gone or (${columnsOf("s")}) is distinct from (${columnsOf("i")})))
+    ), placed as (
+      select * from difference join replaced using (slice_no)
+    ), inserted as (
+      insert into usage_export.snapshot_row
+        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, restates, first_seen_at, last_changed_at)
+      select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
+      from placed where revision = 1
+    ), superseded as (
+      -- Sees the rows as they were, whatever the others here do.
+      insert into usage_export.superseded_row
+        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
+          last_changed_at, superseded_at)
+      select r.series_id, r.usage_date, r.group_id, ${columnsOf("r")}, r.gone, r.revision, r.restates, r.returned,
+        r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
+      from placed d
+      join usage_export.snapshot_row r using (series_id, usage_date, group_id)
+      where d.revision > 1
+    ), updated as (
+      update usage_export.snapshot_row r
+      set (${METRIC_COLUMNS}) = (select ${columnsOf("d")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
+        revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
+      from placed d
+      where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
+    )
+    select series_id, usage_date, count(*) as changed from placed group by series_id, usage_date
+  `.execute(tx);
+  return new Map(
+    counted.map(({ series_id, usage_date, changed }) => [
+      sliceKey({ seriesId: series_id, day: usage_date }),
+      Number(changed),
+    ]),
+  );
+}
+
+/** An array of numbers as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
+export function plainArray(values: readonly (number | string | null | undefined)[]): string {
+  return `{${values.map((value) => value ?? "NULL").join(",")}}`;
+}
+
+// Interns group values: a value is stored once, and rows hold its number.
+
+/** A group as a row of its grouping. */
+export type GroupingValue = { readonly grouping: Grouping; readonly group: Group };
+
+/** The numbers that rows hold, by grouping and key of the group: a text of both would be made for each of a million rows. */
+export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
+
+export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
+  return ids.get(grouping)?.get(group.key);
+}
+
+type HashedGroup = GroupingValue & { readonly hash: string };
+
+/** Finds or makes the numbers of these groups. */
+export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
+  const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
+  const ids = new Map<Grouping, Map<string, number>>();
+  let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+  // A value that another process inserts at this moment is seen by the next look only.
+  while (missing.length > 0) {
+    const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
+      with wanted as (
+        select * from unnest(
+          ${missing.map(({ grouping }) => grouping)}::text[], ${missing.map(({ hash }) => hash)}::text[],
+          ${missing.map(({ group }) => group.key)}::text[], ${missing.map(({ group }) => group.sent)}::text[],
+          ${missing.map(({ group }) => group.display)}::text[]
+        ) as wanted ("grouping", key_hash, group_key, value_sent, display)
+      ), found as (
+        select g.group_id, w."grouping", w.key_hash
+        from wanted w join usage_export.group_value g using ("grouping", key_hash)
+      ), inserted as (
+        insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent, display)
+        select w."grouping", w.key_hash, w.group_key, w.value_sent, w.display
+        from wanted w left join found f using ("grouping", key_hash)
+        where f.key_hash is null
+        order by w."grouping", w.key_hash
+        on conflict do nothing
+        returning group_id, "grouping", key_hash
+      )
+      select * from found union all select * from inserted
+    `.execute(tx);
+    for (const { group_id, grouping, key_hash } of rows) {
+      const one = byHash.get(`${grouping} ${key_hash}`);
+      if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
+    }
+    missing = missing.filter(({ grouping, group }) => groupId(ids, grouping, group) === undefined);
+  }
+  return ids;
+}
+
+function withHash({ grouping, group }: GroupingValue): HashedGroup {
+  return { grouping, group, hash: createHash("sha256").update(group.key).digest("hex") };
+}

@@ -1,0 +1,235 @@
+// The series that the database knows, which are never removed so that their history stays, and the names the service listed.
+
+import { sql } from "kysely";
+import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
+import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+import type { Database } from "../connection/database.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+
+/** seriesKey to the series' number. */
+export type SeriesIds = ReadonlyMap<string, number>;
+
+/**
+ * Makes the database's series those of the configuration. A series is its project, grouping and conditions. A filter with other
+ * conditions is a new series, and the project's series that had the filter's name before are hidden from the views: no day is
+ * shown twice, and a name means one filter in all groupings. A series that is no longer configured keeps its numbers and is never
+ * missing again.
+ */
+export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
+  return inTransaction(db, async (tx) => {
+    await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
+    await supersede(tx, configured);
+    await upsert(tx, configured);
+    await updatePeriods(tx);
+    const rows = await tx
+      .selectFrom("usage_export.series")
+      .select(["series_id", "project_id", "grouping", "filter_key"])
+      .execute();
+    return new Map(rows.map((row) => [JSON.stringify([row.project_id, row.grouping, row.filter_key]), row.series_id]));
+  });
+}
+
+function wantedSeries(configured: readonly ConfiguredSeries[]) {
+  return sql`
+    select * from unnest(
+      ${configured.map(({ series }) => series.project.id)}::text[], ${configured.map(({ series }) => series.project.name)}::text[],
+      ${configured.map(({ series }) => series.grouping)}::text[], ${configured.map(({ series }) => filterKey(series.filter))}::text[],
+      ${configured.map(({ series }) => series.filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[]
+    ) as wanted (project_id, project, "grouping", filter_key, filter, window_days)
+  `;
+}
+
+async function supersede(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  await sql`
+    with wanted as (${wantedSeries(configured)})
+    update usage_export.series s set superseded_at = now()
+    where s.superseded_at is null and exists (
+      select from wanted w
+      where s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key
+    )
+  `.execute(tx);
+  await sql`
+    with wanted as (${wantedSeries(configured)})
+    update usage_export.series s set retired_at = now()
+    where s.retired_at is null and not exists (
+      select from wanted w
+      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+    )
+  `.execute(tx);
+}
+
+async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  await sql`
+    with wanted as (${wantedSeries(configured)})
+    update usage_export.series s
+    set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null
+    from wanted w
+    where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+      and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
+        or s.retired_at is not null or s.superseded_at is not null)
+  `.execute(tx);
+  // A grouping that is no longer configured shows the numbers of the filter under the filter's current name.
+  await sql`
+    with wanted as (${wantedSeries(configured)})
+    update usage_export.series s set filter = w.filter, superseded_at = null
+    from (select distinct project_id, filter_key, filter from wanted) w
+    where s.project_id = w.project_id and s.filter_key = w.filter_key
+      and (s.filter <> w.filter or s.superseded_at is not null)
+  `.execute(tx);
+  await sql`
+    with wanted as (${wantedSeries(configured)})
+    insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days)
+    select w.* from (select project_id, project, "grouping", filter_key, filter, window_days from wanted) w
+    where not exists (
+      select from usage_export.series s
+      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+    )
+  `.execute(tx);
+}
+
+/** Ends the period of each series that was hidden or renamed, and begins one for each series that is shown under its name. */
+async function updatePeriods(tx: Tx): Promise<void> {
+  // Read after the lock was taken: this transaction may have begun before another one changed the periods.
+  const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
+  const now = sql`${rows[0]?.now}::timestamptz`;
+  await sql`
+    update usage_export.series_period p set shown_until = ${now}
+    from usage_export.series s
+    where s.series_id = p.series_id and p.shown_until is null
+      and (s.superseded_at is not null or (s.project, s.filter) is distinct from (p.project, p.filter))
+  `.execute(tx);
+  await sql`
+    insert into usage_export.series_period (series_id, project, filter, shown_from)
+    select s.series_id, s.project, s.filter, case when p.known then ${now} else '-infinity' end
+    from usage_export.series s
+    left join lateral (
+      select true as known, bool_or(shown_until is null) as open from usage_export.series_period where series_id = s.series_id
+      having count(*) > 0
+    ) p on true
+    where s.superseded_at is null and not coalesce(p.open, false)
+  `.execute(tx);
+}
+
+export type NextDue = { readonly seriesId: number; readonly at: Date | undefined };
+
+/** Notes when series are due next: from then on the day before that moment is due. */
+export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
+  await lockSeries(
+    tx,
+    next.map(({ seriesId }) => seriesId),
+  );
+  await sql`
+    update usage_export.series s set next_due_at = next.at
+    from unnest(${next.map(({ seriesId }) => seriesId)}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
+      as next (series_id, at)
+    where s.series_id = next.series_id and s.next_due_at is distinct from next.at
+  `.execute(tx);
+}
+
+/** The same for a schedule that may be another than before. A moment that is past stays: what was due then is due still. */
+export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    const past = await tx
+      .selectFrom("usage_export.series")
+      .select("series_id")
+      .where("next_due_at", "<=", sql<Date>`now()`)
+      .execute();
+    const overdue = new Set(past.map(({ series_id }) => series_id));
+    await markNextDue(
+      tx,
+      next.filter(({ seriesId }) => !overdue.has(seriesId)),
+    );
+  });
+}
+
+/**
+ * Notes which days of these series are due: a day between the first and the last that has no slice is missing. Older
+ * days move the first only where they reach up to it: one old day, read by hand, does not make a year of others due.
+ */
+export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays): Promise<void> {
+  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
+}
+
+/** The same as a part of a transaction. */
+export async function extendDue(
+  tx: Tx,
+  seriesIds: readonly number[],
+  { first, oldest, through }: DueDays,
+): Promise<void> {
+  await lockSeries(tx, seriesIds);
+  await sql`
+    update usage_export.series
+    set due_through = greatest(due_through, ${through}::date),
+      due_from = case
+        when due_from is null then ${first ?? null}::date
+        when ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
+        else due_from
+      end
+    where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${first ?? null}::date is not null)
+  `.execute(tx);
+}
+
+/** Everything that writes several series locks them in one order first, so that no two transactions deadlock. */
+async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
+  await sql`
+    select from usage_export.series where series_id = any(${seriesIds}::integer[]) order by series_id for no key update
+  `.execute(tx);
+}
+
+export function seriesIdOf(ids: SeriesIds, series: Series): number {
+  const id = ids.get(seriesKey(series));
+  if (id === undefined) throw new Error(`series ${seriesKey(series)} is not registered`);
+  return id;
+}
+
+// Remembers the names that the service has listed for a project: one answer lists only the names of its period.
+
+export type ListedName = {
+  readonly kind: "feature" | "model" | "tag";
+  readonly name: string;
+  /** For a model, the id that today's service filters by; empty if there is none. */
+  readonly modelId: string;
+};
+
+/** Longer names do not fit into an index entry, and no real name is as long. */
+const LISTED_NAME_LENGTH_MAX = 256;
+/** Limit for one answer: a longer list is not worth remembering. */
+const LISTED_NAMES_MAX = 5_000;
+
+export async function listedNames(db: Database, projectId: string): Promise<readonly ListedName[]> {
+  const { rows } = await sql<ListedName>`
+    select kind, name, model_id as "modelId" from usage_export.listed_name where project_id = ${projectId}
+    order by kind, name, model_id
+  `.execute(db);
+  return rows;
+}
+
+/** Safe to repeat: a stored name is not written again. */
+export async function storeListedNames(db: Database, projectId: string, listed: readonly ListedName[]): Promise<void> {
+  const names = listed
+    .filter(({ name, modelId }) => isStorable(name) && (modelId === "" || isStorable(modelId)))
+    .slice(0, LISTED_NAMES_MAX)
+    .sort((a, b) => (listedNameKey(a) < listedNameKey(b) ? -1 : 1));
+  if (names.length === 0) return;
+  await inTransaction(db, (tx) =>
+    sql`
+      insert into usage_export.listed_name (project_id, kind, name, model_id)
+      select ${projectId}, kind, name, model_id
+      from unnest(
+        ${names.map(({ kind }) => kind)}::text[], ${names.map(({ name }) => name)}::text[],
+        ${names.map(({ modelId }) => modelId)}::text[]
+      ) as listed (kind, name, model_id)
+      on conflict do nothing
+    `.execute(tx),
+  );
+}
+
+/** A fixed order: two processes that store the same names can't deadlock. */
+function listedNameKey({ kind, name, modelId }: ListedName): string {
+  return JSON.stringify([kind, name, modelId]);
+}
+
+/** Postgres text accepts neither NUL nor half of a surrogate pair. */
+function isStorable(text: string): boolean {
+  return text !== "" && text.length <= LISTED_NAME_LENGTH_MAX && !text.includes("\0") && text.isWellFormed();
+}

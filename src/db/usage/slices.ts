@@ -1,0 +1,192 @@
+// Slices as they are stored: reading and locking them, and writing the decision on an answer.
+
+import { sql } from "kysely";
+import { addDays, type Day, startOfDay } from "../../usage/days.ts";
+import { METRICS } from "../../usage/metrics.ts";
+import type { NormalisedSlice } from "../../usage/normalise.ts";
+import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
+import type { Database } from "../connection/database.ts";
+import type { Tx } from "../connection/transaction.ts";
+
+export type SliceRef = { readonly seriesId: number; readonly day: Day };
+
+/** By `sliceKey`. */
+export type StoredSlices = ReadonlyMap<string, StoredSlice>;
+
+export function sliceKey({ seriesId, day }: SliceRef): string {
+  return `${seriesId} ${day}`;
+}
+
+/** What is stored of these slices at this moment, without waiting for anyone. */
+export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
+  return readSlices(tx, slices, false);
+}
+
+/**
+ * The same, and nobody else writes these slices before the transaction ends. Locking needs a row, so one is made where there
+ * is none. All who lock make the rows first and lock them then, both in one order: of them none ever waits for another that
+ * waits for it.
+ */
+export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
+  if (slices.length === 0) return new Map();
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status)
+    select series_id, usage_date, 'failed' from ${wantedSlices(slices)} order by series_id, usage_date
+    on conflict do nothing
+  `.execute(tx);
+  return readSlices(tx, slices, true);
+}
+
+type SliceRow = {
+  readonly series_id: number;
+  readonly usage_date: Day;
+  readonly fetch_no: string | number;
+  readonly content_hash: string | null;
+  readonly rows: number;
+  readonly suspect_run: string | null;
+  readonly suspect_why: DoubtKind | null;
+  readonly suspect_since: Date | null;
+  readonly suspect_fetch_no: string | number | null;
+};
+
+async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): Promise<StoredSlices> {
+  const { rows } = await sql<SliceRow>`
+    select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run, sl.suspect_why,
+      sl.suspect_since, sl.suspect_fetch_no
+    from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
+    order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
+  `.execute(tx);
+  return new Map(
+    rows.map((row) => [
+      sliceKey({ seriesId: row.series_id, day: row.usage_date }),
+      {
+        fetchNo: Number(row.fetch_no),
+        contentHash: row.content_hash ?? undefined,
+        rows: row.rows,
+        doubt: doubtOf(row),
+      },
+    ]),
+  );
+}
+
+function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: SliceRow): StoredSlice["doubt"] {
+  if (suspect_run === null || suspect_why === null || suspect_since === null) return undefined;
+  return { kind: suspect_why, runId: suspect_run, since: suspect_since, fetchNo: Number(suspect_fetch_no) };
+}
+
+/** By `sliceKey`, the sums over the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
+export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
+  if (slices.length === 0) return new Map();
+  const sums = sql.join(METRICS.map((metric) => sql`sum(r.${sql.ref(metric)})::text`));
+  // The sums are computed slice by slice, whatever number of rows the planner expects.
+  const { rows } = await sql<{ series_id: number; usage_date: Day; sums: readonly (string | null)[] }>`
+    select wanted.series_id, wanted.usage_date, total.sums
+    from ${wantedSlices(slices)}
+    cross join lateral (
+      select array[${sums}] as sums from usage_export.snapshot_row r
+      where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date and not r.gone
+    ) total
+  `.execute(tx);
+  return new Map(
+    rows.map(({ series_id, usage_date, sums }) => [
+      sliceKey({ seriesId: series_id, day: usage_date }),
+      sums.map((sum) => (sum === null ? undefined : Number(sum))),
+    ]),
+  );
+}
+
+function wantedSlices(slices: readonly SliceRef[]) {
+  return sql`
+    unnest(
+      ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
+    ) as wanted (series_id, usage_date)
+  `;
+}
+
+/** Whether the newest complete day of the series has no rows. */
+export async function isNewestEmpty(db: Database, seriesId: number): Promise<boolean> {
+  const { rows } = await sql<{ rows: number }>`
+    select rows from usage_export.slice where series_id = ${seriesId} and status = 'complete'
+    order by usage_date desc limit 1
+  `.execute(db);
+  return rows[0]?.rows === 0;
+}
+
+// Writes what became of slices: complete by a reading, or suspect.
+
+export type DecidedSlice = SliceRef &
+  NormalisedSlice & {
+    readonly fetchNo: number;
+    /** The newest fetch, stored or in doubt, that the decision was based on. */
+    readonly storedFetchNo: number;
+    /** When the service was asked. */
+    readonly askedAt: Date;
+    readonly contentHash: string;
+    readonly decision: SliceDecision;
+    /** Set only for a suspect slice. */
+    readonly doubt: ReturnType<typeof doubtAfter>;
+  };
+
+/** Somebody else has stored a slice since it was looked at; nothing that was decided on it is right any more. */
+export class StaleRead extends Error {
+  override readonly name = "Overtaken";
+}
+
+/** Throws Overtaken. What is locked can't be. */
+export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
+  const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
+  if (good.length > 0) await writeComplete(tx, good, seenAt);
+  const suspect = decided.flatMap(({ seriesId, day, decision, doubt }) =>
+    decision === "suspect" && doubt ? [{ seriesId, day, doubt }] : [],
+  );
+  if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
+}
+
+/**
+ * `attempted_at` is of attempts that failed, and is left as it is: an update is logged from its first changed column to its
+ * last, and every night each slice that did not change is updated.
+ */
+async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
+  const { rows: written } = await sql`
+    update usage_export.slice sl
+    set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
+      closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
+      error = null, suspect_run = null, failures = 0, suspect_why = null, suspect_since = null, suspect_fetch_no = null
+    from unnest(
+      ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
+      ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
+      ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
+      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rows }) => rows.length)}::integer[]
+    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows)
+    where sl.series_id = good.series_id and sl.usage_date = good.usage_date
+      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no
+    returning sl.series_id
+  `.execute(tx);
+  if (written.length < good.length) throw new StaleRead();
+}
+
+type SuspectSlice = SliceRef & { readonly doubt: NonNullable<DecidedSlice["doubt"]> };
+
+async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Date): Promise<void> {
+  const doubts = suspect.map(({ doubt }) => doubt);
+  await sql`
+    update usage_export.slice sl
+    set status = 'suspect', error = suspect.reason, attempted_at = ${seenAt}, suspect_run = suspect.run_id,
+      suspect_why = suspect.why, suspect_since = suspect.since, suspect_fetch_no = suspect.fetch_no
+    from unnest(
+      ${suspect.map(({ seriesId }) => seriesId)}::integer[], ${suspect.map(({ day }) => day)}::text[]::date[],
+      ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
+      ${doubts.map(({ kind }) => kind)}::text[], ${doubts.map(({ since }) => since.toISOString())}::timestamptz[],
+      ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[]
+    ) as suspect (series_id, usage_date, reason, run_id, why, since, fetch_no)
+    where sl.series_id = suspect.series_id and sl.usage_date = suspect.usage_date
+  `.execute(tx);
+}
+
+/** When the day's reading stops being partial: at once if the service was asked after the day was over, otherwise undefined. */
+function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
+  const over = startOfDay(addDays(day, 1));
+  // Numbers without a date are those of their moment: nothing later will complete them.
+  if (undated) return over;
+  return askedAt >= over ? seenAt : undefined;
+}

@@ -1,0 +1,174 @@
+// Stores answers that carry no date: each as a snapshot of unknown span, never as the usage of a day.
+
+import { sql } from "kysely";
+import { METRICS } from "../../usage/metrics.ts";
+import type { SnapshotRow } from "../../usage/normalise.ts";
+import type { Grouping } from "../../usage/series.ts";
+import type { SnapshotDecision, SnapshotStep, StoredSnapshot } from "../../usage/slice.ts";
+import type { Database } from "../connection/database.ts";
+import type { Tx } from "../connection/transaction.ts";
+import { type GroupIds, groupId, plainArray } from "./rows.ts";
+
+/** Some weeks at several readings a day. */
+const SNAPSHOTS_COMPARED_MAX = 200;
+
+/** The newest snapshot of a series; `contentNo` is that of the snapshot which holds its rows. */
+export type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
+
+/** By series id. */
+export type NewestSnapshots = ReadonlyMap<number, NewestSnapshot>;
+
+type SeriesRef = { readonly seriesId: number };
+
+export type DecidedSnapshot = SeriesRef & {
+  readonly grouping: Grouping;
+  readonly fetchNo: number;
+  readonly runId: string;
+  readonly contentHash: string;
+  readonly rows: readonly SnapshotRow[];
+  readonly before: NewestSnapshot | undefined;
+  readonly decision: SnapshotDecision;
+};
+
+/** Which of the given series have answers with days. */
+export async function datedSeries(db: Database, series: readonly SeriesRef[]): Promise<ReadonlySet<number>> {
+  const { rows } = await sql<{ series_id: number }>`
+    select series_id from usage_export.series
+    where series_id = any(${series.map(({ seriesId }) => seriesId)}::integer[])
+      and due_from is not null and undated_since is null
+  `.execute(db);
+  return new Set(rows.map(({ series_id }) => series_id));
+}
+
+/** The newest snapshots, locked: until the transaction ends, nobody else stores one of these series. */
+export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promise<NewestSnapshots> {
+  if (series.length === 0) return new Map();
+  const ids = series.map(({ seriesId }) => seriesId);
+  await sql`
+    select from usage_export.series where series_id = any(${ids}::integer[]) order by series_id for no key update
+  `.execute(tx);
+  type Row = { series_id: number; snapshot_no: number; content_no: number; fetch_no: string; content_hash: string };
+  const { rows } = await sql<Row>`
+    select newest.* from unnest(${ids}::integer[]) as wanted (series_id)
+    cross join lateral (
+      select series_id, snapshot_no, content_no, fetch_no, content_hash from usage_export.undated_snapshot
+      where series_id = wanted.series_id order by snapshot_no desc limit 1
+    ) newest
+  `.execute(tx);
+  return new Map(
+    rows.map((row) => [
+      row.series_id,
+      {
+        snapshotNo: row.snapshot_no,
+        contentNo: row.content_no,
+        fetchNo: Number(row.fetch_no),
+        contentHash: row.content_hash,
+      },
+    ]),
+  );
+}
+
+/** Each reading is one row here; the rows of its groups are stored only where a number differs from the snapshot before. */
+export async function writeSnapshots(
+  tx: Tx,
+  decided: readonly DecidedSnapshot[],
+  groupIds: GroupIds,
+  takenAt: Date,
+): Promise<void> {
+  const written = decided.flatMap((one) => {
+    const snapshotNo = (one.before?.snapshotNo ?? 0) + 1;
+    if (one.decision === "new") return [{ ...one, snapshotNo, contentNo: snapshotNo }];
+    if (one.decision === "unchanged" && one.before) return [{ ...one, snapshotNo, contentNo: one.before.contentNo }];
+    return [];
+  });
+  if (written.length === 0) return;
+  await sql`
+    insert into usage_export.undated_snapshot
+      (series_id, snapshot_no, content_no, fetch_no, run_id, taken_at, content_hash, rows)
+    select series_id, snapshot_no, content_no, fetch_no, run_id, ${takenAt}::timestamptz, content_hash, rows
+    from unnest(
+      ${written.map(({ seriesId }) => seriesId)}::integer[], ${written.map(({ snapshotNo }) => snapshotNo)}::integer[],
+      ${written.map(({ contentNo }) => contentNo)}::integer[], ${written.map(({ fetchNo }) => fetchNo)}::bigint[],
+      ${written.map(({ runId }) => runId)}::uuid[], ${written.map(({ contentHash }) => contentHash)}::text[],
+      ${written.map(({ rows }) => rows.length)}::integer[]
+    ) as written (series_id, snapshot_no, content_no, fetch_no, run_id, content_hash, rows)
+  `.execute(tx);
+  await writeUndatedRows(
+    tx,
+    written.filter(({ decision }) => decision === "new"),
+    groupIds,
+  );
+  const ids = written.map(({ seriesId }) => seriesId);
+  await sql`
+    update usage_export.series set undated_since = ${takenAt}::timestamptz
+    where series_id = any(${ids}::integer[]) and undated_since is null
+  `.execute(tx);
+  // An earlier failure was recorded under the day of its run. This answer contains what that run would have read.
+  await sql`
+    delete from usage_export.slice where series_id = any(${ids}::integer[]) and status = 'failed' and fetch_no = 0
+  `.execute(tx);
+}
+
+async function writeUndatedRows(
+  tx: Tx,
+  snapshots: readonly (DecidedSnapshot & { readonly snapshotNo: number })[],
+  groupIds: GroupIds,
+): Promise<void> {
+  const rows = snapshots.flatMap(({ seriesId, snapshotNo, grouping, rows }) =>
+    rows.map(({ group, metrics }) => ({ seriesId, snapshotNo, id: groupId(groupIds, grouping, group), metrics })),
+  );
+  if (rows.length === 0) return;
+  const numbers = METRICS.map(
+    (_, i) => sql`unnest(${plainArray(rows.map(({ metrics }) => metrics.values[i]))}::numeric[])`,
+  );
+  await sql`
+    insert into usage_export.undated_row
+      (series_id, snapshot_no, group_id, ${sql.join(METRICS.map((name) => sql.ref(name)))}, extra_metrics)
+    select unnest(${plainArray(rows.map(({ seriesId }) => seriesId))}::integer[]),
+      unnest(${plainArray(rows.map(({ snapshotNo }) => snapshotNo))}::integer[]),
+      unnest(${plainArray(rows.map(({ id }) => id))}::integer[]), ${sql.join(numbers)},
+      unnest(${rows.map(({ metrics }) => metrics.extra)}::text[])::jsonb
+  `.execute(tx);
+}
+
+/** Marks a series whose answers have days, from now on or again. */
+export async function markDated(tx: Tx, seriesId: number): Promise<void> {
+  await sql`
+    update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
+  `.execute(tx);
+}
+
+/**
+ * The changes between the newest snapshots of a project's usage, the oldest first. They come from one series (the total, if that
+ * is read), because all series of a project cover the same span.
+ */
+export async function snapshotSteps(db: Database, projectId: string): Promise<readonly SnapshotStep[]> {
+  const amount = sql.join(
+    [...METRICS].reverse().map((metric) => sql.ref(`r.${metric}`)),
+    sql`, `,
+  );
+  const { rows } = await sql<SnapshotStep>`
+    with chosen as (
+      select s.series_id from usage_export.series s
+      where s.project_id = ${projectId} and s.filter_key = '{}' and s.superseded_at is null
+        and exists (select from usage_export.undated_snapshot t where t.series_id = s.series_id)
+      order by s."grouping" <> 'none', s."grouping" limit 1
+    ), taken as (
+      select t.snapshot_no, t.taken_at, (
+        select coalesce(sum(coalesce(${amount})), 0) from usage_export.undated_row r
+        where r.series_id = t.series_id and r.snapshot_no = t.content_no
+      ) as amount
+      from usage_export.undated_snapshot t join chosen using (series_id)
+      order by t.snapshot_no desc limit ${SNAPSHOTS_COMPARED_MAX}
+    ), step as (
+      select taken_at, lag(taken_at) over taking as previous_taken_at, amount, lag(amount) over taking as before
+      from taken window taking as (order by snapshot_no)
+    )
+    select taken_at as "takenAt", previous_taken_at as "previousTakenAt",
+      (taken_at at time zone 'UTC')::date = (previous_taken_at at time zone 'UTC')::date as "sameDay",
+      case when amount > before then 'grew' when amount < before then 'fell' else 'same' end as change,
+      amount * 2 < before as halved
+    from step where before is not null order by taken_at
+  `.execute(db);
+  return rows;
+}

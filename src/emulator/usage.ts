@@ -1,0 +1,213 @@
+// Usage records of the emulator, their sums, and made-up usage: the same for the same seed, project and day. Pure.
+
+import { apiKeyId, pick, randomFrom } from "./catalogue.ts";
+import { isWeekend } from "./days.ts";
+
+type Metric = "hours" | "total_hours" | "agent_hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
+export type Amounts = Readonly<Record<Metric, number>>;
+
+/** Dimensions by the service's names; `model` is called `models` by the dialect of 2026. */
+export const DIMENSIONS = ["accessor", "endpoint", "feature_set", "model", "method", "tags", "deployment"] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+export type GroupValue = string | readonly string[] | null;
+
+/**
+ * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so
+ * that sums are exact. The features a request used are its `feature_set`.
+ */
+export type UsageRecord = Partial<Amounts> & {
+  readonly accessor?: string | null;
+  readonly endpoint?: string | null;
+  readonly feature_set?: readonly string[] | null;
+  readonly model?: readonly string[] | null;
+  readonly method?: string | null;
+  readonly tags?: readonly string[] | null;
+  readonly deployment?: string | null;
+};
+
+/** The usage of a day as it is known when the day has this age: see `ageDays`. */
+export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
+
+/** Millionths for hours, so that a sum has no error of floating point in it. */
+const SCALE: Readonly<Record<Metric, number>> = {
+  hours: 1e6,
+  total_hours: 1e6,
+  agent_hours: 1e6,
+  tokens_in: 1,
+  tokens_out: 1,
+  tts_characters: 1,
+  requests: 1,
+};
+
+export function sumOf(records: readonly UsageRecord[]): Amounts {
+  return eachMetric(
+    (metric) =>
+      records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * SCALE[metric]), 0) / SCALE[metric],
+  );
+}
+
+/** Cut rather than rounded: a growing share never makes an amount smaller. */
+export function shareOf(amounts: Amounts, share: number): Amounts {
+  return eachMetric((metric) => Math.floor(Math.round(amounts[metric] * SCALE[metric]) * share) / SCALE[metric]);
+}
+
+function eachMetric(amountOf: (metric: Metric) => number): Amounts {
+  return {
+    hours: amountOf("hours"),
+    total_hours: amountOf("total_hours"),
+    agent_hours: amountOf("agent_hours"),
+    tokens_in: amountOf("tokens_in"),
+    tokens_out: amountOf("tokens_out"),
+    tts_characters: amountOf("tts_characters"),
+    requests: amountOf("requests"),
+  };
+}
+
+// Usage like that of a real project, the same for the same seed, project and day whenever and in whatever order it is
+// asked for. What has not arrived yet is left out. Pure.
+
+const WEEKEND_SHARE = 0.35;
+
+/** A customer does not call every day: groups come and go. */
+const IDLE_CHANCE = 0.1;
+
+export function madeUpUsage(seed: number): UsageSource {
+  return (projectId, day, ageDays) =>
+    workloadsOf(seed, projectId).flatMap((workload, n) => {
+      const random = randomFrom("usage", seed, projectId, day, n);
+      if (random() < IDLE_CHANCE) return [];
+      const share = shareArrived(ageDays, random());
+      const amounts = shareOf(amountsOf(workload, day, random), share);
+      if (amounts.requests === 0) return [];
+      const { dailyRequests: _, tags, ...dimensions } = workload;
+      // The order of tags means nothing, and changes.
+      return [{ ...dimensions, tags: tags && random() < 0.5 ? tags.toReversed() : tags, ...amounts }];
+    });
+}
+
+/** `lateness` in [0, 1): some numbers of a day grow by more than others until, three days on, all of them are final. */
+function shareArrived(ageDays: number, lateness: number): number {
+  if (ageDays >= 3) return 1;
+  if (ageDays >= 2) return 1 - 0.015 * lateness;
+  const afterMidnight = 1 - 0.06 * lateness;
+  return ageDays >= 1 ? afterMidnight : ageDays * afterMidnight;
+}
+
+function amountsOf({ endpoint, dailyRequests }: Workload, day: string, random: () => number): Amounts {
+  const shape = isWeekend(day) ? WEEKEND_SHARE : 1;
+  const requests = Math.max(1, Math.round(dailyRequests * shape * (0.75 + random() / 2)));
+  const size = 0.5 + random();
+  const audioHours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
+  const isLanguageModel = endpoint === "agent" || endpoint === "read";
+  return {
+    hours: audioHours,
+    // Channels of their own make the audio that was processed longer than the audio that came.
+    total_hours: millionths(audioHours * (1 + random() / 20)),
+    agent_hours: endpoint === "agent" ? audioHours : 0,
+    tokens_in: isLanguageModel ? Math.round(requests * size * 900) : 0,
+    tokens_out: isLanguageModel ? Math.round(requests * size * 210) : 0,
+    tts_characters: endpoint === "speak" || endpoint === "agent" ? Math.round(requests * size * 400) : 0,
+    requests,
+  };
+}
+
+function millionths(hours: number): number {
+  return Math.round(hours * 1e6) / 1e6;
+}
+
+// The made-up customers of a project: which application sends what kind of request, and how many a day. Pure.
+
+const WORKLOADS = 48;
+const ACCESSORS = 7;
+
+type Choices<T> = readonly [T, ...T[]];
+type Endpoint = "listen" | "speak" | "agent" | "read";
+
+/** One kind of request: everything about it but the amounts of a day. */
+export type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
+  readonly endpoint: Endpoint;
+  readonly tags: readonly string[] | null;
+  /** Requests on an ordinary weekday. */
+  readonly dailyRequests: number;
+};
+
+type Profile = {
+  readonly methods: Choices<string>;
+  readonly models: Choices<readonly string[] | null>;
+  readonly featureSets: Choices<readonly string[]>;
+};
+
+const PROFILES: Readonly<Record<Endpoint, Profile>> = {
+  listen: {
+    methods: ["sync", "async", "streaming"],
+    models: [["nova-3"], ["nova-3"], ["nova-2"], ["nova-3-medical"], ["enhanced"], ["whisper-large"]],
+    featureSets: [
+      ["punctuate", "smart_format"],
+      ["diarize", "punctuate", "smart_format", "utterances"],
+      ["diarize"],
+      ["detect_language"],
+      ["keyterm", "numerals"],
+      [],
+    ],
+  },
+  speak: {
+    methods: ["sync", "streaming"],
+    models: [["aura-2-thalia-en"], ["aura-asteria-en"]],
+    featureSets: [["encoding", "sample_rate"], ["encoding"]],
+  },
+  agent: {
+    methods: ["streaming"],
+    models: [["nova-3", "aura-2-thalia-en"]],
+    featureSets: [["smart_format"]],
+  },
+  read: {
+    methods: ["sync"],
+    models: [null],
+    featureSets: [["summarize"], ["sentiment", "topics"]],
+  },
+};
+
+const ENDPOINTS: Choices<Endpoint> = ["listen", "listen", "listen", "listen", "speak", "speak", "agent", "read"];
+const DEPLOYMENTS: Choices<string> = [
+  "hosted",
+  "hosted",
+  "hosted",
+  "hosted",
+  "hosted",
+  "hosted",
+  "self-hosted",
+  "beta",
+];
+
+const TAG_SETS: Choices<readonly string[] | null> = [
+  null,
+  ["prod"],
+  ["prod"],
+  ["discovery", "prod"],
+  ["staging"],
+  ["call-centre", "prod"],
+  ["call-centre"],
+  ["mobile"],
+  ["batch", "research"],
+];
+
+export function workloadsOf(seed: number, projectId: string): Workload[] {
+  return Array.from({ length: WORKLOADS }, (_, n) => {
+    const random = randomFrom("workload", seed, projectId, n);
+    // In turn and not by chance, so that every project uses every endpoint.
+    const endpoint = ENDPOINTS[n % ENDPOINTS.length] ?? "listen";
+    const profile = PROFILES[endpoint];
+    return {
+      accessor: apiKeyId(seed, projectId, n % ACCESSORS),
+      endpoint,
+      method: pick(profile.methods, random),
+      model: pick(profile.models, random),
+      feature_set: pick(profile.featureSets, random),
+      tags: pick(TAG_SETS, random),
+      deployment: pick(DEPLOYMENTS, random),
+      // A few large customers and many small ones.
+      dailyRequests: Math.round(10 ** (1.3 + 2 * random())),
+    };
+  });
+}

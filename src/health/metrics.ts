@@ -1,0 +1,266 @@
+// The Prometheus metrics: what this process is and has done, and what the database knows. Labels hold only names from the
+// configuration and words of closed lists, never a secret, an id or the text of an error.
+
+import type { Logger } from "pino";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { errorText } from "../errors.ts";
+import { shareInFlight } from "./single-flight.ts";
+
+export type MetricsDeps = {
+  readonly log: Logger;
+  /** What runs here; `schema` is the newest migration. */
+  readonly build: { readonly version: string; readonly schema: string };
+  /** Of the configuration, to see whether replicas have the same. */
+  readonly configHash: string;
+  readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
+  /** What /readyz says. */
+  readonly ready: () => boolean;
+  readonly readSamples: () => Promise<readonly MetricSample[]>;
+};
+
+export type Metrics = ProcessMetrics & {
+  readonly scrape: () => Promise<{ readonly contentType: string; readonly text: string }>;
+};
+
+/** Half of what Prometheus waits for a scrape. */
+const DATABASE_MS_MAX = 5_000;
+const DAY_SECONDS = 24 * 60 * 60;
+/** Counts that are no counters by type and yet are called `_total`: names that Prometheus keeps for counters. */
+const MISNAMED_DEFAULT_METRICS = [
+  "nodejs_active_handles_total",
+  "nodejs_active_requests_total",
+  "nodejs_active_resources_total",
+];
+
+export function openMetrics(deps: MetricsDeps): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED_DEFAULT_METRICS) registry.removeSingleMetric(name);
+  describeProcess(registry, deps);
+  const databaseUp = new Gauge({
+    name: "usage_export_database_up",
+    help: "1 where this scrape could read the database, else 0; what is read from it is absent then.",
+    registers: [registry],
+  });
+  const counts = openProcessMetrics(
+    registry,
+    deps.rotations.map(({ name }) => name),
+  );
+  const read = shareInFlight(deps.readSamples, DATABASE_MS_MAX);
+  let wasUp = true;
+
+  async function scrape() {
+    const reading = await read();
+    if (!reading.ok && wasUp) {
+      deps.log.warn({ reason: errorText(reading.error) }, "metrics without the database");
+    }
+    wasUp = reading.ok;
+    databaseUp.set(reading.ok ? 1 : 0);
+    const whole = reading.ok ? Registry.merge([registry, gaugesRegistry(reading.value)]) : registry;
+    return { contentType: whole.contentType, text: await whole.metrics() };
+  }
+  return { ...counts, scrape };
+}
+
+function describeProcess(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps): void {
+  const registers = [registry];
+  new Gauge({
+    name: "usage_export_build_info",
+    help: "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
+    labelNames: ["version", "node_version", "schema"],
+    registers,
+  }).set({ version: build.version, node_version: process.version, schema: build.schema }, 1);
+  new Gauge({
+    name: "usage_export_config_info",
+    help: "Always 1: a hash of the configuration that runs here.",
+    labelNames: ["hash"],
+    registers,
+  }).set({ hash: configHash }, 1);
+  new Gauge({
+    name: "usage_export_ready",
+    help: "What /readyz says: 1 where this process can do its work, else 0.",
+    registers,
+    collect() {
+      this.set(ready() ? 1 : 0);
+    },
+  });
+  const maxAge = new Gauge({
+    name: "usage_export_api_key_max_age_seconds",
+    help: "The configured age at which a key is replaced.",
+    labelNames: ["rotation"],
+    registers,
+  });
+  for (const { name, maxAgeDays } of rotations) maxAge.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
+}
+
+// What this process does, as counters: they start at 0 with it, and are added up over replicas by whoever reads them.
+
+export type ProcessMetrics = {
+  /** A run that this process ended. */
+  readonly runEnded: (run: {
+    readonly kind: string;
+    readonly job: string;
+    readonly trigger: string;
+    readonly status: string;
+  }) => void;
+  readonly rowsChanged: (job: string, rows: number) => void;
+  /** One attempt of a call of the service. */
+  readonly attemptEnded: (attempt: {
+    readonly operation: string;
+    readonly result: string;
+    readonly seconds: number;
+    readonly number: number;
+  }) => void;
+  /** The key in use was refused, and the one before it used. */
+  readonly keyFallback: (rotation: string) => void;
+  readonly tickEnded: (seconds: number) => void;
+  readonly noticed: (to: NotificationTarget, result: "sent" | "failed") => void;
+};
+
+export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
+const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
+
+/** A breakdown takes from a tenth of a second to the limit of an attempt. */
+const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
+const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export function openProcessMetrics(registry: Registry, rotations: readonly string[]): ProcessMetrics {
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+    new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    buckets: number[],
+  ) => new Histogram({ name: `usage_export_${name}_duration_seconds`, help, labelNames, buckets, registers });
+
+  const runs = counter("runs", "Runs that ended, by the process that ended them.", [
+    "kind",
+    "job_name",
+    "trigger",
+    "status",
+  ]);
+  const rows = counter("rows_changed", "Stored rows that appeared, changed or went.", ["job_name"]);
+  const requests = counter(
+    "service_requests",
+    "Requests sent to the service, each attempt, by how its answer came: ok, or the code of the error.",
+    ["operation", "result"],
+  );
+  const retries = counter(
+    "service_retries",
+    "Requests sent to the service again after a failure, of those in usage_export_service_requests_total.",
+    ["operation"],
+  );
+  const latency = histogram(
+    "service_request",
+    "How long an attempt took, its whole answer included and the wait for its turn not.",
+    ["operation"],
+    CALL_SECONDS,
+  );
+  const fallbacks = counter("api_key_fallbacks", "Times that the key in use was refused and the one before it used.", [
+    "rotation",
+  ]);
+  const ticks = histogram("tick", "How long it took to decide what is due.", [], TICK_SECONDS);
+  const notices = counter("notices", "Notices to the webhook and pings of the dead man's switch, sent or failed.", [
+    "to",
+    "result",
+  ]);
+  // From 0, so that the first one shows as an increase.
+  for (const rotation of rotations) fallbacks.inc({ rotation }, 0);
+  for (const to of NOTIFICATION_TARGETS) for (const result of ["sent", "failed"]) notices.inc({ to, result }, 0);
+
+  return {
+    runEnded: ({ kind, job, trigger, status }) => runs.inc({ kind, job_name: job, trigger, status }),
+    rowsChanged: (job, count) => rows.inc({ job_name: job }, count),
+    attemptEnded({ operation, result, seconds, number }) {
+      requests.inc({ operation, result });
+      latency.observe({ operation }, seconds);
+      if (number > 1) retries.inc({ operation });
+    },
+    keyFallback: (rotation) => fallbacks.inc({ rotation }),
+    tickEnded: (seconds) => ticks.observe(seconds),
+    noticed: (to, result) => notices.inc({ to, result }),
+  };
+}
+
+// What the database knows, as gauges: the same at each replica, and made anew for each scrape, so that nothing is shown of
+// what is gone.
+
+/** One number that was read from the database. */
+export type MetricSample = {
+  /** A name of GAUGES. */
+  readonly gauge: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+};
+
+const SERIES_LABELS = ["project", "grouping", "filter"] as const;
+/** Not "job", which is the name Prometheus gives to what it scrapes. */
+const JOB_LABELS = ["kind", "job_name"] as const;
+
+const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>> = {
+  newest_complete_day_timestamp_seconds: {
+    help: "Midnight UTC at which the newest day begins up to which nothing of the series is missing",
+    labelNames: SERIES_LABELS,
+  },
+  incomplete_slices: {
+    help: "Slices of the series (a day each) that are missing (due and never read), failed or suspect",
+    labelNames: [...SERIES_LABELS, "status"],
+  },
+  job_last_success_timestamp_seconds: {
+    help: "When the newest run of the job ended in which everything was stored, backfills apart",
+    labelNames: JOB_LABELS,
+  },
+  job_failures: {
+    help: "Runs of the job that failed or were interrupted since the last that went well, backfills apart",
+    labelNames: JOB_LABELS,
+  },
+  job_paused: { help: "1 while the job is paused, else 0", labelNames: JOB_LABELS },
+  job_next_run_timestamp_seconds: {
+    help: "When the job is due next; in the past while a moment of its schedule was not taken up; absent while it is paused",
+    labelNames: JOB_LABELS,
+  },
+  api_key_age_seconds: {
+    help: "How long ago the key in use was asked for, or put back by a person",
+    labelNames: ["rotation"],
+  },
+  api_keys: { help: "Keys in the ledger that exist or may exist, by state", labelNames: ["rotation", "state"] },
+  api_keys_due_for_removal: { help: "Replaced keys that have rested their days of grace", labelNames: ["rotation"] },
+  api_key_fallback: {
+    help: "1 where the key in use was refused and the one before it used, in the last 7 days, else 0",
+    labelNames: ["rotation"],
+  },
+  rotation_failed_attempts: { help: "Failures of the rotation since all was well", labelNames: ["rotation"] },
+  rotation_needs_attention: {
+    help: "1 while the rotation creates nothing more until a person asks for it, else 0",
+    labelNames: ["rotation"],
+  },
+  workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
+  worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
+  queue_jobs: {
+    help: "Work in the queue: waiting, retrying (waits for another try), active, or dead (given up in the last 24 hours)",
+    labelNames: ["queue", "state"],
+  },
+};
+
+export function gaugesRegistry(figures: readonly MetricSample[]): Registry {
+  const registry = new Registry();
+  const gauges = new Map(
+    Object.entries(GAUGES).map(([name, { help, labelNames }]) => [
+      name,
+      new Gauge({
+        name: `usage_export_${name}`,
+        help: `${help}. The same for every replica.`,
+        labelNames,
+        registers: [registry],
+      }),
+    ]),
+  );
+  for (const { gauge, labels, value } of figures) {
+    const known = gauges.get(gauge);
+    if (known === undefined) throw new Error(`there is no gauge ${gauge}`);
+    known.set(labels, value);
+  }
+  return registry;
+}

@@ -1,0 +1,90 @@
+// The clocks that scheduled runs depend on: this machine's, the database's and the service's. Compares them, and recovers when
+// somebody sets the database's clock.
+
+import { type App, openServiceFor } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { resetFutureTimes, secondsSetBack } from "../db/recovery.ts";
+
+/** By how many seconds each clock is ahead of this machine's clock; negative if it is behind. */
+export type Clocks = {
+  readonly databaseAheadSeconds: number;
+  /** Null if the service was not asked or did not tell its time. */
+  readonly serviceAheadSeconds: number | null;
+};
+
+export async function compareClocks(app: App, config: Config, db: Database, askService: boolean): Promise<Clocks> {
+  const databaseAheadSeconds = await aheadSeconds(() => databaseNow(db));
+  const serviceAheadSeconds = askService ? await aheadSeconds(() => timeOfService(app, config)) : undefined;
+  return { databaseAheadSeconds: databaseAheadSeconds ?? 0, serviceAheadSeconds: serviceAheadSeconds ?? null };
+}
+
+async function timeOfService(app: App, config: Config): Promise<Date | undefined> {
+  const service = await openServiceFor(app, config);
+  try {
+    return await service.fetchTime(app.signal);
+  } finally {
+    await service.close();
+  }
+}
+
+/** Compares with the middle of the time that the question took. */
+async function aheadSeconds(ask: () => Promise<Date | undefined>): Promise<number | undefined> {
+  const beforeMs = Date.now();
+  const there = await ask();
+  return there && Math.round((there.getTime() - (beforeMs + Date.now()) / 2) / 1000);
+}
+
+const DIFFERENCE_SECONDS_MAX = 30;
+
+/** Undefined if the clocks differ by too little to matter. */
+export function clockWarning({ databaseAheadSeconds: database, serviceAheadSeconds }: Clocks): string | undefined {
+  const service = serviceAheadSeconds ?? undefined;
+  const known = [0, database, ...(service === undefined ? [] : [service])];
+  if (Math.max(...known) - Math.min(...known) <= DIFFERENCE_SECONDS_MAX) return undefined;
+  const parts = [
+    `the database's is ${differenceText(database)} this machine's`,
+    ...(service === undefined ? [] : [`the service's ${differenceText(service)} it`]),
+  ];
+  return `clocks differ: ${parts.join(", ")}; schedules and days go by the database's clock: set the one that is wrong`;
+}
+
+function differenceText(seconds: number): string {
+  if (seconds === 0) return "the same as";
+  return `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"}`;
+}
+
+// Reacts when somebody sets the database's clock: logs it, and continues by the clock as it is now.
+
+/** True if the clock went back, so that other things are due now. */
+export async function recoverFromClockSetBack(app: App, db: Database): Promise<boolean> {
+  const seconds = await secondsSetBack(db);
+  if (seconds === undefined) return false;
+  app.log.warn(
+    { seconds },
+    "the database's clock went back: work that is due by it now runs, and stored times in its future are reset",
+  );
+  await resetFutureTimes(db);
+  return true;
+}
+
+const STEP_FORWARD_MS_MIN = 30_000;
+
+/** Each call reports by how much the database's clock has run ahead of this process's monotonic clock `now` since the call before. */
+export function openClockWatch(
+  app: Pick<App, "log">,
+  db: Database,
+  now: () => number = () => performance.now(),
+): () => Promise<void> {
+  let aheadMsBefore: number | undefined;
+  return async () => {
+    const aheadMs = (await databaseNow(db)).getTime() - now();
+    const steppedMs = aheadMs - (aheadMsBefore ?? aheadMs);
+    aheadMsBefore = aheadMs;
+    if (steppedMs < STEP_FORWARD_MS_MIN) return;
+    app.log.warn(
+      { seconds: Math.round(steppedMs / 1000) },
+      "the database's clock went forward, or this machine slept: work that is due by it now runs",
+    );
+  };
+}

@@ -1,0 +1,43 @@
+// Reads the secrets of the monitor by the references of the configuration: where notifications go, and what visitors must send.
+
+import type { App } from "../app.ts";
+import type { Config, SecretReference } from "../config/config.ts";
+import { accessProblems, addressProblems, readAccess, readAddress } from "../config/secrets.ts";
+import { AppError } from "../errors.ts";
+import type { Receiver } from "../health/webhook.ts";
+import { proxyOf } from "../proxy.ts";
+import { Secret } from "../secret.ts";
+import type { Access } from "../web/access.ts";
+
+export type Receivers = { readonly webhook: Receiver | undefined; readonly deadMan: Receiver | undefined };
+
+/** Throws `config` with all that is wrong with them. Nothing is sent. */
+export async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
+  const problems = await addressProblems(notify, app.env);
+  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
+  return {
+    webhook: notify.webhook && (await readReceiver(app, "notify.webhook", notify.webhook)),
+    deadMan: notify.deadMan && (await readReceiver(app, "notify.deadMan", notify.deadMan)),
+  };
+}
+
+async function readReceiver(app: App, place: Receiver["place"], reference: SecretReference): Promise<Receiver> {
+  const address = app.scrubber.add(await readAddress(reference, app.env));
+  // An error may hold the path alone, which is what is secret of it.
+  const { pathname, search } = new URL(address.reveal());
+  app.scrubber.add(new Secret(`${pathname}${search}`));
+  return { place, address, proxy: proxyOf(app.env) };
+}
+
+// What the monitor asks of visitors, by the references of the configuration.
+
+/** Throws `config` with what is wrong with it. Undefined where nothing is asked. */
+export async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
+  const problems = await accessProblems(monitor, app.env);
+  if (problems.length > 0) throw new AppError("config", problems.join("\n"));
+  if (monitor.access === undefined) return undefined;
+  const read = await readAccess(monitor.access, app.env);
+  if (read.kind === "bearer") return { scheme: "Bearer", credentials: app.scrubber.add(read.token) };
+  const password = app.scrubber.add(read.password);
+  return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${read.username}:${password.reveal()}`)) };
+}

@@ -1,0 +1,280 @@
+// Checks of an API key: whether it works, when it was last used, and whether its files still hold it.
+
+import { stat } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { App } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
+import { sealedKey } from "../db/keys/keystore.ts";
+import { lastDeliveredBy, readLedger } from "../db/keys/ledger.ts";
+import { AppError, errorText } from "../errors.ts";
+import { activeKey, type Ledger, type LedgerKey } from "../keys/ledger.ts";
+import type { Inspection } from "../keys/plan.ts";
+import { holdsScope, type RotationJob, sinkId } from "../keys/policy.ts";
+import type { LastUse } from "../keys/rotation-deps.ts";
+import { openSealedKey, readMasterKeys } from "../keys/seal.ts";
+import { staleFiles } from "../keys/sinks.ts";
+import type { Secret } from "../secret.ts";
+import { isKeyRejected } from "../service/errors.ts";
+import { fetchProjects, fetchToken, listKeys } from "../service/keys.ts";
+import type { Service } from "../service/service.ts";
+import { fetchBreakdown } from "../service/usage.ts";
+import { addDays, type Day } from "../usage/days.ts";
+import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { splitWindow, type UsageRequest } from "../usage/plan.ts";
+import type { KeyRing } from "./api-keys.ts";
+
+export type KeyToVerify = {
+  readonly key: Secret;
+  readonly apiKeyId: string;
+  /** Empty where the service did not say. */
+  readonly granted: readonly string[];
+  readonly today: Day;
+};
+
+/** A key may need a moment until every part of the service knows it. */
+const VERIFY_ATTEMPTS_MAX = 3;
+const VERIFY_WAIT_MS = 1_000;
+
+/** Throws where the service does not take the key for what its scopes allow. */
+export async function verifyKey(
+  service: Service,
+  job: RotationJob,
+  tried: KeyToVerify,
+  signal: AbortSignal,
+): Promise<void> {
+  await retryWhileUnknown(service, tried.key, signal, () => verifyOnce(service, job, tried, signal));
+}
+
+/** How long a rotation waits to learn whether the key in use works. After that it continues without knowing. */
+const REFUSAL_CHECK_MS_MAX = 30_000;
+
+/** Why the key in use no longer works; undefined if it works, and if the service does not tell now. */
+export async function refusalReason(
+  service: Service,
+  job: RotationJob,
+  tried: Omit<KeyToVerify, "apiKeyId">,
+  log: Logger,
+  stop: AbortSignal,
+): Promise<string | undefined> {
+  const { key } = tried;
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
+  try {
+    // A key that was refused in an earlier run may work again.
+    service.forgetAuthFailures(key);
+    await retryWhileUnknown(service, key, signal, async () => {
+      if (!(await fetchToken(service, key, signal))) await callAllowedByScopes(service, job, tried, signal);
+    });
+    return undefined;
+  } catch (error) {
+    stop.throwIfAborted();
+    if (error instanceof AppError && isKeyRejected(error)) return "the service refuses the key in use";
+    if (!(error instanceof AppError) && !signal.aborted) throw error;
+    log.warn({ reason: errorText(error) }, "not known whether the key in use works");
+    return undefined;
+  }
+}
+
+async function retryWhileUnknown(
+  service: Service,
+  key: Secret,
+  signal: AbortSignal,
+  call: () => Promise<void>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call();
+    } catch (error) {
+      const isUnknownYet = error instanceof AppError && error.details.status === 401;
+      if (!isUnknownYet || attempt >= VERIFY_ATTEMPTS_MAX) throw error;
+      service.forgetAuthFailures(key);
+      await sleep(VERIFY_WAIT_MS, undefined, { signal });
+    }
+  }
+}
+
+/** The most telling call there is: who the key is, then what it is for. */
+async function verifyOnce(
+  service: Service,
+  job: RotationJob,
+  { key, apiKeyId, granted, today }: KeyToVerify,
+  signal: AbortSignal,
+): Promise<void> {
+  const token = await fetchToken(service, key, signal);
+  if (token && token.apiKeyId !== apiKeyId) {
+    throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
+  }
+  const known = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
+  // Such a key may do no more than say who it is, and it has.
+  if (token && !readsSomething(known)) return;
+  await callAllowedByScopes(service, job, { key, granted: known, today }, signal);
+}
+
+function readsSomething(scopes: readonly string[]): boolean {
+  return ["usage:read", "project:read", "keys:read"].some((scope) => holdsScope(scopes, scope));
+}
+
+/** One call that a key of these scopes may make, so that a refusal is about the key and not about the call. */
+async function callAllowedByScopes(
+  service: Service,
+  job: RotationJob,
+  { key, granted, today }: Omit<KeyToVerify, "apiKeyId">,
+  signal: AbortSignal,
+): Promise<void> {
+  const scopes = granted.length > 0 ? granted : job.scopes;
+  const { project } = job;
+  if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
+    const yesterday = addDays(today, -1);
+    const series = { project, grouping: "none", filter: { name: "all", features: {}, dimensions: {} } } as const;
+    await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
+  } else if (holdsScope(scopes, "keys:read")) {
+    await listKeys(service, project.id, key, signal);
+  } else {
+    await fetchProjects(service, key, signal);
+  }
+}
+
+// Looks whether a replaced key is still used, by the breakdown by accessor.
+
+export type LastUseQuery = {
+  readonly service: Service;
+  readonly keys: KeyRing;
+  readonly job: RotationJob;
+  readonly key: LedgerKey;
+  readonly today: Day;
+  readonly signal: AbortSignal;
+};
+
+/** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
+const USAGE_LAG_DAYS_MAX = 3;
+
+/** Looks at every day of grace, today included. The first day may include usage from before the key was replaced. */
+export async function lastUse({ service, keys, job, key, today, signal }: LastUseQuery): Promise<LastUse> {
+  const { project } = job;
+  const start = addDays(today, -Math.max(job.graceDays, 1));
+  const series = { project, grouping: "accessor", filter: { name: "all", features: {}, dimensions: {} } } as const;
+  try {
+    const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
+    const used: KeyUsage[] = [];
+    for (const window of splitWindow({ start, end: today })) {
+      const request: UsageRequest = { series, window };
+      const answer = await keys.use(project, (caller) => fetchBreakdown(service, request, caller, signal));
+      used.push(...keyUsageIn(normalise(request, answer, today)));
+    }
+    return lastUseVerdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof AppError)) throw error;
+    return { seen: "unknown", text: `the breakdown by accessor could not be read: ${errorText(error)}` };
+  }
+}
+
+type KeyUsage = { readonly day: Day; readonly accessor: string };
+
+function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
+  return slices.flatMap(({ day, rows }) =>
+    rows.flatMap(({ group, metrics }) => {
+      const isUsed = metrics.values.some((value) => value !== null && value !== "0");
+      return isUsed && group.display !== null ? [{ day, accessor: group.display }] : [];
+    }),
+  );
+}
+
+/** Pure. `listed` are the ids of the keys that the service lists. */
+export function lastUseVerdict(
+  { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
+  used: readonly KeyUsage[],
+  listed: ReadonlySet<string>,
+  start: Day,
+  today: Day,
+): LastUse {
+  const newest = (usage: readonly KeyUsage[]) =>
+    usage
+      .map(({ day }) => day)
+      .sort()
+      .at(-1);
+  const own = newest(used.filter(({ accessor }) => accessor === apiKeyId));
+  if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
+  // The absence of this key means something only if accessors are the ids of keys.
+  const told = newest(used.filter(({ accessor }) => listed.has(accessor)));
+  if (told === undefined) {
+    return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
+  }
+  if (told < addDays(today, -USAGE_LAG_DAYS_MAX)) {
+    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${told}, of any key` };
+  }
+  return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
+}
+
+// Checks whether the keys in use are still in the files that they were delivered to.
+
+/** What is wrong, by rotation. Files on another machine are not checked. */
+export async function deliveryWarnings(
+  app: App,
+  db: Database,
+  { rotations }: Config,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const warnings = new Map<string, readonly string[]>();
+  for (const job of rotations) {
+    const active = await activeKeyOf(db, job);
+    if (!active) continue;
+    const stale = await staleFiles(job.deliver, active, await secretOfActiveKey(app, db, active));
+    const here: string[] = [];
+    for (const sink of job.deliver) {
+      const fault = stale.get(sinkId(sink));
+      if (sink.kind !== "file" || fault === undefined || !(await isOnThisMachine(db, job, active, sink.path))) continue;
+      here.push(`${fault}: the next rotation delivers the key again, or usage-export rotate now`);
+    }
+    if (here.length > 0) warnings.set(job.name, here);
+  }
+  return warnings;
+}
+
+/** What can be learned about the key in use without a call to the service. */
+export async function inspectFiles(
+  app: App,
+  db: Database,
+  job: RotationJob,
+  ledger: Ledger,
+): Promise<Inspection | undefined> {
+  const active = activeKey(ledger);
+  if (!active) return undefined;
+  const stale = await staleFiles(job.deliver, active, await secretOfActiveKey(app, db, active));
+  return { intentId: active.intentId, refusal: undefined, stale };
+}
+
+/** Also undefined if the rotation's keys belong to another project: every rotation reports that itself. */
+async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | undefined> {
+  try {
+    return activeKey((await readLedger(db, job)).ledger);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "config") return undefined;
+    throw error;
+  }
+}
+
+/** Undefined without the right master key, which a command that only looks does not need. */
+async function secretOfActiveKey(
+  { env, scrubber }: App,
+  db: Database,
+  { intentId }: LedgerKey,
+): Promise<Secret | undefined> {
+  try {
+    const kept = await sealedKey(db, intentId);
+    return kept && scrubber.add(await openSealedKey(kept.sealed, kept.apiKeyId, readMasterKeys(env)));
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+/** A folder that does not exist here may be on the machine, or in the container, that delivered the key. */
+async function isOnThisMachine(db: Database, job: RotationJob, key: LedgerKey, file: string): Promise<boolean> {
+  const folder = await stat(path.dirname(file)).catch(() => undefined);
+  if (folder?.isDirectory()) return true;
+  const actor = await lastDeliveredBy(db, job.name, key.intentId, sinkId({ kind: "file", path: file }));
+  return actor?.startsWith(`usage-export on ${os.hostname()} `) ?? false;
+}

@@ -1,0 +1,300 @@
+// Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { constants } from "node:fs";
+import { access, lstat, mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { AppError } from "../errors.ts";
+import { isFreeOfSecret, type Secret } from "../secret.ts";
+import { toPrintableLine } from "../text.ts";
+import type { LedgerKey } from "./ledger.ts";
+import { type Sink, sinkId } from "./policy.ts";
+
+/** Throws `delivery` where the sink would not take a key now: known before a key is made, no key is made for nothing. */
+export async function testSink(sink: Sink): Promise<void> {
+  if (sink.kind === "command") return testKeyCommand(sink.command[0] ?? "");
+  await withFileLimit(testKeyFile(sink.path), sink.path);
+}
+
+/** Throws `delivery`; the sink then has what it had. `scrub` hides what a command must not say. */
+export async function deliverKey(
+  sink: Sink,
+  key: Secret,
+  apiKeyId: string,
+  scrub: (text: string) => string,
+): Promise<void> {
+  if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId, scrub);
+  await withFileLimit(writeKeyFile(sink.path, key), sink.path);
+}
+
+/** Limit for a file: a network share whose server is gone never answers. */
+const FILE_MS_MAX = 20_000;
+
+const NO_ANSWER = `its file system has not answered in ${FILE_MS_MAX / 1000} s`;
+
+async function withFileLimit<T>(work: Promise<T>, file: string): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const message = `the key file ${file} can't be reached: ${NO_ANSWER}`;
+  const timer = setTimeout(() => reject(new AppError("delivery", message)), FILE_MS_MAX);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The files that should hold the key but do not, by sink id, with what is wrong. What a command did with the key can't be
+ * checked. Without the key's secret, only the existence of the files is checked.
+ */
+export async function staleFiles(
+  sinks: readonly Sink[],
+  { deliveredTo }: Pick<LedgerKey, "deliveredTo">,
+  secret: Secret | undefined,
+): Promise<ReadonlyMap<string, string>> {
+  const stale = new Map<string, string>();
+  for (const sink of sinks) {
+    const id = sinkId(sink);
+    if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
+    // A share that is gone is a fault of this file, and keeps nobody from the others, or from another key.
+    const fault = await withFileLimit(keyFileFault(sink.path, secret), sink.path).catch((error: unknown) => {
+      if (error instanceof AppError) return `can't be read: ${NO_ANSWER}`;
+      throw error;
+    });
+    if (fault !== undefined) stale.set(id, `the delivered file ${sink.path} ${fault}`);
+  }
+  return stale;
+}
+
+// A sink that is a file. A reader sees the old key or the new one, whole, also after the power fails.
+
+const MODE_FILE = 0o600;
+const FOLDER_MODE = 0o700;
+
+/** The name of the program's own file beside a key file; nobody chooses such a name by chance. */
+function ownFile(target: string, what: string): string {
+  return `${target}.usage-export-${what}`;
+}
+
+export async function testKeyFile(file: string): Promise<void> {
+  try {
+    const target = await prepareTarget(file);
+    const existing = await stat(target).catch(() => undefined);
+    if (existing && !existing.isFile()) throw new Error("it is not a file");
+    // A random name, because an existing file beside the key file may belong to anybody.
+    const probe = ownFile(target, `${randomBytes(6).toString("hex")}.probe`);
+    try {
+      await writeWhole(probe, "");
+    } finally {
+      await rm(probe, { force: true });
+    }
+  } catch (cause) {
+    throw new AppError("delivery", `the key file ${file} can't be written`, { cause });
+  }
+}
+
+/** The text next to it always has the same name, so that what a crash leaves behind is gone with the next delivery. */
+export async function writeKeyFile(file: string, key: Secret): Promise<void> {
+  try {
+    const target = await prepareTarget(file);
+    const next = ownFile(target, "next");
+    await removeOwn(next);
+    await writeWhole(next, `${key.reveal()}\n`);
+    await rename(next, target);
+    await syncFolder(path.dirname(target));
+  } catch (cause) {
+    throw new AppError("delivery", `the key file ${file} could not be written`, { cause });
+  }
+}
+
+/**
+ * Removes the part of a key file that a crash left. Anything else with that name is reported and not deleted: it is not the
+ * program's.
+ */
+async function removeOwn(file: string): Promise<void> {
+  const existing = await lstat(file).catch(() => undefined);
+  if (!existing) return;
+  const isOwn = existing.isFile() && existing.uid === process.getuid?.() && (existing.mode & 0o077) === 0;
+  if (!isOwn) throw new Error(`${file} is in the way, and this program did not make it: remove it`);
+  await rm(file);
+}
+
+/** Makes the folder. Returns the file itself where the name is a link, which is to stay one. */
+async function prepareTarget(file: string): Promise<string> {
+  await makeFolder(path.dirname(file));
+  return realpath(file).catch(() => file);
+}
+
+/** Creates one folder at a time: if a folder can't be created, as in /proc, Node's recursive mkdir tries for ever. */
+async function makeFolder(folder: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = folder; !(await isFolder(at)); at = path.dirname(at)) missing.unshift(at);
+  for (const each of missing) {
+    await mkdir(each, { mode: FOLDER_MODE }).catch(async (error: unknown) => {
+      // Another process may have created the folder in the meantime.
+      if (!(await isFolder(each))) throw error;
+    });
+  }
+}
+
+async function isFolder(folder: string): Promise<boolean> {
+  try {
+    if ((await stat(folder)).isDirectory()) return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT" && folder !== path.dirname(folder)) {
+      return false;
+    }
+    throw error;
+  }
+  throw new Error(`${folder} is not a folder`);
+}
+
+/** Fails if the file exists: an existing file is never written into. */
+async function writeWhole(file: string, text: string): Promise<void> {
+  const handle = await open(file, "wx", MODE_FILE);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Without this the rename itself may be lost. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * What is wrong with the file. Undefined if it holds the key, or if this user may not read it because it now belongs to the
+ * program that reads the key. Without a key, only the existence of the file is checked.
+ */
+export async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
+  try {
+    const text = await readFile(file, "utf8");
+    return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "unknown";
+    if (code === "EACCES" || code === "EPERM") return undefined;
+    return code === "ENOENT" || code === "ENOTDIR" ? "is gone" : `can't be read (${code})`;
+  }
+}
+
+// A sink that is a command. The key goes to its standard input: arguments and environment stand in the process list.
+
+type CommandSink = Extract<Sink, { kind: "command" }>;
+
+const OUTPUT_LENGTH_MAX = 64 * 1024;
+const OUTPUT_SEARCHED_MAX = 2_000;
+const OUTPUT_SHOWN_MAX = 300;
+/** How long the output may come after the end: something that the command left running may hold it open for ever. */
+const OUTPUT_MS_MAX = 200;
+
+export async function testKeyCommand(program: string): Promise<void> {
+  const places = program.includes("/")
+    ? [path.resolve(program)]
+    : (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, program));
+  for (const place of places) {
+    const found = await access(place, constants.X_OK)
+      .then(() => stat(place))
+      .catch(() => undefined);
+    if (found?.isFile()) return;
+  }
+  throw new AppError("delivery", `the command ${JSON.stringify(program)} is not there, or may not be run`);
+}
+
+export async function runKeyCommand(
+  sink: CommandSink,
+  key: Secret,
+  apiKeyId: string,
+  scrub: (text: string) => string,
+): Promise<void> {
+  const [program = "", ...args] = sink.command;
+  const { PATH, HOME } = process.env;
+  const child = spawn(program, args, {
+    // All of it: ours holds other secrets.
+    env: { PATH, HOME, USAGE_EXPORT_API_KEY_ID: apiKeyId },
+    // A group of its own, so that the time limit ends what the command has started, too.
+    detached: true,
+    stdio: "pipe",
+  });
+  // A command that does not read its input is not wrong for that.
+  child.stdin.on("error", () => {}).end(`${key.reveal()}\n`);
+  const output = collectOutput(child);
+  try {
+    const failure = await waitForExit(child, sink.timeoutSeconds);
+    if (failure === undefined) return;
+    throw new AppError(
+      "delivery",
+      `the command ${JSON.stringify(program)} ${failure}${safeLastLine(await output(), key, scrub)}`,
+    );
+  } finally {
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+}
+
+/** How it ended, undefined for well. */
+async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds: number): Promise<string | undefined> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, timeoutSeconds * 1000);
+  try {
+    const [status, signal] = await once(child, "exit");
+    if (isLate) return `took longer than ${timeoutSeconds} s`;
+    return status === 0 ? undefined : `ended with ${signal ?? status}`;
+  } catch (error) {
+    return `could not be run (${error instanceof Error && "code" in error ? error.code : "unknown"})`;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Returns what was written last, once the command has ended. */
+function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<string> {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      text = (text + part).slice(-OUTPUT_LENGTH_MAX);
+    });
+  }
+  const closed = once(child, "close").catch(() => {});
+  return async () => {
+    await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
+    return text;
+  };
+}
+
+/** The command knows the key and may print it. Only its last line is shown, and only if it contains no part of the key. */
+function safeLastLine(output: string, key: Secret, scrub: (text: string) => string): string {
+  const line =
+    output
+      .trimEnd()
+      .split(/[\r\n]/)
+      .at(-1) ?? "";
+  const said = toPrintableLine(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
+  if (!isFreeOfSecret(said, key.reveal())) return "; its last line is not shown, as it may hold the key";
+  // Packed, encrypted or hashed text can't be decoded here and may still contain the key.
+  const packed = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
+  const shown = scrub(said).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
+  return shown && `: ${shown}`;
+}

@@ -1,0 +1,158 @@
+// Formats amounts, days and metric names for people: always in English, whatever the machine's language. Pure.
+
+import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
+import { type Html, html } from "./html.ts";
+
+/** To the unit, and small amounts to three digits. */
+const ROUNDED_FORMAT = new Intl.NumberFormat("en-US", {
+  maximumFractionDigits: 0,
+  maximumSignificantDigits: 3,
+  roundingPriority: "morePrecision",
+});
+const COMPACT_FORMAT = new Intl.NumberFormat("en-US", {
+  notation: "compact",
+  maximumSignificantDigits: 4,
+  useGrouping: true,
+});
+const PERCENT_FORMAT = new Intl.NumberFormat("en-US", {
+  style: "percent",
+  maximumFractionDigits: 1,
+  signDisplay: "exceptZero",
+});
+
+const HEADLINE_DIGITS_MAX = 5;
+/** Above this, a compact number would grow with the amount: Intl has no name for more than trillions. */
+const NAMED_DIGITS_MAX = 18;
+
+/** What a chart can draw; sums of it stay finite. */
+const CHART_NUMBER_MAX = 1e300;
+
+/** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
+export function roundedText(amount: string): string {
+  return isNumeric(amount) ? ROUNDED_FORMAT.format(amount) : amount;
+}
+
+/** For a headline, whose width must not grow with the amount: above five digits "373.4K", above eighteen "1.23E18". */
+export function headlineText(amount: string): string {
+  if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
+  return wholeDigits(amount) <= NAMED_DIGITS_MAX ? COMPACT_FORMAT.format(amount) : powerOfTen(amount);
+}
+
+/** Intl keeps no more digits than a double holds, so the power is computed from the text. */
+function powerOfTen(amount: string): string {
+  const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
+  const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);
+  const [mantissa, exponent] = hundredths === 1000 ? [1, digits.length] : [hundredths / 100, digits.length - 1];
+  return `${sign}${mantissa}E${exponent}`;
+}
+
+/** Every digit, with separators. */
+export function exactText(amount: string): string {
+  const [whole = "", fraction] = amount.split(".");
+  const separated = whole.replaceAll(/\B(?=(\d{3})+$)/g, ",");
+  const digits = fraction?.replace(/0+$/, "") ?? "";
+  return digits === "" ? separated : `${separated}.${digits}`;
+}
+
+/** A whole number and its noun. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${ROUNDED_FORMAT.format(count)} ${count === 1 ? one : many}`;
+}
+
+/** For an axis. */
+export function compactText(value: number): string {
+  return COMPACT_FORMAT.format(value);
+}
+
+/** For lengths in a chart, never for a figure. */
+export function chartNumber(amount: string): number {
+  return Math.min(Number(amount), CHART_NUMBER_MAX);
+}
+
+export function isZero(amount: string): boolean {
+  return /^-?[0.]+$/.test(amount);
+}
+
+/** In percent of what was before; in words where that says nothing. */
+export function changeText(amount: string, before: string | null): string {
+  if (before === null) return "not known before";
+  if (exactText(amount) === exactText(before)) return "unchanged";
+  if (isZero(before)) return "new";
+  const ratio = (Number(amount) - Number(before)) / Math.abs(Number(before));
+  if (!Number.isFinite(ratio)) return "not comparable";
+  return Math.abs(ratio) < 0.0005 ? "about the same" : PERCENT_FORMAT.format(ratio);
+}
+
+function wholeDigits(amount: string): number {
+  return amount.replace(/^-/, "").split(".")[0]?.length ?? 0;
+}
+
+/** Intl takes a decimal text digit by digit; as a number it would lose some. */
+function isNumeric(text: string): text is `${number}` {
+  return /^-?\d+(\.\d+)?$/.test(text);
+}
+
+// Writes days for people. Days are UTC calendar days, and stay texts: no time zone can shift one. Pure.
+
+const MONTH_DAY_FORMAT = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
+const STRETCHES_SHOWN_MAX = 6;
+
+/** "Nov 3", for an axis. */
+export function dayLabel(day: Day): string {
+  return MONTH_DAY_FORMAT.format(startOfDay(day));
+}
+
+/** "2026-11-20 02:15 UTC". */
+export function instantText(instant: Date): string {
+  return `${dayOf(instant)} ${instant.toISOString().slice(11, 16)} UTC`;
+}
+
+export function windowText({ start, end }: Window): string {
+  return start === end ? start : `${start} to ${end}`;
+}
+
+/** The same where it must not break in the middle of a day. */
+export function windowHtml({ start, end }: Window): Html {
+  return start === end ? dayHtml(start) : html`${dayHtml(start)} to ${dayHtml(end)}`;
+}
+
+/** "2026-11-03 to 2026-11-05, 2026-11-09 and 3 more days". */
+export function daysHtml(days: readonly Day[]): Html {
+  const stretches = stretchesOf(days);
+  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX);
+  const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
+  const text = shown.map((stretch, i) => html`${i > 0 ? ", " : ""}${windowHtml(stretch)}`);
+  return html`${text}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
+}
+
+function dayHtml(day: Day): Html {
+  return html`<time>${day}</time>`;
+}
+
+/** Days that follow each other, as windows; ascending. */
+function stretchesOf(days: readonly Day[]): Window[] {
+  const stretches: Window[] = [];
+  for (const day of [...new Set(days)].sort()) {
+    const last = stretches.at(-1);
+    if (last !== undefined && addDays(last.end, 1) === day) stretches[stretches.length - 1] = { ...last, end: day };
+    else stretches.push({ start: day, end: day });
+  }
+  return stretches;
+}
+
+// What people call the metrics. Pure.
+
+const METRIC_NAMES: Readonly<Record<string, string>> = {
+  hours: "Hours",
+  total_hours: "Total hours",
+  agent_hours: "Agent hours",
+  requests: "Requests",
+  tokens_in: "Tokens in",
+  tokens_out: "Tokens out",
+  tts_characters: "TTS characters",
+};
+
+/** By the name of its column; a metric that the service has added since keeps its own. */
+export function metricName(column: string): string {
+  return Object.hasOwn(METRIC_NAMES, column) ? (METRIC_NAMES[column] ?? column) : column;
+}

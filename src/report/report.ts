@@ -1,0 +1,37 @@
+// The report: one HTML file that can be sent on. The same data makes the same bytes. The dashboard shows the same sections.
+
+import { dayCount } from "../usage/days.ts";
+import { breakdownSection } from "./breakdown-section.ts";
+import { coverageSection } from "./coverage-section.ts";
+import { counted, instantText, windowText } from "./format.ts";
+import { html } from "./html.ts";
+import { htmlDocument, type Section } from "./page.ts";
+import { rankingSection } from "./ranking-section.ts";
+import type { ReportData } from "./report-data.ts";
+import { restatementSection } from "./restatement-section.ts";
+import { headlineFigures, trustNotice } from "./summary.ts";
+
+export function renderReport(data: ReportData): string {
+  const { period, madeAt } = data;
+  return htmlDocument({
+    title: "Usage report",
+    subtitle: `${windowText(period)} (${counted(dayCount(period), "day")})`,
+    lead: trustNotice(data),
+    sections: usageSections(data),
+    footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.</p>`,
+  });
+}
+
+// The sections about usage that a report and the dashboard share, in the order they are read.
+
+/** For `page`; `trustNotice` belongs above them. Without any series only the coverage, which says so. */
+export function usageSections(data: ReportData): readonly Section[] {
+  if (data.coverage.series.length === 0) return [coverageSection(data)];
+  return [
+    { id: "summary", title: "In short", body: headlineFigures(data) },
+    ...data.breakdowns.map(breakdownSection),
+    ...data.rankings.map(rankingSection),
+    coverageSection(data),
+    restatementSection(data),
+  ];
+}

@@ -1,0 +1,180 @@
+// The summary of a report: whether its numbers can be trusted, and the totals of the period compared with the period before. Pure.
+
+import { dayCount } from "../usage/days.ts";
+import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
+import { folded, type Html, html, nameHtml, table } from "./html.ts";
+import type { Coverage, MetricTotal, ReportData, Shortfall, SliceStatus, Totals } from "./report-data.ts";
+
+type IncompleteStatus = Exclude<SliceStatus, "complete">;
+
+const STATUS_MEANINGS: Readonly<Record<IncompleteStatus, string>> = {
+  missing: "never read",
+  failed: "the service refused or did not answer; earlier numbers of that day, if there were any, stay",
+  suspect: "came back empty where there was usage; the numbers before are kept until that is confirmed",
+};
+const INCOMPLETE_STATUSES: readonly IncompleteStatus[] = ["missing", "failed", "suspect"];
+
+/** The notice at the top of a report. */
+export function trustNotice(data: ReportData): Html {
+  const { coverage, totals } = data;
+  return html`${verdictNotice(data)}${coverage.series.length === 0 ? undefined : leftOutNotice(totals.projectsLeftOut)}`;
+}
+
+function verdictNotice(data: ReportData): Html {
+  const { counts, series } = data.coverage;
+  if (series.length === 0)
+    return noticeHtml("none", html`<strong>There are no numbers yet.</strong> No job has read any usage.`);
+  const lacking = INCOMPLETE_STATUSES.reduce((sum, status) => sum + counts[status], 0);
+  if (lacking > 0) return incompleteNotice(data);
+  if (counts.complete === 0) {
+    return noticeHtml("none", html`<strong>Nothing was due in this period.</strong> The jobs read no day of it.`);
+  }
+  const low = figuresTooLow(data);
+  if (low.length > 0) {
+    return noticeHtml(
+      "bad",
+      html`<strong>A day was read before it was over.</strong> <p>Too low until it is read again: ${low.join(", ")}.</p>`,
+    );
+  }
+  return noticeHtml(
+    "good",
+    html`<strong>Everything that was due is here${dueThroughText(data.coverage)}.</strong> ${unreadText(data)}`,
+  );
+}
+
+function incompleteNotice(data: ReportData): Html {
+  const { counts, lackingDays: days } = data.coverage;
+  const low = figuresTooLow(data);
+  return noticeHtml(
+    "bad",
+    html`<strong>${counted(days.length, "day is", "days are")} not complete: ${daysHtml(days)}.</strong>
+${
+  low.length > 0
+    ? html`<p>Too low, as usage of these days is not in them: ${low.join(", ")}.</p>`
+    : html`<p>The figures and charts of usage come from other series, and are whole.</p>`
+}
+<ul>${INCOMPLETE_STATUSES.filter((status) => counts[status] > 0).map(
+      (status) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${STATUS_MEANINGS[status]}</li>`,
+    )}</ul>
+<p>Counted by series and day. <a href="#coverage">Which, and why</a></p>`,
+  );
+}
+
+function figuresTooLow({ totals, breakdowns, rankings }: ReportData): string[] {
+  return [
+    ...(totals.incompleteDays > 0 ? ["the headline figures"] : []),
+    ...breakdowns
+      .filter(({ incompleteDays }) => incompleteDays.length > 0)
+      .map(({ grouping }) => `usage by ${grouping}`),
+    ...rankings.filter(({ incompleteDays }) => incompleteDays > 0).map(({ grouping }) => `top ${plural(grouping)}`),
+  ];
+}
+
+function plural(grouping: "accessor" | "tags"): string {
+  return grouping === "tags" ? "tags" : "accessors";
+}
+
+function dueThroughText({ dueThrough }: Coverage): string {
+  return dueThrough === undefined ? "" : ` through ${dueThrough}`;
+}
+
+/** What is not late and yet not in the figures. */
+function unreadText({ coverage, totals }: ReportData): string {
+  const { days, dueThrough } = coverage;
+  if (days.some((day) => dueThrough !== undefined && day > dueThrough))
+    return "The days after it are not due yet for every series.";
+  return totals.unreadDays > 0 ? "The figures are without the days before their series began." : "";
+}
+
+function leftOutNotice(projects: readonly string[]): Html | undefined {
+  if (projects.length === 0) return undefined;
+  return noticeHtml(
+    "none",
+    html`The headline figures are without ${projects.map((project, i) => html`${i > 0 ? ", " : ""}${nameHtml(project)}`)}: no series that adds up to a total is read there now.`,
+  );
+}
+
+function noticeHtml(kind: "good" | "bad" | "none", content: Html): Html {
+  return html`<div class="notice ${kind}">${content}</div>
+`;
+}
+
+// The figures at the top: all usage of the period, and how it changed. Pure.
+
+export function headlineFigures(data: ReportData): Html {
+  const sent = data.totals.metrics.filter((metric): metric is SentMetric => metric.amount !== null);
+  if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
+  const days = dayCount(data.before);
+  const why = whyNotCompared(data.totals, data.totals.sources.length);
+  return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data.totals, why === undefined))}</dl>
+<p class="note">${why ?? html`Compared with the ${days === 1 ? "day" : counted(days, "day")} before (${windowHtml(data.before)}).`}</p>
+${folded("Exact figures, and where they come from", html`${exactTable(sent, why === undefined)}${sourcesTable(data.totals)}`)}`;
+}
+
+type SentMetric = MetricTotal & { readonly amount: string };
+
+function figureHtml({ metric, amount, before }: SentMetric, totals: Totals, compared: boolean): Html {
+  return html`<div><dt>${metricName(metric)}</dt><dd><span class="figure">${headlineText(amount)}</span>${exactBeside(amount)}
+${tooLowFlag(totals)}${compared ? html`<span class="change">${changeText(amount, before)}</span>` : undefined}</dd></div>
+`;
+}
+
+/** The exact amount, if the headline rounds it. */
+function exactBeside(amount: string): Html | undefined {
+  return headlineText(amount) === exactText(amount)
+    ? undefined
+    : html` <span class="exact">${exactText(amount)}</span>`;
+}
+
+function exactTable(metrics: readonly SentMetric[], compared: boolean): Html {
+  const columns = [
+    { title: "Figure" },
+    { title: "This period", numeric: true },
+    { title: "Period before", numeric: true },
+    { title: "Change", numeric: true },
+  ];
+  return table(
+    "Exact figures",
+    columns,
+    metrics.map(({ metric, amount, before }) => [
+      metricName(metric),
+      exactText(amount),
+      before === null ? "none sent" : exactText(before),
+      compared ? changeText(amount, before) : "not compared",
+    ]),
+  );
+}
+
+function sourcesTable({ sources }: Totals): Html {
+  const rows = sources.map(({ project, grouping }) => [
+    nameHtml(project),
+    grouping === "none" ? "the total" : `the sum by ${grouping}`,
+  ]);
+  return table("Where the figures come from", [{ title: "Project" }, { title: "Series" }], rows);
+}
+
+// Says which days amounts lack, and why they are not compared with those of the period before. Pure.
+
+/** A part compared with a whole would look like a loss, or a gain. Undefined where both periods are whole. */
+export function whyNotCompared(shortfall: Shortfall, projects: number): string | undefined {
+  const { incompleteDays, incompleteDaysBefore, unreadDays, unreadDaysBefore } = shortfall;
+  const lacking = [
+    ...lackText("this period", incompleteDays, unreadDays),
+    ...lackText("the period before", incompleteDaysBefore, unreadDaysBefore),
+  ];
+  if (lacking.length === 0) return undefined;
+  return `Not compared with the period before: ${lacking.join("; ")}${projects > 1 ? " (counted for each project)" : ""}.`;
+}
+
+function lackText(period: string, incomplete: number, unread: number): string[] {
+  const reasons = [
+    ...(incomplete > 0 ? [`${counted(incomplete, "day is", "days are")} not complete`] : []),
+    ...(unread > 0 ? [`${counted(unread, "day was", "days were")} not read`] : []),
+  ];
+  return reasons.length === 0 ? [] : [`in ${period} ${reasons.join(" and ")}`];
+}
+
+/** Beside an amount. */
+export function tooLowFlag({ incompleteDays }: Shortfall): Html | undefined {
+  return incompleteDays > 0 ? html`<b class="flag">too low</b>` : undefined;
+}

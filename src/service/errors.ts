@@ -1,0 +1,248 @@
+// What went wrong with a call to the service: the error for a person, and whether another attempt is worth it. Pure.
+
+import { z } from "zod";
+import { AppError, type ErrorCode } from "../errors.ts";
+import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
+import { toPrintableLine } from "../text.ts";
+import { type FailureKind, isTransient, type RequestedWait, type ResponseHeaders, requestedWait } from "./retry.ts";
+
+export type Failure = {
+  readonly kind: FailureKind;
+  readonly error: AppError;
+  /** For how long the service asked to be left alone, within reason. */
+  readonly requestedWaitMs?: number | undefined;
+};
+
+/** An HTTP answer as it came. The body is undefined where it was cut, or longer than was read. */
+export type Reply = {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: Uint8Array | undefined;
+};
+
+/** What a message says about the call that failed. */
+export type CallDescription = {
+  /** "GET /v1/projects/p1/keys" */
+  readonly what: string;
+  /** The scopes the key needs, any of them, for a service that does not name them. */
+  readonly scopes: readonly string[];
+};
+
+const HOST_LENGTH_MAX = 100;
+
+/** For every status but 2xx. `nowMs` is the time of day, for an answer that asks to wait and does not say its own. */
+export function statusFailure(call: CallDescription, reply: Reply, hide: Redact, nowMs: number): Failure {
+  const { status, headers, body } = reply;
+  const words = readErrorBody(headers, body, hide);
+  const request = words.requestId === undefined ? "" : ` (request id ${words.requestId})`;
+  const asked = isTransient(status) ? requestedWait(status, headers, nowMs) : undefined;
+  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, words, hide)}${request}${waitRemark(asked)}`;
+  const details = {
+    status,
+    ...(words.requestId !== undefined && { requestId: words.requestId }),
+    ...(words.scope !== undefined && { scope: words.scope }),
+  };
+  return {
+    kind: isTransient(status) ? "transient" : "final",
+    error: new AppError(errorCodeOf(status), message, { details }),
+    requestedWaitMs: asked?.waitMs,
+  };
+}
+
+/** Tells the caller if the wait is not as long as the service asked for. */
+function waitRemark(asked: RequestedWait | undefined): string {
+  if (asked === undefined || asked.waitMs === asked.requestedMs) return "";
+  const seconds = Math.ceil(asked.requestedMs / 1000);
+  if (asked.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is taken for a mistake`;
+  return `; it asks for a wait of ${seconds} s, of which ${asked.waitMs / 1000} s are waited`;
+}
+
+/**
+ * Whether the service refused the key itself, whatever it is used for. A 401 that names a scope is about that scope: the
+ * service does not keep 401 and 403 apart.
+ */
+export function isKeyRejected(error: AppError): boolean {
+  return error.details.status === 401 && error.details.scope === undefined;
+}
+
+function errorCodeOf(status: number): ErrorCode {
+  if (status === 401 || status === 403) return "unauthorized";
+  if (status === 429) return "rate_limited";
+  return isTransient(status) ? "unavailable" : "rejected";
+}
+
+function explanation(
+  call: CallDescription,
+  status: number,
+  headers: ResponseHeaders,
+  words: ErrorBodyText,
+  hide: Redact,
+): string {
+  if (status < 400) {
+    const host = sanitizeLine(redirectHost(headers), hide, HOST_LENGTH_MAX) || "another address";
+    return `, a redirect to ${host}, which is never followed; check service.baseUrl`;
+  }
+  if (status === 401 && words.scope === undefined) {
+    return `, it does not accept the key: ${words.text}; check the key and service.authScheme`;
+  }
+  if (status === 401 || status === 403) {
+    const scopes = words.scope ?? call.scopes.join(" or ");
+    const mend = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
+    return `, the key may not do this: ${words.text}; the key needs ${mend}`;
+  }
+  if (status === 404) return `: ${words.text}; check the project id, and that the key belongs to that project`;
+  return `: ${words.text}`;
+}
+
+function redirectHost(headers: ResponseHeaders): string {
+  const target = headers.location;
+  if (typeof target !== "string") return "no address";
+  if (!/^(?:https?:)?\/\//i.test(target)) return "another path";
+  return URL.parse(target, "https://localhost")?.host ?? "an unreadable address";
+}
+
+// Classifies the failures of a connection: which are worth another attempt, and which happened before anything was sent.
+
+/** The certificate is wrong today and will be wrong in a second; verification is never weakened. */
+const CERTIFICATE_CODE =
+  /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
+
+/** An error with a code of its own, such as the time limit, says already what happened. */
+export function connectionFailure(call: CallDescription, error: unknown): Failure {
+  if (error instanceof AppError) {
+    const own = new AppError(error.code, `${call.what}: ${error.message}`, { details: error.details });
+    return { kind: error.code === "unavailable" ? "transient" : "final", error: own };
+  }
+  const code = connectionErrorCode(error);
+  if (CERTIFICATE_CODE.test(code)) {
+    const message = `${call.what}: the certificate of the service is not to be trusted (${code}); check service.baseUrl, and where a proxy of yours opens TLS add its authority by NODE_EXTRA_CA_CERTS`;
+    return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
+  }
+  const details = isBeforeSending(error) ? { sent: "no" } : {};
+  const message = `${call.what}: no answer, the connection failed (${code})`;
+  return { kind: "transient", error: new AppError("unavailable", message, { cause: error, details }) };
+}
+
+/** Only what is certain: a connection that was never made. A lost one may have carried the request. */
+function isBeforeSending(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isBeforeSending);
+  if ("syscall" in error) return error.syscall === "connect" || error.syscall === "getaddrinfo";
+  return connectionErrorCode(error) === "UND_ERR_CONNECT_TIMEOUT";
+}
+
+function connectionErrorCode(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+}
+
+// What the service says in an answer that is not a success, made fit for a log line and an error message. Pure.
+
+/** Replaces the secrets that may not leave the process. */
+export type Redact = (text: string) => string;
+
+/** Hides the key of a call in any encoding, because the service may repeat it, and everything that `scrub` hides. */
+export function redactorFor(key: Secret, scrub: Redact = (text) => text): Redact {
+  const scrubber = new Scrubber();
+  scrubber.add(key);
+  return (text) => {
+    const hidden = scrub(scrubber.scrub(text));
+    return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";
+  };
+}
+
+/** For an answer that may contain, anywhere, a secret that the scrubber does not know yet. */
+export const REDACT_ALL: Redact = () => "";
+
+export type ErrorBodyText = {
+  readonly text: string;
+  readonly requestId: string | undefined;
+  /** A missing scope, where the service quotes one: `Check that your account has the 'keys:write' scope`. */
+  readonly scope: string | undefined;
+};
+
+const TEXT_LENGTH_MAX = 300;
+const SEARCHED_TEXT_LENGTH_MAX = 2_000;
+const REQUEST_ID_LENGTH_MAX = 100;
+/** Where the title of an HTML page is looked for. */
+const TITLE_SEARCH_LENGTH = 4_096;
+
+const OptionalText = z.string().min(1).optional().catch(undefined);
+/** Accepts every error body seen so far; every member is optional. `error` is a sentence, or an object that contains one. */
+const ErrorBody = z.object({
+  error: z
+    .union([z.string().min(1), z.object({ message: OptionalText }).transform(({ message }) => message)])
+    .optional()
+    .catch(undefined),
+  category: OptionalText,
+  err_code: OptionalText,
+  error_code: OptionalText,
+  message: OptionalText,
+  err_msg: OptionalText,
+  details: OptionalText,
+  request_id: OptionalText,
+});
+
+/** `body` is undefined when it was cut or too long: the end of a part could be half of a key, which nothing recognises. */
+export function readErrorBody(headers: ResponseHeaders, body: Uint8Array | undefined, hide: Redact): ErrorBodyText {
+  const said = textOfBody(headers, body);
+  const text =
+    sanitizeLine(said.text, hide, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
+  const requestId = requestIdOf(headers, hide) ?? said.requestId;
+  return {
+    text,
+    requestId: requestId === undefined ? undefined : sanitizeLine(requestId, hide, REQUEST_ID_LENGTH_MAX) || undefined,
+    scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1],
+  };
+}
+
+export function requestIdOf(headers: ResponseHeaders, hide: Redact): string | undefined {
+  const id = headers["dg-request-id"];
+  return typeof id === "string" ? sanitizeLine(id, hide, REQUEST_ID_LENGTH_MAX) || undefined : undefined;
+}
+
+/** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
+export function sanitizeLine(text: string, hide: Redact, lengthMax: number): string {
+  // The text is cut before the search because a search of a long text is slow, and to its final length only after it because half
+  // a key might not be recognised.
+  const characters = [...hide(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
+  return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
+}
+
+function textOfBody(
+  headers: ResponseHeaders,
+  body: Uint8Array | undefined,
+): { text: string; requestId?: string | undefined } {
+  if (body === undefined) return { text: "(a body that was cut or too long)" };
+  if ((headers["content-encoding"] ?? "identity") !== "identity") return { text: "(a compressed body)" };
+  if (body.length === 0) return { text: "(no body)" };
+  const text = new TextDecoder().decode(body);
+  if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: htmlTitle(text) };
+  if (!/^\s*[{[]/.test(text)) return { text };
+
+  const said = ErrorBody.safeParse(parseJsonOrUndefined(text)).data ?? {};
+  const code = said.err_code ?? said.error_code ?? said.category;
+  const sentence = [said.message ?? said.err_msg ?? said.error, said.details]
+    .filter((part) => part !== undefined)
+    .join(" ");
+  const words = [code, sentence].filter((part) => part !== undefined && part !== "").join(": ");
+  // JSON of another shape is not quoted: it may be anything, and hold anything.
+  return { text: words === "" ? "(a body without a message)" : words, requestId: said.request_id };
+}
+
+function parseJsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function isHtml(headers: ResponseHeaders): boolean {
+  return /\bhtml\b/i.test(String(headers["content-type"]));
+}
+
+function htmlTitle(text: string): string {
+  const title = /<title[^>]{0,100}>([^<]{1,200})<\/title/i.exec(text.slice(0, TITLE_SEARCH_LENGTH))?.[1]?.trim();
+  return title === undefined || title === "" ? "(an HTML page)" : `(an HTML page, "${title}")`;
+}

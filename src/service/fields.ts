@@ -1,0 +1,71 @@
+// Reads what usage of a project can be filtered by: GET /v1/projects/{id}/usage/fields. The answer lists only what was used in
+// its period, so the service may know names that it does not list.
+
+import { z } from "zod";
+import type { Secret } from "../secret.ts";
+import { hasStatus, parseAnswer } from "./request.ts";
+import type { Service } from "./service.ts";
+
+/** The features that the service's documentation names, whether a project used them or not. */
+export const DOCUMENTED_FEATURES: readonly string[] = [
+  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
+  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
+  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
+  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
+  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
+];
+
+export type ListedModel = {
+  readonly name: string;
+  /** Today's service filters by this id. */
+  readonly id: string | undefined;
+  readonly language: string | undefined;
+  readonly version: string | undefined;
+};
+
+/** A member is undefined if the service does not list names of that kind. */
+export type ListedFields = {
+  readonly features: readonly string[] | undefined;
+  readonly models: readonly ListedModel[] | undefined;
+  readonly tags: readonly string[] | undefined;
+};
+
+const OptionalText = z.string().optional().catch(undefined);
+const Model = z
+  .object({ name: z.string(), model_id: OptionalText, language: OptionalText, version: OptionalText })
+  .transform(({ name, model_id, language, version }): ListedModel => ({ name, id: model_id, language, version }))
+  .optional()
+  .catch(undefined);
+
+/** Every member may be missing. Unreadable entries are dropped, except in `features`. */
+const FieldsAnswer = z.object({
+  features: z.array(z.string()).nullish(),
+  models: z.array(Model).nullish().catch(undefined),
+  tags: z.array(OptionalText).nullish().catch(undefined),
+});
+
+/** Undefined where the service has no such list. No dates are sent: that is the widest answer. */
+export async function fetchFields(
+  service: Service,
+  projectId: string,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<ListedFields | undefined> {
+  const path = ["v1", "projects", projectId, "usage", "fields"];
+  try {
+    const answer = await service.call(
+      { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] },
+      key,
+      signal,
+    );
+    const { features, models, tags } = parseAnswer(FieldsAnswer, answer, "fields of the project");
+    return { features: features ?? undefined, models: present(models), tags: present(tags) };
+  } catch (error) {
+    if (hasStatus(error, [404])) return undefined;
+    throw error;
+  }
+}
+
+function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
+  return entries?.filter((entry) => entry !== undefined);
+}

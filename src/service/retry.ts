@@ -1,0 +1,108 @@
+// Whether and after how long a failed call is tried again, and how long the service itself asks to wait. Pure, so every rule
+// has a test without a timer.
+
+/**
+ * - `transient`: no answer, or one that says "later"
+ * - `bad_answer`: a success that cannot be read; a gateway between us and the service may have made it
+ * - `final`: trying again would bring the same
+ */
+export type FailureKind = "transient" | "bad_answer" | "final";
+
+export const ATTEMPTS_MAX = 5;
+const BAD_ANSWERS_MAX = 2;
+const DELAY_MS_FIRST = 500;
+const DELAY_MS_MAX = 30_000;
+
+/** 499 is what gateways say when a client went away, which to the client means: not answered. */
+export function isTransient(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status === 499 || status >= 500;
+}
+
+/**
+ * Milliseconds to wait before the next attempt, or undefined to give up.
+ *
+ * `failures` are those of this call, the newest last. `askedMs` is what the service asked for; it is never shortened.
+ * `random` is in [0, 1): the back-off is drawn from the whole range, so that callers that failed together do not come
+ * back together.
+ */
+export function retryDelayMs(
+  failures: readonly FailureKind[],
+  attemptsMax: number,
+  askedMs: number | undefined,
+  random: number,
+): number | undefined {
+  if (failures.at(-1) === "final" || failures.length >= attemptsMax) return undefined;
+  if (failures.filter((kind) => kind === "bad_answer").length >= BAD_ANSWERS_MAX) return undefined;
+  const ceilingMs = Math.min(DELAY_MS_FIRST * 2 ** (failures.length - 1), DELAY_MS_MAX);
+  return Math.max(askedMs ?? 0, Math.round(ceilingMs * random));
+}
+
+// Reads how long the service asks to be left alone. Pure.
+
+/** Header names in lower case; a header that came twice is a list. */
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** An HTTP date as it is sent today; Date.parse alone takes "1" for a date. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+/** A reset that is larger than this is an instant in seconds since 1970, a smaller one a number of seconds. */
+const INSTANT_SECONDS_MIN = 1_000_000_000;
+
+/** Longest wait after one answer. A service that needs longer asks again in its next answer. */
+const WAIT_MS_MAX = 60 * 60_000;
+/** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
+const PLAUSIBLE_WAIT_MS_MAX = 24 * 60 * 60_000;
+
+export type RequestedWait = {
+  readonly requestedMs: number;
+  /** How long to wait before the next call; undefined if the requested wait can only be a mistake. */
+  readonly waitMs: number | undefined;
+};
+
+/**
+ * Reads the Retry-After header, else the X-RateLimit-Reset header of a 429 (other answers carry that header without asking for a
+ * wait). Undefined if neither is readable. Dates are compared with the answer's own Date header, so a wrong local clock does not
+ * shorten the wait; `nowMs` is used if the answer has no Date.
+ */
+export function requestedWait(status: number, headers: ResponseHeaders, nowMs: number): RequestedWait | undefined {
+  const serviceNowMs = serviceTimeMs(headers) ?? nowMs;
+  const fromNow = (instantMs: number | undefined) =>
+    instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
+
+  const asked = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
+  const resets = status === 429 ? headerValues(headers, "x-ratelimit-reset") : [];
+  const reset = resets.map((value) => {
+    const ms = secondsMs(value);
+    return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
+  });
+  const meant = (waits: readonly (number | undefined)[]) =>
+    longestOf(waits.filter((ms) => (ms ?? 0) <= PLAUSIBLE_WAIT_MS_MAX));
+  const waitMs = meant(asked) ?? meant(reset);
+  if (waitMs !== undefined) return { requestedMs: waitMs, waitMs: Math.min(waitMs, WAIT_MS_MAX) };
+  const mistakenMs = longestOf([...asked, ...reset]);
+  return mistakenMs === undefined ? undefined : { requestedMs: mistakenMs, waitMs: undefined };
+}
+
+/** The service's time when it sent the answer, in whole seconds: its Date header. Undefined if that is missing or unreadable. */
+export function serviceTimeMs(headers: ResponseHeaders): number | undefined {
+  return headerValues(headers, "date").map(dateMs)[0];
+}
+
+function headerValues(headers: ResponseHeaders, name: string): readonly string[] {
+  const value = headers[name];
+  if (value === undefined) return [];
+  return typeof value === "string" ? [value] : value;
+}
+
+function secondsMs(value: string): number | undefined {
+  return /^\s*\d{1,12}\s*$/.test(value) ? Number(value) * 1000 : undefined;
+}
+
+function dateMs(value: string): number | undefined {
+  const ms = HTTP_DATE.test(value.trim()) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+function longestOf(waits: readonly (number | undefined)[]): number | undefined {
+  const known = waits.filter((wait) => wait !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}

@@ -1,0 +1,167 @@
+// Reads a usage breakdown (GET /v1/projects/{id}/usage/breakdown) and finds out which dialect of its parameters the service speaks.
+// What the answer must look like is checked by usage/.
+
+import { randomBytes } from "node:crypto";
+import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import type { Window } from "../usage/days.ts";
+import { isObject } from "../usage/json-value.ts";
+import type { UsageRequest } from "../usage/plan.ts";
+import { DIMENSIONS, type Dimension, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
+import { hasStatus } from "./request.ts";
+import type { Dialect, Service } from "./service.ts";
+
+/** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
+const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
+  model: { grouping: "models" },
+  tags: { filter: "tag" },
+};
+
+/** Parameters with a meaning of their own. Any other name is a feature to the service, and none of these may be one. */
+const RESERVED_PARAMETERS: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
+
+/** The name a grouping is asked by. */
+export function groupingName(grouping: Grouping, dialect: Dialect): string {
+  const names = dialect === "2026" ? NAMES_OF_2026 : {};
+  return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
+}
+
+/** Whether the two dialects write this request differently. */
+export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
+  const { model, tags, feature_set } = dimensions;
+  return grouping === "model" || [model, tags, feature_set].some((value) => value !== undefined);
+}
+
+export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
+  const { grouping, filter } = series;
+  const names = dialect === "2026" ? NAMES_OF_2026 : {};
+  const query = new URLSearchParams();
+  if (window !== undefined) {
+    query.set("start", window.start);
+    query.set("end", window.end);
+  }
+  if (grouping !== "none") query.set("grouping", groupingName(grouping, dialect));
+  for (const [feature, value] of Object.entries(filter.features)) {
+    if (RESERVED_PARAMETERS.has(feature)) {
+      throw new AppError(
+        "config",
+        `the filter "${filter.name}" has "${feature}" as a feature, which the service does not take for one`,
+      );
+    }
+    query.set(feature, value);
+  }
+  if (dialect === "2026" && filter.dimensions.feature_set !== undefined) {
+    const message = `the filter "${filter.name}" narrows by feature_set, which this service only groups by (its dialect is "2026"): remove it`;
+    throw new AppError("rejected", message);
+  }
+  for (const dimension of DIMENSIONS) {
+    const value = filter.dimensions[dimension];
+    if (value !== undefined) query.set(names[dimension]?.filter ?? dimension, value);
+  }
+  return query;
+}
+
+export type BreakdownOptions = {
+  /** Left out: the configured dialect. */
+  readonly dialect?: Dialect;
+  /** Called and awaited before each attempt. */
+  readonly beforeAttempt?: () => Promise<void>;
+};
+
+/** Returns the parsed answer; its shape is unchecked. */
+export async function fetchBreakdown(
+  service: Service,
+  request: UsageRequest,
+  key: Secret,
+  signal: AbortSignal,
+  { dialect, beforeAttempt }: BreakdownOptions = {},
+): Promise<unknown> {
+  const answer = await service.call(
+    {
+      method: "GET",
+      path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
+      query: breakdownQuery(request, dialect ?? configuredDialect(service, request)),
+      retry: true,
+      scopes: ["project:read", "usage:read"],
+      ...(beforeAttempt && { beforeAttempt }),
+    },
+    key,
+    signal,
+  );
+  return answer.value;
+}
+
+function configuredDialect({ dialect }: Service, { series }: UsageRequest): Dialect {
+  if (dialect !== "auto") return dialect;
+  if (dependsOnDialect(series))
+    throw new Error("the dialect of this request is not known yet: expected a probe before it");
+  return "2026";
+}
+
+// Finds out which of the two dialects a service speaks. The service accepts every request and treats a parameter it does not know
+// as a feature, so only its answer shows whether it grouped or filtered as asked.
+
+/** The order of the probes. The public service speaks "2026", so a service that knows both dialects is asked in that one. */
+const PROBED_DIALECTS: readonly Dialect[] = ["2026", "interface"];
+
+export type DialectProbe = {
+  readonly service: Service;
+  readonly project: Project;
+  readonly window: Window | undefined;
+  readonly key: Secret;
+  readonly signal: AbortSignal;
+};
+
+/** Undefined if no answer tells, because the window has no usage. */
+export async function probeDialect(probe: DialectProbe): Promise<Dialect | undefined> {
+  let total: unknown;
+  for (const dialect of PROBED_DIALECTS) {
+    const answer = await fetchProbe(probe, dialect, "model", {});
+    if (hasModel(answer)) return dialect;
+    total ??= answer;
+  }
+  // No model has usage, so the filter is probed with a tag that nobody has: a service that knows the filter's name answers
+  // without rows. If it does so for both names, nothing is proved.
+  if (!hasRows(total)) return undefined;
+  const tags = `usage_export_probe_${randomBytes(4).toString("hex")}`;
+  const narrowing: Dialect[] = [];
+  for (const dialect of PROBED_DIALECTS) {
+    const answer = await fetchProbe(probe, dialect, "none", { tags });
+    if (answer !== undefined && !hasRows(answer)) narrowing.push(dialect);
+  }
+  return narrowing.length === 1 ? narrowing[0] : undefined;
+}
+
+/** Whether some row of an answer by model names one. */
+export function hasModel(answer: unknown): boolean {
+  return rowsOf(answer).some((row) => {
+    const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
+    const values = holders.flatMap((holder) => [holder.model, holder.models]).flat();
+    return values.some((value) => typeof value === "string" && value !== "");
+  });
+}
+
+export function hasRows(answer: unknown): boolean {
+  return rowsOf(answer).length > 0;
+}
+
+/** Undefined if the service refuses the request. A service that treats unknown names as features never does. */
+async function fetchProbe(
+  { service, project, window, key, signal }: DialectProbe,
+  dialect: Dialect,
+  grouping: "none" | "model",
+  dimensions: Filter["dimensions"],
+): Promise<unknown> {
+  const filter: Filter = { name: "all", features: {}, dimensions };
+  const request: UsageRequest = { series: { project, grouping, filter }, window };
+  try {
+    return await fetchBreakdown(service, request, key, signal, { dialect });
+  } catch (error) {
+    if (hasStatus(error, [400, 422])) return undefined;
+    throw error;
+  }
+}
+
+function rowsOf(answer: unknown) {
+  return isObject(answer) && Array.isArray(answer.results) ? answer.results.filter(isObject) : [];
+}

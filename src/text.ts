@@ -1,0 +1,35 @@
+// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page. Pure.
+
+/** One line without control or direction characters, which could forge log lines or control a terminal. */
+export function toPrintableLine(text: string): string {
+  // A removed character becomes a space, so that the two halves of a split key are not joined.
+  return text
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+}
+
+/**
+ * Writes control and direction characters as JSON escapes: they can't affect a terminal, and JSON keeps its meaning. Line ends
+ * and tabs stay.
+ */
+export function escapeControlCharacters(text: string): string {
+  return text.replaceAll(
+    /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+// What stands for the characters of HTML's own in the content of a page, and in values of attributes.
+
+const HTML_ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char);
+}

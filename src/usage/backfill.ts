@@ -1,0 +1,157 @@
+// Decides which days are read outside of a job's window: those a backfill asks for, and due slices that catch up. Pure.
+
+import { type Day, daysOf, type Window } from "./days.ts";
+import {
+  dueDays,
+  type ExportJob,
+  type ExportPlan,
+  requestsOfDays,
+  type Selection,
+  seriesOf,
+  type UsageRequest,
+} from "./plan.ts";
+import { type Series, seriesKey } from "./series.ts";
+
+/**
+ * - `missing`: days that were never read, or not since they were over
+ * - `failed`: days whose newest reading failed
+ * - `all`: every day, whatever is stored
+ */
+export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
+export type BackfillMode = (typeof BACKFILL_MODES)[number];
+
+/** `missing` includes a slice that was read only while its day lasted. */
+export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
+
+/** The status of slices, by seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
+export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
+
+/** A job and the series that it reads in a backfill. */
+export type BackfillJob = { readonly job: ExportJob; readonly series: readonly Series[] };
+
+export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
+
+/** The series of these jobs, each once: one that two jobs read is read by the first of them. */
+export function distinctSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
+  const taken = new Set<string>();
+  return jobs.map((job) => {
+    const series = seriesOf(job, selection).filter((one) => !taken.has(seriesKey(one)));
+    for (const one of series) taken.add(seriesKey(one));
+    return { job, series };
+  });
+}
+
+/**
+ * Of each job the newest days first, over all its series. A job that has nothing to read is left out.
+ *
+ * Requests are as long as they may be. A kill costs no more than the requests that are under way, and nothing of those is
+ * stored: whatever their length, no stored slice is read twice. Single days would lose less, and would ask the service for
+ * a year of 16 series 5,840 times instead of 192.
+ */
+export function planBackfill(
+  jobs: readonly BackfillJob[],
+  range: Window,
+  only: BackfillMode,
+  known: KnownSlices,
+  today: Day,
+): BackfillPlan[] {
+  const days = daysOf(range);
+  return jobs.flatMap(({ job, series }) => {
+    const requests = series.flatMap((one) => {
+      const ofSeries = known.get(seriesKey(one));
+      return requestsOfDays(
+        one,
+        days.filter((day) => isWanted(only, ofSeries?.[day])),
+      );
+    });
+    if (requests.length === 0) return [];
+    // Who reads failed days again has not asked for those that were never read: they become due no more than they were.
+    const due = only === "failed" ? undefined : dueDays(job, today, { days });
+    return [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }];
+  });
+}
+
+function isWanted(only: BackfillMode, status: SliceStatus = "missing"): boolean {
+  return only === "all" || only === status;
+}
+
+function newestFirst(a: UsageRequest, b: UsageRequest): number {
+  const [endOfA, endOfB] = [a.window?.end ?? "", b.window?.end ?? ""];
+  if (endOfA === endOfB) return 0;
+  return endOfA > endOfB ? -1 : 1;
+}
+
+/** How the slices of a range stand. */
+export type RangeState = {
+  readonly slices: number;
+  readonly counts: Readonly<Record<SliceStatus, number>>;
+  /** What is left to read: in which mode, and from the first to the last of its days. */
+  readonly left: readonly { readonly status: SliceStatus; readonly only: BackfillMode; readonly days: Window }[];
+};
+
+/** A suspect slice is settled by another reading, which no mode but `all` makes. */
+const MODE_FOR_STATUS: readonly (readonly [SliceStatus, BackfillMode])[] = [
+  ["failed", "failed"],
+  ["suspect", "all"],
+  ["missing", "missing"],
+];
+
+export function rangeState(jobs: readonly BackfillJob[], range: Window, known: KnownSlices): RangeState {
+  const days = daysOf(range);
+  const series = jobs.flatMap((one) => one.series);
+  const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  const spans = new Map<SliceStatus, Window>();
+  for (const day of days) {
+    for (const one of series) {
+      const status = known.get(seriesKey(one))?.[day] ?? "missing";
+      counts[status]++;
+      spans.set(status, { start: spans.get(status)?.start ?? day, end: day });
+    }
+  }
+  const left = MODE_FOR_STATUS.flatMap(([status, only]) => {
+    const span = spans.get(status);
+    return span ? [{ status, only, days: span }] : [];
+  });
+  return { slices: series.length * days.length, counts, left };
+}
+
+// Decides which due slices are read again outside of a job's window. Pure.
+
+/** A due slice that is not complete, was not read since its day was over, or was still in doubt when it left the window. */
+export type DueSlice = {
+  readonly seriesId: number;
+  readonly day: Day;
+  /**
+   * `suspect` only if the slice has had no good reading since its day was over, or is older than the window. The window's next
+   * run reads other suspect slices again.
+   */
+  readonly status: "missing" | "failed" | "suspect";
+  /** How many runs failed to read it, one after the other. */
+  readonly failures: number;
+  readonly attemptedAt: Date | undefined;
+  /** When the first answer of the present doubt came. */
+  readonly doubtedAt?: Date | undefined;
+};
+
+const RETRY_DELAY_MS_FIRST = 60 * 60_000;
+const RETRY_DELAY_MS_MAX = 24 * 60 * 60_000;
+const CLOCK_STEP_MS_MIN = 60_000;
+
+export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {
+  if (status === "missing" || attemptedAt === undefined) return true;
+  const rest =
+    status === "suspect" && doubtedAt ? doubtRetryDelayMs(doubtedAt, attemptedAt) : sliceRetryDelayMs(failures);
+  const restedMs = now.getTime() - attemptedAt.getTime();
+  // An attempt that lies well in the future was recorded by a clock that has been set back since.
+  return restedMs >= rest || restedMs < -CLOCK_STEP_MS_MIN;
+}
+
+/** A failed slice rests, longer after each failure: what is refused today is mostly refused an hour later, too. */
+export function sliceRetryDelayMs(failures: number): number {
+  return Math.min(RETRY_DELAY_MS_FIRST * 2 ** Math.max(failures - 1, 0), RETRY_DELAY_MS_MAX);
+}
+
+/** An hour confirms most doubts. A filter that the service ignores is never confirmed: its slices rest for as long as they are in doubt. */
+function doubtRetryDelayMs(doubtedAt: Date, attemptedAt: Date): number {
+  return Math.min(Math.max(attemptedAt.getTime() - doubtedAt.getTime(), RETRY_DELAY_MS_FIRST), RETRY_DELAY_MS_MAX);
+}

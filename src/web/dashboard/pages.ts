@@ -1,0 +1,112 @@
+// Draws what the dashboard shows. Loaded when somebody looks for the first time, as charts take a library that is large.
+
+import { errorText } from "../../errors.ts";
+import type { ReadResult } from "../../health/single-flight.ts";
+import type { Operations } from "../../health/state.ts";
+import { windowText } from "../../report/format.ts";
+import { type Html, html } from "../../report/html.ts";
+import { contentSecurityPolicy, htmlDocument, type PageOptions, type Section } from "../../report/page.ts";
+import { renderReport, usageSections } from "../../report/report.ts";
+import type { ReportData } from "../../report/report-data.ts";
+import { trustNotice } from "../../report/summary.ts";
+import type { Page } from "../page.ts";
+import type { Readiness } from "../routes.ts";
+import { type Period, periodForm, queryOf } from "./period.ts";
+import { dashboardAlerts, gapsSection, jobsSection, keysSection, runsSection, verdictHtml } from "./sections.ts";
+
+export type DashboardContent = {
+  readonly period: Period;
+  readonly operations: Operations;
+  readonly usage: ReadResult<UsageContent>;
+  readonly health: Readiness;
+};
+
+/** What the report says of the days. */
+export type UsageContent = { readonly trust: Html; readonly sections: readonly Section[] };
+
+const NAME = "usage-export";
+const REFRESH_SECONDS = 60;
+const RETRY_SECONDS = 10;
+
+export function dashboardPage({ period, operations, usage, health }: DashboardContent): Page {
+  const concerns = dashboardAlerts(operations, health);
+  const made = operations.readAt.toISOString();
+  const renewal = period.live
+    ? html`Renewed every minute; <a href="./${queryOf(period)}">keep it as it is</a>.`
+    : html`<a href="./">Show it as it is now</a>, renewed every minute.`;
+  return htmlPage(
+    200,
+    {
+      title: concerns.length === 0 ? "All is well" : "Not all is well",
+      subtitle: `usage-export as of ${made.slice(0, 19).replace("T", " ")} UTC`,
+      lead: html`${verdictHtml(concerns, operations)}<p class="renewal">${renewal}</p>`,
+      sections: [
+        jobsSection(operations),
+        runsSection(operations.runs),
+        gapsSection(operations),
+        keysSection(operations.rotations),
+        ...usageSectionsOf(period, usage),
+      ],
+    },
+    period.live ? { refresh: String(REFRESH_SECONDS) } : {},
+  );
+}
+
+export function usageContent(data: ReportData): UsageContent {
+  return { trust: trustNotice(data), sections: usageSections(data) };
+}
+
+/** Where it could not be read, what goes on is shown all the same. */
+function usageSectionsOf(period: Period, usage: ReadResult<UsageContent>): readonly Section[] {
+  const notice = usage.ok
+    ? usage.value.trust
+    : html`<div class="notice bad"><strong>The usage could not be read.</strong> <bdi>${errorText(usage.error)}</bdi>: choose fewer days, or try again.</div>`;
+  const title = `Usage, ${windowText(period)}`;
+  return [
+    { id: "usage", title, body: html`${periodForm(period)}${notice}` },
+    ...(usage.ok ? usage.value.sections : []),
+  ];
+}
+
+/** The same file as `report` makes. */
+export function reportFilePage(data: ReportData): Page {
+  const { start, end } = data.period;
+  return {
+    status: 200,
+    contentType: "text/html; charset=utf-8",
+    body: renderReport(data),
+    headers: {
+      "content-security-policy": `${contentSecurityPolicy()}; frame-ancestors 'none'`,
+      "content-disposition": `attachment; filename="usage-${start}-${end}.html"`,
+    },
+  };
+}
+
+export function unavailablePage(reasons: readonly string[]): Page {
+  const lead = html`<div class="notice bad"><strong>What goes on can't be read now.</strong>
+<ul>${reasons.map((reason) => html`<li><bdi>${reason}</bdi></li>`)}</ul></div>
+<p>This page is tried again every ${RETRY_SECONDS} seconds. <a href="readyz">/readyz</a> and <a href="metrics">/metrics</a> are answered meanwhile.</p>`;
+  const seconds = String(RETRY_SECONDS);
+  const options = { title: "The dashboard is away", subtitle: NAME, lead, sections: [] };
+  return htmlPage(503, options, { refresh: seconds, "retry-after": seconds });
+}
+
+export function invalidQueryPage(fault: string): Page {
+  const lead = html`<div class="notice bad"><strong>These days can't be shown.</strong> <bdi>${fault}</bdi></div>
+${periodForm(undefined)}`;
+  return htmlPage(400, { title: "Not understood", subtitle: NAME, lead, sections: [] }, {});
+}
+
+function htmlPage(
+  status: number,
+  options: Omit<PageOptions, "footer" | "served">,
+  headers: NonNullable<Page["headers"]>,
+): Page {
+  const footer = html`<p>Nothing can be changed here. Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.</p>`;
+  return {
+    status,
+    contentType: "text/html; charset=utf-8",
+    body: htmlDocument({ ...options, footer, served: true }),
+    headers: { "content-security-policy": `${contentSecurityPolicy(true)}; frame-ancestors 'none'`, ...headers },
+  };
+}

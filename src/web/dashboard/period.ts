@@ -1,0 +1,83 @@
+// Which days a visitor asked to see, and the form to choose others. Pure.
+
+import { type Html, html } from "../../report/html.ts";
+import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX, type PeriodViolation, periodViolation } from "../../report/report-data.ts";
+import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/days.ts";
+
+export type Period = Window & {
+  /** It moves on with the days; else it was asked for by its dates. */
+  readonly live: boolean;
+};
+
+const QUERY_PARAMETERS = ["days", "from", "to"];
+
+/** The period, or what is wrong with the query, in words for who wrote it. Fields that were left empty were not filled in. */
+export function periodOf(query: URLSearchParams, today: Day): Period | { readonly fault: string } {
+  const given = [...query].filter(([, value]) => value !== "");
+  const names = given.map(([name]) => name);
+  const unknown = names.find((name) => !QUERY_PARAMETERS.includes(name));
+  if (unknown !== undefined)
+    return { fault: `unknown parameter ${JSON.stringify(unknown)}; there are days, from and to` };
+  if (new Set(names).size < names.length) return { fault: "expected each parameter once" };
+  const { days, from, to } = Object.fromEntries(given);
+  if (from === undefined && to === undefined) return lastDays(days ?? String(DAYS_DEFAULT), today);
+  if (days !== undefined) return { fault: "expected days, or from and to; not both" };
+  return betweenDays(from, to, today);
+}
+
+/** Complete days, of which yesterday is the newest. */
+function lastDays(days: string, today: Day): Period | { readonly fault: string } {
+  const count = /^\d{1,4}$/.test(days) ? Number(days) : 0;
+  if (count < 1 || count > DAYS_MAX) return { fault: `days: expected a whole number from 1 to ${DAYS_MAX}` };
+  return { start: addDays(today, -count), end: addDays(today, -1), live: true };
+}
+
+function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Period | { readonly fault: string } {
+  if (from === undefined || to === undefined) return { fault: "expected both from and to" };
+  for (const [name, day] of Object.entries({ from, to })) {
+    if (!isDay(day)) return { fault: `${name}: expected a day that exists, as YYYY-MM-DD` };
+  }
+  const window = { start: from, end: to };
+  const broken = periodViolation(window, today);
+  return broken === undefined ? { ...window, live: false } : { fault: violationText(broken, window, today) };
+}
+
+function violationText(broken: PeriodViolation, window: Window, today: Day): string {
+  switch (broken) {
+    case "ends after today":
+      return `to: expected a day that has begun; today is ${today} in UTC`;
+    case "begins after its end":
+      return `expected from not to be after to; got ${window.start} and ${window.end}: change them round`;
+    case "begins too early":
+      return `from: expected a day since ${DAY_MIN}`;
+    case "has too many days":
+      return `expected at most ${DAYS_MAX} days; got ${dayCount(window)}`;
+  }
+}
+
+/** Of the days as they are now, which stay when time goes on. */
+export function queryOf({ start, end }: Window): string {
+  return `?from=${start}&to=${end}`;
+}
+
+// Lets a visitor choose the days, by links and by a form that needs no script. Relative, for whoever comes through a proxy
+// that serves it under a path of its own. Pure.
+
+const DAY_CHOICES = [7, DAYS_DEFAULT, 90, DAYS_MAX - 1];
+
+/** `period` is what is shown now. */
+export function periodForm(period: Period | undefined): Html {
+  const shownDays = period?.live ? dayCount(period) : undefined;
+  const links = DAY_CHOICES.map((days) => {
+    const current = days === shownDays ? html` aria-current="page"` : undefined;
+    return html`<li><a href="${days === DAYS_DEFAULT ? "./" : `./?days=${days}`}"${current}>${days} days</a></li>`;
+  });
+  const file = period && html`<li><a href="report.html${queryOf(period)}">as a file to send on</a></li>`;
+  return html`<ul class="choices">${links}${file}</ul>
+<form action="./" method="get">
+<label>From <input type="date" name="from" required value="${period?.start}"></label>
+<label>to <input type="date" name="to" required value="${period?.end}"></label>
+<button>Show these days</button>
+</form>
+`;
+}

@@ -1,0 +1,271 @@
+// The sections of the dashboard: verdict, jobs, runs, gaps and keys. Pure.
+
+import {
+  alertsOf,
+  type DashboardJob,
+  type DashboardKey,
+  type DashboardRotation,
+  type DashboardRun,
+  type Gap,
+  type GapGroup,
+  groupGaps,
+  type Operations,
+  queueTotals,
+  type WorkerHealth,
+} from "../../health/state.ts";
+import { seriesHtml } from "../../report/coverage-section.ts";
+import { counted, instantText, roundedText, windowText } from "../../report/format.ts";
+import { folded, type Html, type HtmlValue, html, nameHtml, table, truncatedName } from "../../report/html.ts";
+import type { Section } from "../../report/page.ts";
+import type { Readiness } from "../routes.ts";
+
+export type DashboardAlert = { readonly text: string; readonly section?: string };
+
+/** What `status` would end with 1 for, one by one. What this worker can't do is a concern of whoever looks at it, whatever the others do. */
+export function dashboardAlerts(operations: Operations, health: Readiness): readonly DashboardAlert[] {
+  return [
+    ...health.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
+    ...alertsOf(operations),
+  ];
+}
+
+export function verdictHtml(concerns: readonly DashboardAlert[], { slices }: Operations): Html {
+  if (concerns.length === 0) {
+    return html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+`;
+  }
+  const items = concerns.map(({ text, section }) =>
+    section === undefined ? html`<li>${text}</li>` : html`<li><a href="#${section}">${text}</a></li>`,
+  );
+  return html`<div class="notice bad"><strong>${counted(concerns.length, "thing")} to look at</strong>
+<ul>${items}</ul></div>
+`;
+}
+
+// The jobs and what waits in the queue for them, as a section of the dashboard. Pure.
+
+const JOB_COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run" }];
+
+const WORKER_COLUMNS = ["Worker", "State", "Last seen", "Started", "Version"].map((title) => ({ title }));
+const WORKERS_SHOWN_MAX = 20;
+
+export function jobsSection({ jobs, queue, workers, callsPausedUntil }: Operations): Section {
+  const texts = queueTotals(queue).map(({ text }) => text);
+  const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
+  return {
+    id: "jobs",
+    title: "Jobs",
+    body: html`${table("When they ran last and run next, in UTC", JOB_COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}
+${workersHtml(workers)}`,
+  };
+}
+
+function callsPausedHtml(until: Date | undefined): Html {
+  if (!until) return html``;
+  return html`
+<p>${stateHtml("paused")} Calls to the service wait until ${instantHtml(until)}, as it asked; <code>usage-export resume-calls</code> ends it.</p>`;
+}
+
+function workersHtml(workers: readonly WorkerHealth[]): Html {
+  if (workers.length === 0) return html`<p class="empty">No worker was ever seen.</p>`;
+  const rows = workers
+    .slice(0, WORKERS_SHOWN_MAX)
+    .map((worker) => [
+      html`${nameHtml(worker.host)} <small>pid ${worker.pid}</small>`,
+      stateHtml(worker.state),
+      instantHtml(worker.lastSeenAt),
+      instantHtml(worker.startedAt),
+      nameHtml(worker.version),
+    ]);
+  return table("Workers of the last week, in UTC", WORKER_COLUMNS, rows);
+}
+
+function jobCell({ kind, job, schedule, timezone }: DashboardJob): Html {
+  return html`${nameHtml(job)} <small>${kind} at <code>${schedule}</code> ${timezone}</small>`;
+}
+
+function lastRunCell({ lastRun }: DashboardJob): Html | string {
+  if (!lastRun) return "never";
+  return html`${stateHtml(lastRun.status)} ${instantHtml(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
+}
+
+function nextRunCell({ nextRun, paused, overdueSince }: DashboardJob): Html {
+  if (paused) {
+    return html`${stateHtml("paused")} since ${instantHtml(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${foldedText(paused.why)}`;
+  }
+  const next = nextRun ? instantHtml(nextRun) : html`none`;
+  return overdueSince
+    ? html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`
+    : next;
+}
+
+// The newest runs with their errors, as a section of the dashboard. Pure.
+
+const RUN_COLUMNS = [
+  ...[{ title: "Started" }, { title: "Status" }],
+  ...["Slices", "Rows changed", "Took"].map((title) => ({ title, numeric: true })),
+];
+
+/** The older ones are folded away. */
+const RUNS_UNFOLDED_MAX = 10;
+
+export function runsSection(runs: readonly DashboardRun[]): Section {
+  const rows = runs.map(runCells);
+  const older = rows.slice(RUNS_UNFOLDED_MAX);
+  const body =
+    rows.length === 0
+      ? html`<p class="empty">No job has run yet.</p>`
+      : html`${table("The newest, times in UTC", RUN_COLUMNS, rows.slice(0, RUNS_UNFOLDED_MAX))}${
+          older.length > 0
+            ? folded(`${older.length} runs before these`, table("Runs before these", RUN_COLUMNS, older))
+            : undefined
+        }`;
+  return { id: "runs", title: "Runs", body };
+}
+
+function runCells(run: DashboardRun): readonly HtmlValue[] {
+  return [
+    startedCell(run),
+    html`${stateHtml(run.status)} ${foldedText(run.error)}`,
+    slicesText(run),
+    roundedText(String(run.rowsChanged)),
+    tookText(run),
+  ];
+}
+
+function startedCell({ startedAt, kind, job, trigger }: DashboardRun): Html {
+  return html`${instantHtml(startedAt)} <small>${kind} ${nameHtml(job)}, ${trigger}</small>`;
+}
+
+/** A rotation reads none. */
+function slicesText({ kind, planned, complete, suspect, failed, undated, stale }: DashboardRun): string | undefined {
+  if (kind === "rotation") return undefined;
+  return [
+    `${roundedText(String(complete))} of ${roundedText(String(planned))}`,
+    ...(undated > 0 ? [`${undated} undated`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(suspect > 0 ? [`${suspect} suspect`] : []),
+    ...(stale > 0 ? [`${stale} stale`] : []),
+  ].join(", ");
+}
+
+function tookText({ startedAt, finishedAt }: DashboardRun): string | undefined {
+  if (finishedAt === null) return undefined;
+  const seconds = Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+// What is missing, of all time, as a section of the dashboard. Pure.
+
+const GAPS_SHOWN_MAX = 50;
+const SERIES_SHOWN_MAX = 100;
+
+const GAP_COLUMNS = ["Days", "Status", "Series"].map((title) => ({ title }));
+
+export function gapsSection({ slices, gaps }: Operations): Section {
+  const counts = Object.entries(slices).map(([status, count]) => `${roundedText(String(count))} ${status}`);
+  const note = html`<p class="note">Of all slices, which are a series on a day each: ${counts.join(", ")}.</p>
+`;
+  return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps)}` };
+}
+
+function gapsTable(gaps: readonly Gap[]): Html {
+  if (gaps.length === 0) return html`<p class="empty">No day that is due is missing or failed.</p>`;
+  const groups = groupGaps(gaps);
+  const more = groups.length - GAPS_SHOWN_MAX;
+  const rest =
+    more > 0 ? html`<p class="note">And ${more} more: see the view <code>bi.coverage_gaps</code>.</p>` : undefined;
+  const rows = groups
+    .slice(0, GAPS_SHOWN_MAX)
+    .map((group) => [
+      windowText({ start: group.from, end: group.to }),
+      html`${stateHtml(group.status)} ${foldedText(group.error)}`,
+      seriesCell(group),
+    ]);
+  return html`${table("Days that are missing or failed, of all time", GAP_COLUMNS, rows)}${rest}`;
+}
+
+function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined {
+  if (first === undefined || others.length === 0) return first && seriesHtml(first);
+  const shown = others.slice(0, SERIES_SHOWN_MAX - 1);
+  const more = others.length - shown.length;
+  const names = [first, ...shown].map((one) => html`<br>${seriesHtml(one)}`);
+  return html`<details><summary>${others.length + 1} series</summary>${names}${more > 0 ? html`<br>and ${more} more` : undefined}</details>`;
+}
+
+// The keys of each rotation, as a section of the dashboard. Never a secret: none is read. Pure.
+
+const KEY_COLUMNS = [
+  ...[{ title: "Key" }, { title: "State" }, { title: "Age", numeric: true }, { title: "Last seen in use" }],
+  ...[{ title: "Due for removal" }, { title: "Comment" }, { title: "Note" }],
+];
+
+export function keysSection(rotations: readonly DashboardRotation[]): Section {
+  const body =
+    rotations.length === 0
+      ? html`<p class="empty">No rotation is configured.</p>`
+      : html`${rotations.map(rotationHtml)}`;
+  return { id: "keys", title: "API keys", body };
+}
+
+function rotationHtml({ rotation, maxAgeDays, warnings, keys }: DashboardRotation): Html {
+  const retired = maxAgeDays === null ? " (not configured any more)" : "";
+  const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
+  const rows = keys.map((key) => keyCells(key, maxAgeDays));
+  const made =
+    rows.length === 0
+      ? html`<p class="empty">It has made no key yet.</p>\n`
+      : table(`Keys of ${rotation}, times in UTC`, KEY_COLUMNS, rows);
+  return html`<h3>${nameHtml(rotation)}${retired}</h3>
+${alerts}${made}`;
+}
+
+function keyCells(key: DashboardKey, maxAgeDays: number | null): readonly HtmlValue[] {
+  const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
+  // Only the key in use is replaced when it comes of age.
+  const limitDays = state === "active" ? maxAgeDays : null;
+  return [
+    apiKeyId === null ? `not known; its comment holds ${intentId}` : nameHtml(apiKeyId),
+    stateHtml(state),
+    ageHtml(ageDays, limitDays),
+    lastSeenInUse ?? "unknown",
+    dueForRemovalAt ? html`since ${instantHtml(dueForRemovalAt)}` : "no",
+    foldedText(comment),
+    foldedText(note),
+  ];
+}
+
+function ageHtml(ageDays: number, limitDays: number | null): HtmlValue {
+  if (limitDays === null) return `${ageDays} days`;
+  const text = `${ageDays} of ${limitDays} days`;
+  return ageDays > limitDays ? html`<span class="state warn">${text}</span>` : text;
+}
+
+// The pieces that tables of the dashboard are made of. Pure.
+
+const SUMMARY_COLUMNS = 120;
+
+/** Without a zone: the captions say that all times are in UTC. */
+export function instantHtml(moment: Date): Html {
+  return html`<time datetime="${moment.toISOString()}">${instantText(moment).replace(" UTC", "")}</time>`;
+}
+
+/** How a state is marked: by its word first, and by a colour. */
+const STATE_CLASSES: Readonly<Record<string, "good" | "warn" | "bad">> = {
+  ...{ ok: "good", complete: "good", active: "good", live: "good" },
+  ...{ suspect: "warn", skipped: "warn", stopped: "warn", paused: "warn", draining: "warn", silent: "warn" },
+  ...{ failed: "bad", missing: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
+};
+
+export function stateHtml(name: string): Html {
+  return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
+}
+
+/** The whole text, folded where it is long. */
+export function foldedText(text: string | null): Html | undefined {
+  if (text === null || text === "") return undefined;
+  const start = truncatedName(text, SUMMARY_COLUMNS);
+  if (start === text) return html`<bdi>${text}</bdi>`;
+  return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
+}

@@ -1,0 +1,198 @@
+// Answers health checks, scrapes and the dashboard over HTTP. It has to answer when nothing else works, so it waits for
+// nobody: every request is on its own, and none may take long. Nothing is changed here, whatever is asked.
+
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Logger } from "pino";
+import { AppError, errorText } from "../errors.ts";
+import { type Access, type Gate, isLoopbackAddress, openGate } from "./access.ts";
+import { type Page, textPage } from "./page.ts";
+import { type MonitorAddress, type MonitorDeps, monitorUrl, type Route, type Routes, routesOf } from "./routes.ts";
+
+export type Monitor = AsyncDisposable & {
+  /** Without a slash at its end. */
+  readonly url: string;
+};
+
+export type ServerDeps = {
+  readonly log: Logger;
+  /** Hides secrets in use from every page: the reason of a failure may quote one. */
+  readonly scrub: (text: string) => string;
+  /** What is asked of visitors; undefined where nothing is. */
+  readonly access: Access | undefined;
+};
+
+/** Longer than a page takes, and shorter than a prober waits. */
+const SOCKET_IDLE_MS_MAX = 10_000;
+/** Limit for the headers and the body together; a health check sends both at once. */
+const REQUEST_MS_MAX = 3_000;
+const CONNECTION_CHECK_MS = 1_000;
+/** When a client may ask again for a page that could not be made. */
+const BUSY_SECONDS = 5;
+/** What answers are under way when it closes have this long. */
+const CLOSE_MS_MAX = 500;
+
+const HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+/** Throws `config` where it can't listen there. */
+export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & ServerDeps): Promise<Monitor> {
+  const routes = routesOf(deps);
+  const server = createServer({
+    headersTimeout: REQUEST_MS_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    connectionsCheckingInterval: CONNECTION_CHECK_MS,
+  });
+  const connections = limitConnections(server);
+  server.timeout = SOCKET_IDLE_MS_MAX;
+  await listen(server, address);
+  const bound = boundAddress(server);
+  const gate = openGate(deps.access, isLoopbackAddress(bound.address));
+  server.on("request", (request, response) => {
+    const route = routeOf(routes, request);
+    const isAllowed = connections.begin(request, response, route.audience !== "anyone");
+    // The request's body is not read, so a next request could not be told apart from it: such a connection is closed.
+    const stays = () => server.listening && isAllowed && !hasBody(request);
+    const page = isAllowed ? pageOf(route, gate, request, deps.log) : Promise.resolve(BUSY);
+    void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, stays()));
+  });
+  // Such as too many open files: no reason to end the process.
+  server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
+  return {
+    url: monitorUrl({ host: address.host, port: bound.port }),
+    [Symbol.asyncDispose]: () => close(server),
+  };
+}
+
+async function listen(server: Server, { host, port }: MonitorAddress): Promise<void> {
+  server.listen({ host, port });
+  try {
+    await once(server, "listening");
+  } catch (cause) {
+    throw new AppError("config", listenProblem(host, port, cause), { cause });
+  }
+}
+
+function listenProblem(host: string, port: number, cause: unknown): string {
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  if (code === "EADDRINUSE")
+    return `monitor.port: expected a free port; ${port} at ${host} is in use, perhaps by another worker: choose another`;
+  if (code === "EACCES")
+    return `monitor.port: this user may not listen on ${port} at ${host}: choose one of 1024 or more`;
+  return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
+}
+
+/** A name is resolved when it is listened at: only then is it known whether others than this machine reach it. */
+function boundAddress(server: Server): AddressInfo {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error(`expected a TCP address, got ${address}`);
+  return address;
+}
+
+const BUSY: Page = {
+  ...textPage(503, ["too many pages are being made at this moment: try again"]),
+  headers: { "retry-after": String(BUSY_SECONDS) },
+};
+
+function routeOf(routes: Routes, { url = "" }: IncomingMessage): Route {
+  return routes[pathAndQuery(url)[0]] ?? { audience: "machines", answer: () => notFoundPage(routes) };
+}
+
+function pathAndQuery(url: string): readonly [path: string, query: string] {
+  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
+  return [path, query];
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+async function pageOf(route: Route, gate: Gate, request: IncomingMessage, log: Logger): Promise<Page> {
+  const { method, url = "", headers } = request;
+  if (method !== "GET" && method !== "HEAD") {
+    return { ...textPage(405, ["expected GET or HEAD"]), headers: { allow: "GET, HEAD" } };
+  }
+  const [path, query] = pathAndQuery(url);
+  try {
+    return gate(route.audience, headers) ?? (await route.answer(new URLSearchParams(query)));
+  } catch (error) {
+    log.error({ path, reason: errorText(error) }, "monitor page failed");
+    return textPage(500, ["this page could not be made; the log says why"]);
+  }
+}
+
+function notFoundPage(routes: Routes): Page {
+  return textPage(404, ["there is nothing here; there is:", ...Object.keys(routes)]);
+}
+
+function send(response: ServerResponse, { status, contentType, body, headers }: Page, stays: boolean): void {
+  response.writeHead(status, {
+    ...HEADERS,
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+    ...(!stays && { connection: "close" }),
+  });
+  response.end(body);
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS_MAX);
+  await closed;
+  clearTimeout(timer);
+}
+
+// Limits the monitor's connections so that a health check always gets one: other requests, complete or not, never block it.
+
+/** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
+const IDLE_CONNECTIONS_MAX = 200;
+/** Limit for pages being built or sent. Health checks do not count, because their answers are ready and small. */
+const PAGES_IN_PROGRESS_MAX = 50;
+
+export type Connections = {
+  /** Called for every request; `page` is false for a health check. Returns whether the request may be answered. */
+  readonly begin: (request: IncomingMessage, response: ServerResponse, page: boolean) => boolean;
+};
+
+/**
+ * One connection too many closes the one that has waited longest. If the new connection were refused instead, half-sent requests
+ * could fill the limit and block health checks.
+ */
+export function limitConnections(server: Server): Connections {
+  const waiting = new Set<Socket>();
+  let pages = 0;
+  const wait = (socket: Socket) => {
+    waiting.add(socket);
+    if (waiting.size <= IDLE_CONNECTIONS_MAX) return;
+    const [longest] = waiting;
+    longest?.destroy();
+    if (longest) waiting.delete(longest);
+  };
+  server.on("connection", (socket: Socket) => {
+    wait(socket);
+    socket.once("close", () => waiting.delete(socket));
+  });
+  return {
+    begin({ socket }, response, page) {
+      const isAllowed = !page || pages < PAGES_IN_PROGRESS_MAX;
+      const counts = page && isAllowed;
+      if (counts) pages++;
+      waiting.delete(socket);
+      response.once("close", () => {
+        if (counts) pages--;
+        if (!socket.destroyed) wait(socket);
+      });
+      return isAllowed;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { expect, test } from "vitest";
+import { batched } from "../src/async.ts";
+
+const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
+
+/** Answers each number with its double, and shows what came together. */
+function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
+  const batches: (readonly number[])[] = [];
+  const double = batched<number, number>(
+    async (items) => {
+      batches.push(items);
+      await new Promise((resolve) => setImmediate(resolve));
+      return items.map((item) => (item < 0 ? new Error(`${item} is negative`) : item * 2));
+    },
+    { ...ONE_EACH, ...part },
+  );
+  return { double, batches };
+}
+
+test("what is asked for at the same moment is asked for together, and each gets its own answer", async () => {
+  const { double, batches } = doubling();
+  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
+  expect(batches).toEqual([[1, 2, 3]]);
+});
+
+test("what comes while a batch is under way waits for it, and then goes together", async () => {
+  const { double, batches } = doubling();
+  const first = double(1);
+  await Promise.resolve();
+  await Promise.resolve();
+  const later = [2, 3].map(double);
+  expect(await Promise.all([first, ...later])).toEqual([2, 4, 6]);
+  expect(batches).toEqual([[1], [2, 3]]);
+});
+
+test("a batch is no heavier than it may be, and what is heavier by itself goes alone", async () => {
+  const { double, batches } = doubling({ weightMax: 5, weightOf: (item) => item });
+  await Promise.all([2, 3, 1, 9, 4, 1, 1].map(double));
+  expect(batches).toEqual([[2, 3], [1], [9], [4, 1], [1]]);
+});
+
+test("one that fails leaves the others of its batch alone", async () => {
+  const { double } = doubling();
+  const [bad, good] = [double(-1), double(4)];
+  await expect(bad).rejects.toThrow("-1 is negative");
+  expect(await good).toBe(8);
+});
+
+test("a batch that fails fails all of it, and the next one works", async () => {
+  let calls = 0;
+  const run = batched<number, number>(async (items) => {
+    if (calls++ === 0) throw new Error("lost");
+    return [...items];
+  }, ONE_EACH);
+  const lost = await Promise.allSettled([run(1), run(2)]);
+  expect(lost.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(await run(3)).toBe(3);
+});
+
+test("a batch that is not full waits a moment for company", async () => {
+  const { promise: moment, resolve: over } = Promise.withResolvers<void>();
+  const { double, batches } = doubling({ beforeBatch: () => moment });
+  const first = double(1);
+  await new Promise((resolve) => setImmediate(resolve));
+  const second = double(2);
+  over();
+  await Promise.all([first, second]);
+  expect(batches).toEqual([[1, 2]]);
+});
+
+test("a batch that is full goes at once", async () => {
+  const { double } = doubling({ beforeBatch: () => new Promise(() => {}) });
+  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
+});
+
+test("more than one batch may be under way, and no more than may", async () => {
+  let now = 0;
+  let most = 0;
+  const run = batched<number, number>(
+    async (items) => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+      return [...items];
+    },
+    { ...ONE_EACH, weightMax: 1, concurrency: 2 },
+  );
+  const all: Promise<number>[] = [];
+  for (let i = 0; i < 6; i++) {
+    all.push(run(i));
+    await Promise.resolve();
+  }
+  expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(most).toBe(2);
+});
+
+test("what one batch leaves is not left waiting for it", async () => {
+  const under = new Map<number, () => void>();
+  const run = batched<number, number>(
+    async (items) => {
+      await new Promise<void>((resolve) => under.set(items[0] ?? 0, resolve));
+      return [...items];
+    },
+    { ...ONE_EACH, weightMax: 1, concurrency: 2 },
+  );
+  const all = [1, 2].map((item) => run(item));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([...under.keys()]).toEqual([1, 2]);
+  for (const over of under.values()) over();
+  await Promise.all(all);
+});
+
+test("nothing is run for nobody, where two gather what one takes", async () => {
+  const { double, batches } = doubling({
+    concurrency: 2,
+    beforeBatch: () => new Promise((resolve) => setImmediate(resolve)),
+  });
+  const first = [1, 2, 3].map(double);
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([...first, double(4)]);
+  expect(batches).toEqual([[1, 2, 3], [4]]);
+});

@@ -1,0 +1,274 @@
+// Reading a range of past days: what is asked for, what is left, and what a kill costs.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { z } from "zod";
+import { addDays, dayOf, daysOf } from "../../../src/emulator/days.ts";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
+import { passDays } from "../pass-days.ts";
+import { reached } from "../reached.ts";
+import { smallConfig } from "../small-config.ts";
+import { breakdowns, coverage, farSchedule, runs, serveWorkers, workOnce } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const today = dayOf(new Date());
+const yesterday = addDays(today, -1);
+
+/** Three series of 100 days: twelve requests. */
+const GROUPINGS = ["none", "endpoint", "tags"];
+const HUNDRED = lastDays(100);
+
+function backfill({ start, end }: { readonly start: string; readonly end: string }, ...options: string[]): string[] {
+  return ["backfill", "--from", start, "--to", end, ...options];
+}
+
+test("killed in the middle, it goes on where it was: no stored slice is read twice", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const program = world.start(backfill(HUNDRED));
+  await reached(emulator, 7);
+  program.kill("SIGKILL");
+  expect(await program.ended).toMatchObject({ status: null });
+  const stored = await storedSlices();
+  const askedBefore = breakdowns(emulator).length;
+  emulator.fault = undefined;
+
+  const { status, stdout } = await world.run(backfill(HUNDRED));
+
+  const askedAgain = slicesAsked(emulator).slice(askedBefore).flat();
+  expect(stored.length).toBeGreaterThan(0);
+  expect(askedAgain.filter((slice) => stored.includes(slice))).toEqual([]);
+  expect(new Set([...stored, ...askedAgain]).size).toBe(300);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("300 slices, 300 complete, 0 ") });
+  const reading = { groupings: GROUPINGS, window: HUNDRED };
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+});
+
+test("killed in the middle, what is left is shown as missing", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const program = world.start(backfill(HUNDRED));
+  await reached(emulator, 7);
+  program.kill("SIGKILL");
+  await program.ended;
+
+  const stored = await storedSlices();
+  expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
+});
+
+test("stopped by Ctrl-C it says what is stored and how to go on, and that does go on", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const program = world.start(backfill(HUNDRED));
+  await reached(emulator, 7);
+  program.kill("SIGINT");
+  const stopped = await program.ended;
+
+  const stored = await storedSlices();
+  expect(stored.length).toBeGreaterThan(0);
+  expect(stopped).toMatchObject({ status: 1, stderr: expect.stringContaining("usage-export: stopped by SIGINT") });
+  const lines = stopped.stdout.trimEnd().split("\n");
+  expect(lines.slice(0, 2)).toEqual([
+    "stopped: what was read is stored, and to go on reads only what is not there",
+    `${HUNDRED.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
+  ]);
+  const [command = ""] = lines[2]?.match(/(?<=to read what is missing: usage-export )backfill .*/) ?? [];
+  emulator.fault = undefined;
+  expect(await world.run(command.split(" "))).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 300 });
+  expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
+});
+
+test("a second one right away has nothing to do", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const range = lastDays(3);
+  await world.run(backfill(range));
+  const asked = breakdowns(emulator).length;
+
+  expect(await world.run(backfill(range))).toMatchObject({
+    status: 0,
+    stdout: `nothing to do: no slice is missing\n${range.start} to ${yesterday}: 9 slices, 9 complete, 0 suspect, 0 failed, 0 missing\n`,
+  });
+
+  expect(breakdowns(emulator)).toHaveLength(asked);
+});
+
+test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const range = lastDays(32);
+
+  const dry = await world.run(backfill(range, "--dry-run", "--grouping", "none"));
+  const json = await world.run(backfill(range, "--dry-run", "--grouping", "none", "--json"));
+
+  expect(dry).toMatchObject({
+    status: 0,
+    stdout: [
+      `${addDays(today, -31)} to ${yesterday} (31 slices): production / none / all`,
+      `${range.start} (1 slice): production / none / all`,
+      "would read 32 slices in 2 requests\n",
+    ].join("\n"),
+  });
+  const series = { project: "production", grouping: "none", filter: "all" };
+  const requests = [
+    { ...series, start: addDays(today, -31), end: yesterday },
+    { ...series, start: range.start, end: range.start },
+  ];
+  expect(JSON.parse(json.stdout)).toEqual([{ job: "nightly", slices: 32, requests }]);
+  expect(emulator.requests).toEqual([]);
+  const { rows } = await sql`select from usage_export.series`.execute(db);
+  expect(rows).toEqual([]);
+});
+
+test("what failed is told with the command that reads it again, and nothing else is read by it", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  emulator.fault = ({ path }) =>
+    path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
+  const range = lastDays(3);
+
+  const failed = await world.run(backfill(range));
+  expect(failed).toMatchObject({ status: 1, stdout: expect.stringContaining("not today") });
+  expect(failed.stdout).toContain("9 slices, 6 complete, 0 suspect, 3 failed, 0 missing");
+  const command = /to read what is failed: usage-export (.*)\n/.exec(failed.stdout)?.[1];
+  expect(command).toBe(backfill(range, "--only", "failed").join(" "));
+  expect(await world.run(backfill(range))).toMatchObject({ status: 1, stdout: expect.stringContaining(`${command}`) });
+  emulator.fault = undefined;
+  const asked = breakdowns(emulator).length;
+
+  expect(await world.run(command?.split(" ") ?? [])).toMatchObject({ status: 0 });
+
+  expect(slicesAsked(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
+  expect(await coverage(db)).toEqual({ complete: 9 });
+});
+
+test("--only all reads every day again", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  const range = lastDays(3);
+  await world.run(backfill(range));
+  const asked = breakdowns(emulator).length;
+
+  const { status, stdout } = await world.run(backfill(range, "--only", "all", "--grouping", "none", "endpoint"));
+
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("6 slices complete") });
+  expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
+});
+
+test("--enqueue leaves all of it to the workers, once", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
+  const range = lastDays(40);
+
+  const first = await world.run(backfill(range, "--enqueue"));
+  const second = await world.run(backfill(range, "--enqueue"));
+
+  expect(first).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^nightly: 6 requests handed to the workers/),
+  });
+  expect(second).toMatchObject({ status: 0, stdout: expect.stringMatching(/^nightly: nothing to hand over/) });
+  expect(emulator.requests).toEqual([]);
+  await workOnce(world, db);
+  expect(await coverage(db)).toEqual({ complete: 120 });
+  const [handedOver] = (await runs(db)).filter(({ trigger }) => trigger === "backfill");
+  expect(handedOver).toMatchObject({ status: "ok", planned: 120, failed: 0 });
+  // The worker's catch-up reads the same last days at that time: of two answers for a day one may be older than what is stored.
+  expect(Number(handedOver?.complete) + Number(handedOver?.stale)).toBe(120);
+});
+
+test("the answer in JSON has the runs, the range, and what to run next", async ({ world }) => {
+  const emulator = await serveSeries(world);
+  emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "answer", status: 400 } : undefined);
+  const range = lastDays(3);
+
+  const { stdout } = await world.run(backfill(range, "--json", "--job", "nightly"));
+
+  expect(JSON.parse(stdout)).toEqual({
+    ...{ from: range.start, to: range.end, only: "missing", stopped: false },
+    jobs: [expect.objectContaining({ job: "nightly", requests: 3, planned: 9, complete: 6, failed: 3 })],
+    range: { slices: 9, complete: 6, suspect: 0, failed: 3, missing: 0 },
+    next: [
+      {
+        status: "failed",
+        command: ["usage-export", ...backfill(range, "--only", "failed", "--job", "nightly")].join(" "),
+      },
+    ],
+  });
+});
+
+const Event = z.looseObject({ msg: z.string() });
+
+test("where nobody looks its progress is told in JSON, first and last", async ({ world }) => {
+  await serveSeries(world);
+  const { stderr } = await world.run(backfill(lastDays(3)));
+  const events = stderr
+    .trimEnd()
+    .split("\n")
+    .map((line) => Event.parse(JSON.parse(line)))
+    .filter(({ msg }) => msg === "backfill progress");
+  expect(events[0]).toMatchObject({ done: 0, planned: 9, failed: 0, perSecond: 0 });
+  expect(events.at(-1)).toMatchObject({ done: 9, planned: 9, failed: 0, secondsLeft: 0 });
+});
+
+test("it is recorded as a run of its job", async ({ world }) => {
+  await serveSeries(world);
+  await world.run(backfill(lastDays(3)));
+  const { rows } = await sql`select job, trigger, status, slices_complete from bi.runs`.execute(db);
+  expect(rows).toEqual([{ job: "nightly", trigger: "backfill", status: "ok", slices_complete: 9 }]);
+});
+
+test("days of long ago make no day after them missing, and hide no night that was missed", async ({ world }) => {
+  await serveSeries(world);
+  await world.run(["export", "--grouping", "none"]);
+  await passDays(db, 2);
+  expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
+  const longAgo = { start: addDays(today, -60), end: addDays(today, -58) };
+
+  expect(await world.run(backfill(longAgo, "--grouping", "none"))).toMatchObject({ status: 0 });
+
+  expect(await coverage(db)).toEqual({ complete: 5, missing: 2 });
+});
+
+test.for<[string, readonly string[], string]>([
+  ["without --from", ["backfill", "--to", yesterday], "--from"],
+  ["without --to", ["backfill", "--from", yesterday], "--to"],
+  ["of a day that does not exist", ["backfill", "--from", "2026-02-30", "--to", yesterday], "YYYY-MM-DD"],
+  ["of a mode that is none", backfill(lastDays(2), "--only", "new"), "missing, failed, all"],
+  ["that ends today", ["backfill", "--from", yesterday, "--to", today], yesterday],
+])("a range %s is refused, and nothing is called", async ([_, args, named], { world }) => {
+  const emulator = await serveSeries(world);
+  // Nobody answers at this address: the database is not asked either.
+  const result = await world.run(args, { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+  expect(result).toMatchObject({ status: 2, stdout: "", stderr: expect.stringContaining(named) });
+  expect(emulator.requests).toEqual([]);
+});
+
+async function serveSeries(world: World): Promise<Emulator> {
+  const emulator = await world.serve();
+  const exports = [{ groupings: GROUPINGS, schedule: farSchedule() }];
+  await world.configure(smallConfig(emulator.url, { exports }));
+  return emulator;
+}
+
+function windowsAsked(emulator: Emulator) {
+  return breakdowns(emulator).map((path) => {
+    const query = new URL(path, emulator.url).searchParams;
+    return {
+      grouping: query.get("grouping") ?? "none",
+      start: query.get("start") ?? "",
+      end: query.get("end") ?? "",
+    };
+  });
+}
+
+/** The slices of each request, as "grouping day". */
+function slicesAsked(emulator: Emulator): string[][] {
+  return windowsAsked(emulator).map(({ grouping, ...window }) => daysOf(window).map((day) => `${grouping} ${day}`));
+}
+
+async function storedSlices(): Promise<string[]> {
+  const { rows } = await sql<{ slice: string }>`
+    select concat_ws(' ', "grouping", usage_date) as slice from bi.coverage where status = 'complete'
+  `.execute(db);
+  return rows.map(({ slice }) => slice);
+}

@@ -1,0 +1,99 @@
+// A database that can't be used is told in a sentence, before the service is called, and never with the password.
+
+import { expect, inject } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { databaseUrl, runStatement } from "../../support/postgres-admin.ts";
+import { smallConfig } from "../small-config.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const test = worldTest(database);
+
+/** The URL of the test's database with other parts. */
+function urlWith(part: { readonly [name in "host" | "username" | "password" | "pathname"]?: string }): string {
+  return Object.assign(new URL(database.url), part).href;
+}
+
+type Trouble = {
+  readonly url: (password: string) => string;
+  readonly status: 1 | 2;
+  readonly told: RegExp;
+  /** The server has to ask for one, which a server that was given need not. */
+  readonly needsPasswords?: true;
+};
+
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  "a port where nobody listens": {
+    url: (password) => `postgres://usage:${password}@127.0.0.1:1/usage`,
+    status: 1,
+    told: /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED/,
+  },
+  "a host name with several addresses, where nobody listens": {
+    url: (password) => `postgres://usage:${password}@localhost:1/usage`,
+    status: 1,
+    told: /^usage-export: the database at localhost:1\/usage can't be used: connect ECONNREFUSED/,
+  },
+  "a wrong password": {
+    url: (password) => urlWith({ password }),
+    status: 1,
+    told: /^usage-export: the database at .* can't be used: (?:password|SASL) authentication failed/,
+    needsPasswords: true,
+  },
+  "a database that does not exist": {
+    url: () => urlWith({ pathname: "/no_such_database" }),
+    status: 1,
+    told: /^usage-export: the database at .* can't be used: database "no_such_database" does not exist/,
+  },
+  "another kind of URL": {
+    url: (password) => `mysql://usage:${password}@127.0.0.1/usage`,
+    status: 2,
+    told: /^usage-export: DATABASE_URL: expected postgres:\/\/user:password@host:port\/database/,
+  },
+  "no URL": {
+    url: (password) => `usage:${password}@127.0.0.1`,
+    status: 2,
+    told: /^usage-export: DATABASE_URL: expected/,
+  },
+};
+
+test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPasswords }], { world, skip }) => {
+  skip(
+    needsPasswords === true && (await letsIn(url("of nobody"))),
+    "the given server lets everyone in without a password",
+  );
+  const emulator = await prepared(world);
+
+  const result = await world.run(["export"], { DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "error" });
+
+  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(told) });
+  expect(result.stderr.trim().split("\n")).toHaveLength(1);
+  expect(emulator.requests).toEqual([]);
+});
+
+test("a database without the schema says how to get it", async ({ world }) => {
+  const emulator = await prepared(world);
+  const { url, template } = inject("postgres");
+  const name = `${template}_empty`;
+  await runStatement(url, `create database ${name}`);
+
+  const result = await world.run(["export"], { DATABASE_URL: databaseUrl(url, name) });
+
+  expect(result).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/not up to date; run: usage-export migrate/),
+  });
+  expect(emulator.requests).toEqual([]);
+});
+
+async function letsIn(url: string): Promise<boolean> {
+  return runStatement(url, "select 1").then(
+    () => true,
+    () => false,
+  );
+}
+
+async function prepared(world: World) {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  return emulator;
+}

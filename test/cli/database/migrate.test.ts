@@ -1,0 +1,144 @@
+// The command `migrate`, on databases that have nothing yet.
+
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { expect, inject } from "vitest";
+import { urlsOf } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { smallConfig } from "../small-config.ts";
+import { worldTest } from "../world.ts";
+
+const test = worldTest();
+
+/** Databases of this name are dropped when the tests are over. */
+async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATABASE_URL" | "LOG_LEVEL", string>> {
+  const { url: serverUrl, template } = inject("postgres");
+  const name = `${template}_${randomBytes(6).toString("hex")}`;
+  await runStatement(serverUrl, `create database ${name}`);
+  const { url, directUrl } = urlsOf(name);
+  return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl, LOG_LEVEL: "warn" };
+}
+
+test("the first time applies every migration, and the second time none", async ({ world }) => {
+  const env = await emptyDatabase();
+
+  const first = await world.run(["migrate"], env);
+  const second = await world.run(["migrate"], env);
+
+  expect(first).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^applied 0001_create_usage\napplied 0002_/),
+    stderr: "",
+  });
+  expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
+});
+
+test("it goes the way of its own that it was given, and no other command does", async ({ world }) => {
+  const { MIGRATION_DATABASE_URL: itsOwn } = await emptyDatabase();
+  const nobody = "postgres://nobody@127.0.0.1:1/nothing";
+  await world.configure(smallConfig("https://api.example.com"));
+
+  const migrated = await world.run(["migrate"], { DATABASE_URL: nobody, MIGRATION_DATABASE_URL: itsOwn });
+  const env = { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody, LOG_LEVEL: "warn" };
+  const status = await world.run(["status"], env);
+
+  expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_create_usage\n/) });
+  expect(status).toMatchObject({ status: 0, stderr: "" });
+});
+
+test("an empty way of its own is a mistake", async ({ world }) => {
+  const { MIGRATION_DATABASE_URL: url } = await emptyDatabase();
+  expect(await world.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("MIGRATION_DATABASE_URL is empty"),
+  });
+});
+
+test.for([
+  [
+    "is no URL",
+    (password: string) => `usage:${password}@127.0.0.1`,
+    2,
+    "MIGRATION_DATABASE_URL: expected postgres://user:password@host:port/database",
+  ],
+  [
+    "nobody answers at",
+    (password: string) => `postgres://usage:${password}@127.0.0.1:1/usage`,
+    1,
+    "the database at 127.0.0.1:1/usage (MIGRATION_DATABASE_URL) can't be used: connect ECONNREFUSED",
+  ],
+] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { world }) => {
+  const result = await world.run(["migrate"], { MIGRATION_DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "warn" });
+
+  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
+  expect(result.stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("three at once apply each migration once, and the database can be used", async ({ world }) => {
+  const env = await emptyDatabase();
+
+  const results = await Promise.all([1, 2, 3].map(() => world.run(["migrate", "--json"], env)));
+
+  const applied = results.map(({ stdout }) => JSON.parse(stdout).applied.length).sort();
+  expect(results.map(({ status }) => status)).toEqual([0, 0, 0]);
+  expect(applied).toEqual([0, 0, expect.any(Number)]);
+  expect(applied[2]).toBeGreaterThan(2);
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  expect(await world.run(["export"], env)).toMatchObject({ status: 0 });
+});
+
+test("killed in the middle, it leaves nothing half done", async ({ world }) => {
+  const env = await emptyDatabase();
+  const url = env.MIGRATION_DATABASE_URL;
+  await using admin = await session(url);
+  // The second migration makes this schema, and has to wait for who makes it at the same time.
+  await admin.query("begin; create schema bi");
+  const program = world.start(["migrate"], env);
+  await expect.poll(() => waiting(url), { timeout: 20_000 }).toBe(1);
+  program.kill("SIGKILL");
+  await program.ended;
+  await admin.query("rollback");
+
+  const again = await world.run(["migrate"], env);
+
+  expect(again).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^applied 0001_create_usage\napplied 0002_/),
+  });
+});
+
+test("a database of a newer version is left alone, and says which version it needs", async ({ world }) => {
+  const env = await emptyDatabase();
+  await world.run(["migrate"], env);
+  await runStatement(
+    env.DATABASE_URL,
+    "insert into usage_export.kysely_migration values ('9999_from_the_future', now()::text)",
+  );
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+
+  const result = await world.run(["export"], env);
+
+  expect(result).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/newer version \(it has 9999_from_the_future\)/),
+  });
+  expect(emulator.requests).toEqual([]);
+});
+
+async function session(url: string) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() };
+}
+
+/** How many sessions wait for another one. */
+async function waiting(url: string): Promise<number> {
+  const name = new URL(url).pathname.slice(1);
+  const rows = await runStatement(
+    url,
+    `select from pg_stat_activity where datname = '${name}' and wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+}

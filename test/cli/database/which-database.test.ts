@@ -1,0 +1,120 @@
+// Every command says which database it works on: a variable that got lost must not go unnoticed.
+
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import path from "node:path";
+import { expect, vi } from "vitest";
+import { dayOf } from "../../../src/emulator/days.ts";
+import { testDatabase } from "../../support/database.ts";
+import { smallConfig } from "../small-config.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const test = worldTest(database);
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
+const EMBEDDED = { DATABASE_URL: undefined };
+const yesterday = dayOf(new Date(Date.now() - 24 * 60 * 60 * 1000));
+
+const COMMANDS = [
+  ["migrate"],
+  ["check"],
+  ["export"],
+  ["backfill", "--from", yesterday, "--to", yesterday],
+  ["keys"],
+  ["jobs"],
+  ["status"],
+  ["report", "--out", "-"],
+  ["dump", "--view", "coverage", "--format", "csv"],
+];
+
+async function prepared(world: World): Promise<void> {
+  const { url } = await world.serve();
+  // A port of its own for the worker.
+  await world.configure({ ...smallConfig(url), monitor: { port: 0 } });
+}
+
+/** What the log says of the database. */
+function saidIn(stderr: string): unknown {
+  const lines = stderr.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === "database");
+}
+
+test.for(COMMANDS)("%s says which server it uses, and not the password", async (args, { world }) => {
+  await prepared(world);
+  const password = world.newSecret();
+  const url = new URL(database.url);
+  const { host, pathname, username } = url;
+  url.password = password;
+  const { stderr } = await world.run(args, { DATABASE_URL: url.href });
+  expect(saidIn(stderr)).toMatchObject({ level: 30, database: `${username}@${host}${pathname}`, by: "DATABASE_URL" });
+  expect(stderr).not.toContain(password);
+});
+
+test("a worker says it too", async ({ world }) => {
+  await prepared(world);
+  await using worker = world.start(["start"]);
+  expect(saidIn(await worker.waitFor('"msg":"database"'))).toMatchObject({ by: "DATABASE_URL" });
+});
+
+test("where the variable is not set it says that it is the embedded one, and where that is", async ({ world }) => {
+  await prepared(world);
+  for (const args of [["migrate"], ["status"]]) {
+    const { stderr } = await world.run(args, EMBEDDED);
+    const folder = path.join(world.folder, "data");
+    expect(saidIn(stderr)).toMatchObject({ database: `embedded in ${folder}`, by: "DATABASE_URL is not set" });
+  }
+});
+
+test("a person at a terminal is told in a line", async ({ world }) => {
+  await prepared(world);
+  const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
+    cwd: world.folder,
+    env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+    encoding: "utf8",
+  });
+  const { host, pathname, username } = new URL(database.url);
+  expect(stdout).toContain(`database: ${username}@${host}${pathname} (DATABASE_URL)\r\n`);
+});
+
+test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"]])(
+  "%s refuses an empty variable, and makes no database",
+  async (args, { world }) => {
+    await prepared(world);
+    expect(await world.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
+      status: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^usage-export: DATABASE_URL is empty: expected postgres:.* no such variable for/m),
+    });
+    expect(existsSync(path.join(world.folder, "data"))).toBe(false);
+  },
+);
+
+test("a worker without the variable does not start by itself on the embedded database", async ({ world }) => {
+  await prepared(world);
+  expect(await world.run(["start"], EMBEDDED)).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(/^usage-export: DATABASE_URL is not set: expected postgres:.*--embedded/),
+  });
+  expect(await readdir(world.folder)).toEqual(["jobs.config.json"]);
+});
+
+test("a worker works on it with --embedded", async ({ world }) => {
+  await prepared(world);
+  await world.run(["migrate"], EMBEDDED);
+  await using worker = world.start(["start", "--embedded"], EMBEDDED);
+  await worker.waitFor("run finished");
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+});
+
+test("--embedded beside the variable is refused: one of them is not meant", async ({ world }) => {
+  await prepared(world);
+  expect(await world.run(["start", "--embedded"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(/^usage-export: --embedded: DATABASE_URL is set/),
+  });
+});

@@ -1,0 +1,128 @@
+// Answers that can't be right, and services that do not answer: the last good numbers stay, and coverage says why there
+// are no newer ones.
+
+import { expect } from "vitest";
+import { changeRows, type Fault } from "../../../src/emulator/faults.ts";
+import { testDatabase } from "../../support/database.ts";
+import { smallConfig } from "../small-config.ts";
+import { lastCoverage, rowsAsWritten } from "../stored-state.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const json = (body: string, headers = {}): Fault => ({
+  kind: "answer",
+  status: 200,
+  headers: { "content-type": "application/json", ...headers },
+  body,
+});
+
+/** Each fault with words by which a person can tell what happened. */
+const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
+  html: [
+    { kind: "answer", status: 200, headers: { "content-type": "text/html" }, body: "<html>Log in</html>" },
+    /HTML page/,
+  ],
+  "empty object": [json("{}"), /expected an array at "results", got nothing/],
+  null: [json("null"), /expected an object, got null/],
+  list: [json("[]"), /expected an object, got an array/],
+  "no body": [json(""), /empty/],
+  "cut json": [json('{"start":"20'), /not valid JSON/],
+  "other bytes": [
+    {
+      kind: "answer",
+      status: 200,
+      headers: { "content-type": "application/json" },
+      body: new Uint8Array([0x22, 0xff, 0x22]),
+    },
+    /UTF-8/,
+  ],
+  compressed: [json("{}", { "content-encoding": "gzip" }), /compressed \(gzip\)/],
+  negative: [
+    changeRows((rows) => rows.map((row) => ({ ...row, hours: -1 }))),
+    /results\[0\].hours: expected 0 or more, got -1/,
+  ],
+  infinite: [
+    { kind: "body", change: (answer) => JSON.stringify(answer).replace(/"hours":[^,]*/, '"hours":1e999') },
+    /hours: expected a finite number, got 1e999/,
+  ],
+  text: [changeRows((rows) => rows.map((row) => ({ ...row, requests: "12" }))), /requests: expected a number, got/],
+  twice: [
+    changeRows((rows) => rows.flatMap((row) => [row, { ...row, requests: 1 }])),
+    /two rows with different numbers for endpoint "listen"/,
+  ],
+  weekly: [
+    { kind: "body", change: (answer) => ({ ...answer, resolution: { units: "week", amount: 1 } }) },
+    /expected buckets of one day.*week/,
+  ],
+  "other days": [
+    { kind: "body", change: (answer) => ({ ...answer, start: "2020-01-01", end: "2020-01-02" }) },
+    /asked for .* names 2020-01-01 to 2020-01-02/,
+  ],
+  "no dimension": [
+    changeRows((rows) => rows.map(({ grouping: { start, end }, ...row }) => ({ ...row, grouping: { start, end } }))),
+    /no row has the dimension "endpoint"/,
+  ],
+  redirect: [{ kind: "answer", status: 302, headers: { location: "https://elsewhere.test/" } }, /redirect/],
+  "not found": [{ kind: "answer", status: 404, body: "no such thing here" }, /404.*no such thing here/],
+};
+
+test("a doubtful answer changes no number, and coverage says what is wrong with it", async ({ world }) => {
+  const cases = Object.keys(DOUBTFUL);
+  const emulator = await world.serve({
+    usage: () => cases.map((accessor) => ({ accessor, endpoint: "listen", requests: 5, hours: 1.5 })),
+  });
+  // A series for each case: its filter's value tells the fault which one it is.
+  const filters = cases.map((name) => ({ name, dimensions: { accessor: name } }));
+  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], filters }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  const good = await rowsAsWritten(db);
+
+  emulator.fault = ({ path }) => DOUBTFUL[new URL(path, emulator.url).searchParams.get("accessor") ?? ""]?.[0];
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+
+  expect(good).toHaveLength(2 * cases.length);
+  expect(await rowsAsWritten(db)).toEqual(good);
+  const expected = Object.entries(DOUBTFUL).map(([filter, [, words]]) => [
+    filter,
+    { status: "failed", error: expect.stringMatching(words) },
+  ]);
+  expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
+});
+
+test("a service that gives no answer costs its own series only", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(
+    smallConfig(emulator.url, {
+      service: { timeoutSeconds: 1, maxConcurrent: 8 },
+      exports: [{ groupings: ["none", "endpoint", "method", "deployment", "tags"] }],
+    }),
+  );
+  await world.run(["export"]);
+  const good = await rowsAsWritten(db);
+
+  const faults: Readonly<Record<string, Fault>> = {
+    endpoint: { kind: "answer", status: 500, body: "out of order" },
+    method: { kind: "drop" },
+    deployment: { kind: "cut" },
+    tags: { kind: "stall" },
+  };
+  emulator.fault = ({ path }) => faults[new URL(path, emulator.url).searchParams.get("grouping") ?? ""];
+  const result = await world.run(["export"]);
+
+  expect(result.status).toBe(1);
+  for (const grouping of Object.keys(faults)) {
+    // Once in the good run.
+    expect(emulator.requests.filter(({ path }) => path.includes(`grouping=${grouping}`))).toHaveLength(1 + 5);
+  }
+  expect(await rowsAsWritten(db)).toEqual(good);
+  expect(await lastCoverage(db, "grouping")).toEqual({
+    none: { status: "complete", error: null },
+    endpoint: { status: "failed", error: expect.stringMatching(/500.*out of order.*5 attempts/) },
+    method: { status: "failed", error: expect.stringMatching(/connection.*5 attempts/) },
+    deployment: { status: "failed", error: expect.stringMatching(/connection.*5 attempts/) },
+    tags: { status: "failed", error: expect.stringMatching(/within 1 s.*5 attempts/) },
+  });
+});

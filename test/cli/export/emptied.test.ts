@@ -1,0 +1,94 @@
+// Without a window: days that had rows and come back without any keep them until that is confirmed.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import type { Fault } from "../../../src/emulator/faults.ts";
+import { letDoubtsAge } from "../../db/stored-usage.ts";
+import { testDatabase } from "../../support/database.ts";
+import { smallConfig } from "../small-config.ts";
+import { rowsAsWritten } from "../stored-state.ts";
+import { coverage } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const today = dayOf(new Date());
+/** What the emulator answers where it is asked for no days. */
+const DAYS = 30;
+
+/** Each day that is over has a row. */
+async function exported(world: World, fault?: Fault) {
+  let isEmpty = false;
+  const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
+  const emulator = await world.serve({ usage, fault: () => fault });
+  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  const good = await rowsAsWritten(db);
+  expect(good.length).toBeGreaterThanOrEqual(DAYS - 1);
+  isEmpty = true;
+  return { emulator, good };
+}
+
+test("an answer whose whole period is empty puts all of its days in doubt, and a later run confirms them", async ({
+  world,
+}) => {
+  const { good } = await exported(world);
+
+  expect(await world.run(["export"])).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining(`${good.length} suspect`),
+  });
+  expect(await rowsAsWritten(db)).toEqual(good);
+  expect(await coverage(db)).toMatchObject({ suspect: good.length });
+  expect(await world.run(["status"])).toMatchObject({ status: 1 });
+
+  await letDoubtsAge(db);
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  const { rows } = await sql`select * from bi.usage_total`.execute(db);
+  expect(rows).toEqual([]);
+});
+
+test("days before the first row of a period that has them are in doubt as well", async ({ world }) => {
+  const { emulator, good } = await exported(world);
+  const first = addDays(today, -3);
+  emulator.fault = () => ({
+    kind: "body",
+    change: (answer) => ({ ...answer, results: [{ requests: 5, hours: 0, start: first, end: first }] }),
+  });
+
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+
+  const { rows } = await sql`
+    select min(usage_date)::text as from, max(usage_date)::text as to, count(*)::integer as days from bi.coverage
+    where status = 'suspect' and usage_date < ${first}::date
+  `.execute(db);
+  expect(rows).toMatchObject([{ to: addDays(first, -1), days: good.length - 3 }]);
+});
+
+test("an answer without rows and without any date says of no day that it is empty", async ({ world }) => {
+  const bare: Fault = { kind: "body", change: ({ results }) => ({ results }) };
+  const { good } = await exported(world, bare);
+
+  expect(await world.run(["export"])).toMatchObject({
+    ...{ status: 1, stdout: expect.stringContaining("has no rows and names no day, though earlier ones had") },
+  });
+
+  expect(await rowsAsWritten(db)).toEqual(good);
+  const { rows } = await sql`select status from bi.coverage where usage_date = ${today}::date`.execute(db);
+  expect(rows).toEqual([{ status: "failed" }]);
+});
+
+test("an answer without rows is no reading of a day that it is not about", async ({ world }) => {
+  const month = { start: addDays(today, -60), end: addDays(today, -40) };
+  const old: Fault = { kind: "body", change: (answer) => ({ ...answer, ...month, results: [] }) };
+  const emulator = await world.serve({ fault: () => old });
+  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
+
+  await world.run(["export"]);
+
+  const { rows } = await sql`select usage_date, status from bi.coverage where status = 'complete'`.execute(db);
+  expect(rows).toEqual([{ usage_date: month.end, status: "complete" }]);
+});

@@ -1,0 +1,202 @@
+// A service whose answers carry no date: what it answers is a snapshot of unknown span, never the usage of a day.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import type { Emulator, EmulatorOptions } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import { passDays } from "../pass-days.ts";
+import { smallConfig } from "../small-config.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const today = dayOf(new Date());
+
+/** Of the service, so that a summary can grow. */
+let requests = 0;
+
+async function serveSummary(world: World, job = {}, options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+  requests = 9_950;
+  const usage: EmulatorOptions["usage"] = (_, day) =>
+    day === today ? [{ endpoint: "listen", method: "sync", requests, hours: 0.5 }] : [];
+  const emulator = await world.serve({ window: "cumulative", countsFrom: today, usage, ...options });
+  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined, ...job }] }));
+  return emulator;
+}
+
+async function exportNights(world: World, nights: number): Promise<void> {
+  for (let night = 0; night < nights; night++) {
+    if (night > 0) {
+      await passDays(db, 1);
+      requests += 10;
+    }
+    expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  }
+}
+
+async function rowsOf(view: string): Promise<readonly unknown[]> {
+  return (await sql`select * from ${sql.raw(view)}`.execute(db)).rows;
+}
+
+async function snapshots() {
+  const { rows } = await sql`
+    select snapshot, group_value, requests, requests_change, fell, gone from bi.usage_snapshot order by snapshot, group_value
+  `.execute(db);
+  return rows;
+}
+
+test("a summary that grows is a snapshot a run with its change, and no day's usage in any view or report", async ({
+  world,
+}) => {
+  await serveSummary(world);
+  await exportNights(world, 3);
+
+  const of = { group_value: null, fell: false, gone: false };
+  expect(await snapshots()).toEqual([
+    { ...of, snapshot: 1, requests: "9950", requests_change: null },
+    { ...of, snapshot: 2, requests: "9960", requests_change: "10" },
+    { ...of, snapshot: 3, requests: "9970", requests_change: "10" },
+  ]);
+  for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())", "bi.focus_usage"])
+    expect(await rowsOf(view)).toEqual([]);
+  const { stdout } = await world.run(["report", "--out", "-"]);
+  expect(stdout).not.toMatch(/9[,. \u202f]?9[5-9]0|29[,. \u202f]?880/);
+  expect(stdout).toMatch(/carry no date/);
+});
+
+test("coverage, status and the export say that the numbers have no days, and none of them that a day is complete", async ({
+  world,
+}) => {
+  await serveSummary(world);
+  await exportNights(world, 1);
+  const { stdout } = await world.run(["export"]);
+  expect(stdout).toMatch(/1 requests, 0 slices complete, 0 suspect, 0 failed/);
+  expect(stdout).toMatch(/1 answer carries no date.*bi\.usage_snapshot/);
+  await passDays(db, 4);
+
+  expect(await rowsOf("bi.coverage")).toMatchObject([
+    {
+      usage_date: null,
+      status: "undated",
+      finality: null,
+      rows: 1,
+      error: expect.stringContaining("bi.usage_snapshot"),
+    },
+  ]);
+  expect(await rowsOf("bi.coverage_gaps")).toEqual([]);
+  expect(await rowsOf("bi.freshness")).toMatchObject([{ fresh_through: null, due_through: null, grouping: "none" }]);
+  expect(await rowsOf("bi.runs")).toMatchObject([
+    { status: "ok", slices_planned: 1, slices_complete: 0, slices_undated: 1 },
+    { status: "ok", slices_planned: 1, slices_complete: 0, slices_undated: 1 },
+  ]);
+  const status = await world.run(["status"]);
+  expect(status).toMatchObject({ status: 0 });
+  expect(status.stdout).toMatch(/slices: 0 complete/);
+  expect(status.stdout).toMatch(/undated: production \/ none \/ all: 2 snapshots, the newest of .*bi\.usage_snapshot/);
+});
+
+test("what is counted anew, or is gone, is marked where it fell", async ({ world }) => {
+  const emulator = await serveSummary(world, { groupings: ["endpoint"] });
+  await exportNights(world, 1);
+  requests = 5;
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  emulator.fault = () => ({ kind: "body", change: (json) => ({ ...json, results: [] }) });
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+
+  const of = { group_value: "listen" };
+  expect(await snapshots()).toEqual([
+    { ...of, snapshot: 1, requests: "9950", requests_change: null, fell: false, gone: false },
+    { ...of, snapshot: 2, requests: "5", requests_change: "-9945", fell: true, gone: false },
+    { ...of, snapshot: 3, requests: null, requests_change: "-5", fell: true, gone: true },
+  ]);
+});
+
+test("a night that failed is over with the next answer, which holds what it would have read", async ({ world }) => {
+  const emulator = await serveSummary(world);
+  await exportNights(world, 1);
+  await passDays(db, 1);
+  emulator.fault = ({ path }) =>
+    path.includes("breakdown") ? { kind: "answer", status: 404, body: "gone" } : undefined;
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await world.run(["status"])).toMatchObject({ status: 1, stdout: expect.stringContaining("1 failed") });
+  await passDays(db, 1);
+  emulator.fault = undefined;
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await world.run(["status"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 failed") });
+});
+
+test.for([
+  ["day", 0],
+  ["day-before", 1],
+] as const)(
+  'with "undated": "%s" it is the usage of the day %i before the run',
+  async ([undated, before], { world }) => {
+    await serveSummary(world, { undated });
+    await exportNights(world, 1);
+    expect(await rowsOf("bi.usage_total")).toMatchObject([{ usage_date: addDays(today, -before), requests: "9950" }]);
+    expect(await rowsOf("bi.usage_snapshot")).toEqual([]);
+    expect(await rowsOf("bi.coverage")).toMatchObject([{ usage_date: addDays(today, -before), status: "complete" }]);
+  },
+);
+
+async function dates(world: World): Promise<string> {
+  const { stdout } = await world.run(["check"]);
+  return stdout.split("\n").find((line) => line.includes(" dates: ")) ?? stdout;
+}
+
+test("check explains what an answer without a date is, and that a running total is no usage of a day", async ({
+  world,
+}) => {
+  await serveSummary(world);
+  expect(await dates(world)).toMatch(/^ {2}warn dates: the answers carry no date.*bi\.usage_snapshot.*not proved yet/);
+  await exportNights(world, 1);
+  requests += 10;
+  await world.run(["export"]);
+  expect(await dates(world)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
+
+  await world.configure(
+    smallConfig((await serveSummary(world)).url, { exports: [{ window: undefined, undated: "day" }] }),
+  );
+  expect(await dates(world)).toMatch(/^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/);
+});
+
+test("check offers the usage of a day only where it is proved, by snapshots or by a window", async ({ world }) => {
+  const service: Partial<EmulatorOptions> = { window: "undated", usage: () => [{ requests: 7 }] };
+  await serveSummary(world, { undated: "day-before" }, service);
+  expect(await dates(world)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
+  await serveSummary(world, {}, service);
+  await world.run(["export"]);
+  // Of four nights, read twice each, as a service would answer that tells of the day before.
+  await sql`
+    insert into usage_export.undated_snapshot (series_id, snapshot_no, content_no, fetch_no, taken_at, content_hash, rows)
+    select series_id, no + 1, no + 1, no, taken_at + (no / 2 - 5) * interval '24 hours' + (no % 2) * interval '2 hours', no, 1
+    from usage_export.undated_snapshot cross join generate_series(1, 8) as no where taken_at < now()
+  `.execute(db);
+  await sql`
+    insert into usage_export.undated_row (series_id, snapshot_no, group_id, requests)
+    select series_id, no + 1, group_id, (array[900, 300, 200, 910, 905])[no / 2 + 1]
+    from usage_export.undated_row cross join generate_series(1, 8) as no
+  `.execute(db);
+  await sql`delete from usage_export.undated_snapshot where snapshot_no = 1`.execute(db);
+  const offered = await dates(world);
+  expect(offered).toMatch(/^ {2}warn dates: .*the configuration may say "undated": "day-before"/);
+  await serveSummary(world, { undated: "day-before" }, service);
+  expect(await dates(world)).toMatch(/^ {2}ok {3}dates: .*as "undated": "day-before" is configured$/);
+
+  await sql`delete from usage_export.undated_snapshot`.execute(db);
+  const honest: Partial<EmulatorOptions> = {
+    window: "unnamed",
+    usage: (_, day) => [{ requests: Number(day.slice(-2)) }],
+  };
+  await serveSummary(world, {}, honest);
+  expect(await dates(world)).toMatch(
+    /^ {2}warn dates: .*honours the window.*yesterday's usage.*"undated": "day-before"/,
+  );
+  await serveSummary(world, { undated: "day" }, honest);
+  expect(await dates(world)).toMatch(
+    /^ {2}FAIL dates: "undated": "day" is configured, and.*it is "undated": "day-before"/,
+  );
+});

@@ -1,0 +1,86 @@
+// A service that ignores the grouping and names every dimension with null, and usage that truly has no value of one.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { EmulatorOptions } from "../../../src/emulator/server.ts";
+import type { UsageSource } from "../../../src/emulator/usage.ts";
+import { testDatabase } from "../../support/database.ts";
+import { smallConfig } from "../small-config.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const TAGLESS: UsageSource = () => [
+  { endpoint: "listen", method: "sync", requests: 3 },
+  { endpoint: "speak", method: "sync", requests: 4 },
+];
+
+async function serve(world: World, options: Partial<EmulatorOptions>, groupings: readonly string[]) {
+  const emulator = await world.serve({ usage: TAGLESS, ...options });
+  await world.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 2 } }] }));
+  return emulator;
+}
+
+async function coverage(grouping: string) {
+  const { rows } = await sql<{ status: string; error: string | null }>`
+    select distinct status, error from bi.coverage where "grouping" = ${grouping}
+  `.execute(db);
+  return rows;
+}
+
+test("a total that comes in place of groups is refused, and the numbers before it stay", async ({ world }) => {
+  await serve(world, {}, ["none", "endpoint", "tags"]);
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await serve(world, { grouping: "ignored" }, ["none", "endpoint", "tags"]);
+
+  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("4 failed") });
+
+  for (const [grouping, others] of [
+    ["endpoint", "method or model"],
+    ["tags", "endpoint or method"],
+  ] as const) {
+    const error = expect.stringMatching(`^no row has a value of "${grouping}", and none has one by ${others} either`);
+    expect(await coverage(grouping)).toEqual([{ status: "failed", error }]);
+  }
+  expect(await coverage("none")).toEqual([{ status: "complete", error: null }]);
+  const { rows } = await sql`select distinct endpoint, requests from bi.usage_by_endpoint order by 1`.execute(db);
+  expect(rows).toEqual([
+    { endpoint: "listen", requests: "3" },
+    { endpoint: "speak", requests: "4" },
+  ]);
+});
+
+test("check finds a service that ignores the grouping", async ({ world }) => {
+  await serve(world, { grouping: "ignored" }, ["none", "tags"]);
+  const { status, stdout } = await world.run(["check"]);
+  expect(stdout).toMatch(
+    /^ {2}FAIL grouping tags: no row has a value of "tags", and none has one by endpoint or method/m,
+  );
+  expect(status).toBe(1);
+});
+
+test("a project without tags has usage without tags, for one call more", async ({ world }) => {
+  const emulator = await serve(world, {}, ["none", "tags", "accessor"]);
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
+  const { rows } = await sql`select distinct tags, requests from bi.usage_by_tags`.execute(db);
+  expect(rows).toEqual([{ tags: null, requests: "7" }]);
+  const asked = emulator.requests.map(({ path }) => new URL(path, emulator.url).searchParams.get("grouping"));
+  expect(asked.filter((grouping) => grouping === "endpoint")).toHaveLength(1);
+  expect((await world.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
+});
+
+test("where it can't be found out whether the service groups, it is asked again, and nothing is stored meanwhile", async ({
+  world,
+}) => {
+  const emulator = await serve(world, {}, ["tags"]);
+  emulator.fault = ({ path }) =>
+    path.includes("grouping=endpoint") ? { kind: "answer", status: 404, body: "not now" } : undefined;
+  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await coverage("tags")).toMatchObject([{ status: "failed", error: expect.stringContaining("not now") }]);
+  emulator.fault = undefined;
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
+});

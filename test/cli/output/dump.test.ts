@@ -1,0 +1,151 @@
+// The command `dump`: what it writes where, and what stays as it was when it is stopped or asked for what there is not.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { sql } from "kysely";
+import { describe, expect } from "vitest";
+import { openApp } from "../../../src/app.ts";
+import { runDump } from "../../../src/cli/dump.ts";
+import { newSeries } from "../../db/stored-usage.ts";
+import { readParquet } from "../../dump/read-parquet.ts";
+import { testDatabase } from "../../support/database.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db, url } = database;
+const test = worldTest(database);
+
+const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
+
+/** So many days of coverage, from 2020-01-02 on. */
+async function storeDays(count: number): Promise<void> {
+  const { seriesId } = await newSeries(db, "none", { project: { id: "p1", name: "production" } });
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status, fetch_no, rows, error)
+    select ${seriesId}, date '2020-01-01' + day, 'complete', 1, 0, repeat('x', 200)
+    from generate_series(1, ${count}::integer) day
+  `.execute(db);
+}
+
+const COVERAGE = ["dump", "--view", "coverage", "--format"];
+
+test("without a place it goes to standard output, and only that", async ({ world }) => {
+  await storeDays(3);
+  const { status, stdout } = await world.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
+  const rows = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(rows.map(({ project, usage_date }) => [project, usage_date])).toEqual([
+    ["production", "2020-01-03"],
+    ["production", "2020-01-04"],
+  ]);
+  expect(status).toBe(0);
+});
+
+test("a file is put where a link points to, and the answer says how much is in it", async ({ world }) => {
+  await storeDays(2_500);
+  const file = path.join(world.folder, "coverage.parquet");
+  await writeFile(file, "the one of yesterday");
+  await symlink(file, path.join(world.folder, "link.parquet"));
+  const { status, stdout } = await world.run([...COVERAGE, "parquet", "--out", "link.parquet"]);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.parquet\n" });
+  async function* bytes() {
+    yield await readFile(file);
+  }
+  const columns = [{ name: "usage_date", kind: "day", meaning: "" }] as const;
+  const { rows } = await readParquet({ columns }, bytes());
+  expect(rows).toHaveLength(2_500);
+  expect(rows[0]).toEqual(["2020-01-02"]);
+  expect((await readdir(world.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
+});
+
+test("a file that can't be written is named, and nothing is left of it", async ({ world }) => {
+  // Longer than a name may be, so that there is no place beside it.
+  const file = `${"c".repeat(250)}.csv`;
+  const { status, stdout, stderr } = await world.run([...COVERAGE, "csv", "--out", file]);
+  expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`, "m"));
+  expect({ status, stdout, files: await readdir(world.folder) }).toEqual({ status: 1, stdout: "", files: [] });
+});
+
+test("told to stop, it ends at once, and the file is the one that was there", async ({ world }) => {
+  await storeDays(3);
+  await writeFile(path.join(world.folder, "coverage.csv"), "the one of yesterday");
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.slice in access exclusive mode`.execute(tx);
+    const program = world.start([...COVERAGE, "csv", "--out", "coverage.csv"], { LOG_LEVEL: "warn" });
+    await expect.poll(() => readdir(world.folder), { timeout: 20_000 }).toHaveLength(2);
+    program.kill("SIGTERM");
+    expect(await program.ended).toMatchObject({ status: 1, stderr: "usage-export: stopped by SIGTERM\n" });
+  });
+  expect(await readdir(world.folder)).toEqual(["coverage.csv"]);
+  expect(await readFile(path.join(world.folder, "coverage.csv"), "utf8")).toBe("the one of yesterday");
+});
+
+test("a reader that has seen enough ends it, and that is no failure", async ({ world }) => {
+  await storeDays(20_000);
+  const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
+  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: world.folder, env });
+  const errors = text(dump.stderr);
+  const closed = once(dump, "close");
+  await once(dump.stdout, "data");
+  dump.stdout.destroy();
+  expect({ ended: await closed, errors: await errors }).toEqual({ ended: [0, null], errors: "" });
+});
+
+test.for(["csv", "jsonl", "parquet"])(
+  "without --format it is that of the file's ending: %s",
+  async (format, { world }) => {
+    await storeDays(3);
+    const dump = ["dump", "--view", "coverage"];
+    expect(await world.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
+    await world.run([...dump, "--format", format, "--out", "other.txt"]);
+    const [named, other] = await Promise.all(
+      [`named.${format}`, "other.txt"].map((file) => readFile(path.join(world.folder, file))),
+    );
+    expect(named).toEqual(other);
+  },
+);
+
+test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
+  "without --format, %j does not tell it, and nothing is written",
+  async (out, { world }) => {
+    expect(await world.run(["dump", "--view", "coverage", ...out])).toMatchObject({
+      status: 2,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^usage-export: --format: expected one of csv, jsonl, parquet, or --out with a file/,
+      ),
+    });
+    expect(await readdir(world.folder)).toEqual([]);
+  },
+);
+
+describe("what there is not is told before anything is written", () => {
+  const range = (from: string, to: string) => ({ from, to });
+  test.for([
+    [
+      { view: "usage_totl" },
+      /^--view: schema bi has no view "usage_totl" \(there is api_keys, .*, usage_total\); did you mean "usage_total"\?$/,
+    ],
+    [
+      range("2026-03-17", "2026-03-16"),
+      /^--from: expected 2026-03-16, which is --to, or a day before it; got 2026-03-17$/,
+    ],
+    [
+      { view: "freshness", from: "2026-03-17" },
+      /^--from, --to: the rows of bi.freshness have no day to choose them by; leave them out$/,
+    ],
+    [{ view: "api_keys", to: "2026-03-17" }, /^--from, --to: the rows of bi.api_keys have no day/],
+    [{ out: "no/such/folder/x.csv" }, /^--out: expected a file in a folder that is there, got no\/such\/folder\/x.csv/],
+  ] as const)("%j", async ([part, message], { world }) => {
+    const app = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
+    const out = path.join(world.folder, "x.csv");
+    const dump = runDump(app, { view: "coverage", format: "csv", out, ...part });
+    await expect(dump).rejects.toMatchObject({ code: "config", message: expect.stringMatching(message) });
+    expect(await readdir(world.folder)).toEqual([]);
+  });
+});

@@ -1,0 +1,114 @@
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import {
+  type Progress,
+  type ProgressCount,
+  progressBar,
+  progressCount,
+  progressEvents,
+} from "../../../src/cli/progress.ts";
+import { NO_COUNTS } from "../../../src/usage/export.ts";
+
+/** A terminal, or what is none, that keeps what is written. */
+function screen(isTTY: boolean) {
+  const pieces: string[] = [];
+  const written = new Writable({
+    write(piece, _encoding, done) {
+      pieces.push(String(piece));
+      done();
+    },
+  });
+  return { pieces, stream: Object.assign(written, { isTTY, columns: 100 }) };
+}
+
+/** Shows each state a second after the one before it, and returns what is written. */
+function draw(states: readonly ProgressCount[], isTTY = true): string {
+  let ms = 0;
+  const { pieces, stream } = screen(isTTY);
+  const progress = progressBar("nightly", 12, stream, () => ms);
+  for (const state of states) {
+    ms += 1_000;
+    progress.show(state);
+  }
+  progress.stop();
+  return pieces.join("");
+}
+
+test("on a terminal a bar tells how far the work is, its rate and the time that is left", () => {
+  expect(draw([{ done: 3, failed: 0 }])).toContain(
+    "nightly [======------------------] 3 of 12 slices, 3 a second, 3 s left",
+  );
+});
+
+test("failures are shown as soon as there are any", () => {
+  expect(draw([{ done: 6, failed: 2 }])).toContain("6 of 12 slices, 2 failed, 6 a second, 1 s left");
+});
+
+test("the bar is there before anything is done", () => {
+  expect(draw([])).toContain("nightly [------------------------] 0 of 12 slices");
+});
+
+test("at the end the line is taken away", () => {
+  expect(draw([{ done: 12, failed: 0 }]).endsWith("\x1b[1G\x1b[2K")).toBe(true);
+});
+
+test("lines that were logged while the bar was there stay: it never goes back to where it began", () => {
+  const written = draw([{ done: 12, failed: 0 }]);
+  for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);
+});
+
+test("nothing is written where nobody looks", () => {
+  expect(draw([{ done: 3, failed: 0 }], false)).toBe("");
+});
+
+test.each<[number, number, string]>([
+  [59, 60, "59 s left"],
+  [60, 61, "1 min left"],
+  [3_569, 3_570, "59 min left"],
+  [3_600, 3_601, "1 h 0 min left"],
+  [9_000, 9_001, "2 h 30 min left"],
+])("%i seconds for the rest of %i slices are shown as %s", (_, planned, text) => {
+  let ms = 0;
+  const { pieces, stream } = screen(true);
+  const progress = progressBar("nightly", planned, stream, () => ms);
+  ms = 1_000;
+  progress.show({ done: 1, failed: 0 });
+  progress.stop();
+  expect(pieces.join("")).toContain(text);
+});
+
+test("counts of a run are added to those of the runs before it", () => {
+  const counts = { ...NO_COUNTS, planned: 12, complete: 4, suspect: 1, failed: 2 };
+  expect(progressCount(counts)).toEqual({ done: 7, failed: 2 });
+  expect(progressCount(counts, { done: 10, failed: 1 })).toEqual({ done: 17, failed: 3 });
+});
+
+/** The events of a work of 100 slices that is shown at these milliseconds, a slice more each time. */
+function events(shownAtMs: readonly number[]): unknown[] {
+  const lines: string[] = [];
+  let ms = 0;
+  const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(line) });
+  const progress: Progress = progressEvents(log, 100, () => ms);
+  for (const [index, at] of shownAtMs.entries()) {
+    ms = at;
+    progress.show({ done: index + 1, failed: 0 });
+  }
+  progress.stop();
+  return lines.map((line) => JSON.parse(line));
+}
+
+test("elsewhere it is an event at the start, at most one in five seconds, and one at the end", () => {
+  const event = { level: 30, planned: 100, failed: 0, msg: "backfill progress" };
+  expect(events([1_000, 4_999, 5_000, 9_000, 10_000, 10_500])).toEqual([
+    { ...event, done: 0, perSecond: 0 },
+    { ...event, done: 3, perSecond: 0.6, secondsLeft: 162 },
+    { ...event, done: 5, perSecond: 0.5, secondsLeft: 190 },
+    { ...event, done: 6, perSecond: 0.6, secondsLeft: 165 },
+  ]);
+});
+
+test("the last event is not told twice", () => {
+  expect(events([5_000])).toHaveLength(2);
+  expect(events([])).toHaveLength(1);
+});

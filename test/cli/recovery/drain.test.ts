@@ -1,0 +1,118 @@
+// How a worker stops: what is in hand is finished or given back, nothing is marked that is not so, and it takes no longer than
+// it may.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { reached } from "../reached.ts";
+import { tcpProxy } from "../tcp-proxy.ts";
+import { breakdowns, coverage, runs, runsOver, serveWorkers } from "../workers.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db, url } = database;
+const test = worldTest(database);
+
+const GROUPINGS = ["none", "endpoint", "method"];
+const DRAIN_SECONDS = 8;
+const DRAIN = { worker: { drainSeconds: DRAIN_SECONDS } };
+
+test("told to stop, a worker finishes what it has in hand and leaves the rest to others", async ({ world }) => {
+  const emulator = await serveWorkers(world, {
+    service: { maxConcurrent: 1 },
+    exports: [{ groupings: GROUPINGS }],
+    rest: DRAIN,
+  });
+  const worker = world.start(["start"]);
+  const goOn = await reached(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  emulator.fault = undefined;
+  goOn();
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(breakdowns(emulator)).toHaveLength(2);
+  expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
+  expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, complete: 4, failed: 0 }]);
+
+  world.start(["start"]);
+  await expectWhole();
+  expect(breakdowns(emulator)).toHaveLength(3);
+});
+
+test("what can't be finished in time is given back, and nothing is marked as failed", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+  const worker = world.start(["start"]);
+  await reached(emulator, 1);
+  const toldMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(performance.now() - toldMs).toBeLessThan(DRAIN_SECONDS * 1000);
+  expect(await coverage(db)).toEqual({ missing: 6 });
+
+  emulator.fault = undefined;
+  const againMs = performance.now();
+  world.start(["start"]);
+  await expectWhole();
+  // Given back, and not waited for as from one that died.
+  expect(performance.now() - againMs).toBeLessThan(8_000);
+});
+
+test("a database that answers nothing any more does not keep a worker from stopping in time", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+  await using proxy = await tcpProxy(url);
+  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  const goOn = await reached(emulator, 1);
+  proxy.swallow();
+  emulator.fault = undefined;
+  goOn();
+  const toldMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(performance.now() - toldMs).toBeLessThan(DRAIN_SECONDS * 1000);
+  world.start(["start"]);
+  await expectWhole();
+}, 120_000);
+
+test("a database that is busy for long is waited for as long as there is time to stop in", async ({ world }) => {
+  const emulator = await serveWorkers(world, {
+    service: { maxConcurrent: 1 },
+    exports: [{ groupings: ["none"] }],
+    rest: { worker: { drainSeconds: 40 } },
+  });
+  const worker = world.start(["start"]);
+  const goOn = await reached(emulator, 1);
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
+    worker.kill("SIGTERM");
+    await worker.waitFor("worker stops");
+    emulator.fault = undefined;
+    goOn();
+    // Other programs give up after 10 s.
+    await sleep(12_000);
+  });
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 2 });
+}, 60_000);
+
+test("a second signal ends the worker at once, and others do its work", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
+  const worker = world.start(["start"]);
+  const goOn = await reached(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  const toldMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: null });
+  expect(performance.now() - toldMs).toBeLessThan(1_000);
+  emulator.fault = undefined;
+  goOn();
+  world.start(["start"]);
+  await expectWhole();
+}, 120_000);
+
+async function expectWhole(): Promise<void> {
+  const [run] = await runsOver(db, 1, 80_000);
+  expect(run).toMatchObject({ status: "ok", requests: 3, complete: 6, failed: 0 });
+  expect(await coverage(db)).toEqual({ complete: 6 });
+}

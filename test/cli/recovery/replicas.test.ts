@@ -1,0 +1,114 @@
+// Several workers on one database: they share the work, keep the caps together, and do what one that died has left.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import type { Program } from "../../support/program.ts";
+import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
+import { reached } from "../reached.ts";
+import { breakdowns, coverage, manyFilters, runs, runsOver, serveWorkers } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const GROUPINGS = ["none", "endpoint", "method", "model", "deployment", "accessor"];
+/** 6 groupings under 50 filters are 300 requests. */
+const MANY = { groupings: GROUPINGS, checkFeatures: "off", filters: manyFilters(50) };
+const ONE_ROW_EACH = Array.from({ length: 50 }, (_, i) => ({
+  ...{ accessor: `accessor-${i}`, endpoint: "listen", method: "sync", model: ["m"], deployment: "hosted" },
+  requests: i + 1,
+}));
+const DELAY_MS = 60;
+
+test("three workers make 300 requests once each, within the caps, and all of them take part", async ({ world }) => {
+  const emulator = await serveMany(world);
+  const workers = startWorkers(world, 3);
+  const [run] = await runsOver(db, 1, 60_000);
+  expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
+  await expectEachOnce(emulator);
+  expectCapsKept(emulator);
+  expect(await sharesOf(workers)).toEqual([true, true, true]);
+}, 90_000);
+
+test("what a killed worker had in hand is done by others within 40 seconds, and nothing twice", async ({ world }) => {
+  const emulator = await serveMany(world);
+  const [killed] = startWorkers(world, 3);
+  await expect.poll(() => breakdowns(emulator).length, { timeout: 30_000, interval: 20 }).toBeGreaterThan(100);
+  killed?.kill("SIGKILL");
+  const killedMs = performance.now();
+  const [run] = await runsOver(db, 1, 60_000);
+  expect(performance.now() - killedMs).toBeLessThan(40_000);
+  expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
+  // At most what it had in hand was asked for again.
+  const counts = Map.groupBy(breakdowns(emulator), (path) => path);
+  expect(counts.size).toBe(300);
+  expect(breakdowns(emulator).length).toBeLessThanOrEqual(300 + 8);
+  expectCapsKept(emulator);
+  expect(await coverage(db)).toEqual({ complete: 600 });
+  const { rows } = await sql`
+    select count(*)::integer as rows, max(revision) as revision, sum(requests)::integer as requests from bi.usage_filtered
+  `.execute(db);
+  // 6 groupings and 2 days of 1 to 50 requests.
+  expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
+}, 120_000);
+
+test("a worker that was suspended and wakes up changes nothing that is newer", async ({ world }) => {
+  let requests = 5;
+  const emulator = await serveWorkers(world, {}, { usage: () => [{ endpoint: "listen", requests }] });
+  const sleeper = world.start(["start"]);
+  const goOn = await reached(emulator, 1);
+  sleeper.kill("SIGSTOP");
+  // What the service knew when it was asked is what the sleeper will be answered.
+  emulator.fault = undefined;
+  goOn();
+  requests = 6;
+  const other = world.start(["start"]);
+  const [run] = await runsOver(db, 1, 60_000);
+  expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2 });
+  sleeper.kill("SIGCONT");
+  sleeper.kill("SIGTERM");
+  expect(await sleeper.ended).toMatchObject({ status: 0 });
+  other.kill("SIGTERM");
+  await other.ended;
+  const reading = { groupings: ["none"], window: lastDays(2) };
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await runs(db)).toHaveLength(1);
+}, 90_000);
+
+async function serveMany(world: World): Promise<Emulator> {
+  const service = { maxConcurrent: 4, requestsPerSecond: 40 };
+  const emulator = await serveWorkers(world, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
+  emulator.fault = () => ({ kind: "delay", delayMs: DELAY_MS });
+  return emulator;
+}
+
+function startWorkers(world: World, count: number): readonly Program[] {
+  return Array.from({ length: count }, () => world.start(["start"], { LOG_LEVEL: "debug" }));
+}
+
+async function expectEachOnce(emulator: Emulator): Promise<void> {
+  const asked = breakdowns(emulator);
+  expect(new Set(asked).size).toBe(300);
+  expect(asked).toHaveLength(300);
+}
+
+/** As the service sees it: how many requests it had at once, and how fast they came. */
+function expectCapsKept({ requests }: Emulator): void {
+  const times = requests.map(({ receivedAt }) => receivedAt.getTime()).sort((a, b) => a - b);
+  // A request is with the service from its arrival until its answer is sent, a delay later.
+  const atOnce = times.map((time, i) => times.slice(0, i + 1).filter((other) => other > time - DELAY_MS).length);
+  expect(Math.max(...atOnce)).toBeLessThanOrEqual(4);
+  // 40 in any second, and a few that met on their way.
+  const inASecond = times.map((time, i) => times.slice(i).filter((other) => other < time + 1000).length);
+  expect(Math.max(...inASecond)).toBeLessThanOrEqual(44);
+}
+
+/** Whether each worker took some of the work, by its log. */
+async function sharesOf(workers: readonly Program[]): Promise<boolean[]> {
+  for (const worker of workers) worker.kill("SIGTERM");
+  const ended = await Promise.all(workers.map(({ ended }) => ended));
+  return ended.map(({ stderr }) => stderr.includes("usage request settled"));
+}

@@ -1,0 +1,102 @@
+// A database after a move by logical replication: all rows of all tables, and sequences that begin anew.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import { forgetSequences } from "../../support/forget-sequences.ts";
+import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
+import { reached } from "../reached.ts";
+import { smallConfig } from "../small-config.ts";
+import { runsOver, serveWorkers } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const READING = { groupings: ["none", "endpoint"], window: lastDays(2) };
+const EXPORTS = [{ groupings: READING.groupings }];
+
+/** A service whose numbers grow, with a group that was not there before. */
+function growing() {
+  let isLater = false;
+  const usage = () =>
+    isLater
+      ? [
+          { endpoint: "listen", requests: 6 },
+          { endpoint: "speak", requests: 3 },
+        ]
+      : [{ endpoint: "listen", requests: 5 }];
+  return { usage, grow: () => (isLater = true) };
+}
+
+test("an export after it stores what the service says now, new groups too", async ({ world }) => {
+  const { usage, grow } = growing();
+  const emulator = await world.serve({ usage });
+  await world.configure(smallConfig(emulator.url, { exports: EXPORTS }));
+  for (const _ of [1, 2, 3]) expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  grow();
+  await forgetSequences(db);
+
+  const { status, stdout, stderr } = await world.run(["export"]);
+
+  expect(stdout).toMatch(/^nightly: 2 requests, 4 slices complete, 0 suspect, 0 failed; 6 rows changed\n$/);
+  expect(stderr).toContain("sequences were behind what is stored");
+  expect(status).toBe(0);
+  await expectServed(world, emulator);
+});
+
+test("a worker after it stores what the service says now", async ({ world }) => {
+  const { usage, grow } = growing();
+  const emulator = await serveWorkers(world, { exports: EXPORTS }, { usage });
+  for (const _ of [1, 2, 3]) await world.run(["export"]);
+  grow();
+  await forgetSequences(db);
+
+  const worker = world.start(["start"]);
+  const done = await runsOver(db, 4);
+  worker.kill("SIGTERM");
+  await worker.ended;
+
+  expect(done.at(-1)).toMatchObject({ trigger: "catchup", status: "ok", complete: 4 });
+  await expectServed(world, emulator);
+});
+
+test("migrate raises what is behind, so that nobody else has to", async ({ world }) => {
+  const { usage } = growing();
+  const emulator = await world.serve({ usage });
+  await world.configure(smallConfig(emulator.url, { exports: EXPORTS }));
+  await world.run(["export"]);
+  await forgetSequences(db);
+  expect(await world.run(["migrate"])).toMatchObject({ status: 0, stderr: expect.stringContaining("were raised") });
+  expect((await world.run(["export"])).stderr).not.toContain("sequences were behind");
+});
+
+test("an answer that is older than what is stored is counted as stale, and as nothing else", async ({ world }) => {
+  const { usage, grow } = growing();
+  const emulator = await world.serve({ usage });
+  await world.configure(smallConfig(emulator.url));
+  const early = world.start(["export"]);
+  const goOn = await reached(emulator, 1);
+  emulator.fault = undefined;
+  grow();
+  const late = await world.run(["export", "--json"]);
+  goOn();
+
+  const { status, stdout } = await early.ended;
+  expect(stdout).toMatch(
+    /^nightly: 1 requests, 0 slices complete, 0 suspect, 0 failed, 2 stale; 0 rows changed\n {2}stale: /,
+  );
+  expect(status).toBe(0);
+  expect(JSON.parse(late.stdout)).toMatchObject([{ planned: 2, complete: 2, stale: 0 }]);
+  const { rows } = await sql`select slices_complete, slices_stale from bi.runs order by started_at`.execute(db);
+  expect(rows).toEqual([
+    { slices_complete: 0, slices_stale: 2 },
+    { slices_complete: 2, slices_stale: 0 },
+  ]);
+});
+
+async function expectServed(world: World, emulator: Emulator): Promise<void> {
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+}

@@ -1,0 +1,56 @@
+// Stands between the program and the service, and keeps what the creates of keys asked for and gave away.
+
+import { z } from "zod";
+import type { Gate } from "../../faults/gate.ts";
+import { startServiceFront } from "../../faults/service-front.ts";
+
+export type HttpProxy = AsyncDisposable & {
+  /** Each program may call it by an address of its own, so that the gate knows who asks. */
+  readonly urlOf: (who: string) => string;
+  /** The bodies of the creates the program sent, whether they reached the service or not. */
+  readonly creates: readonly CreateBody[];
+  /** The secrets of the keys the service made. */
+  readonly secrets: readonly string[];
+  /** What a gateway says of a create in place of the service's answer; undefined lets that through. */
+  quote: ((secret: string) => string) | undefined;
+};
+
+const CreateBody = z.looseObject({ comment: z.string() });
+export type CreateBody = z.infer<typeof CreateBody>;
+
+export async function startHttpProxy(targetUrl: string, gate: Gate): Promise<HttpProxy> {
+  const creates: CreateBody[] = [];
+  const secrets: string[] = [];
+  const front = await startServiceFront(targetUrl, {
+    gate,
+    whoAsks: (request) => {
+      const [, who = "", url = ""] = /^\/([^/]+)(.*)$/.exec(request.url ?? "") ?? [];
+      return { who, url };
+    },
+    watch: ({ method, body }) => {
+      if (method === "POST") creates.push(CreateBody.parse(JSON.parse(body.toString())));
+      return {
+        answered: (answer) => {
+          if (method !== "POST") return answer;
+          const made = secretsIn(answer.body);
+          secrets.push(...made);
+          const quoted = made.map((secret) => proxy.quote?.(secret)).at(0);
+          if (quoted === undefined) return answer;
+          return { ...answer, status: 502, body: Buffer.from(JSON.stringify({ error: quoted, message: quoted })) };
+        },
+      };
+    },
+  });
+  const proxy: HttpProxy = {
+    urlOf: (who) => `${front.url}/${who}`,
+    creates,
+    secrets,
+    quote: undefined,
+    [Symbol.asyncDispose]: () => front[Symbol.asyncDispose](),
+  };
+  return proxy;
+}
+
+function secretsIn(body: Buffer): string[] {
+  return [...body.toString().matchAll(/"key":"([^"]+)"/g)].flatMap(([, secret]) => secret ?? []);
+}

@@ -1,0 +1,271 @@
+// The test function of rotations: each test gets a service with one key from the console, a database, a folder with a
+// sink, and the program to run on them. When it is over no secret may be anywhere but in the sink.
+
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type RawBuilder, sql } from "kysely";
+import { pino } from "pino";
+import { test as base, expect } from "vitest";
+import type { App } from "../../../src/app.ts";
+import { type RotateOptions, runRotate } from "../../../src/cli/rotate.ts";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../../../src/emulator/server.ts";
+import type { UsageSource } from "../../../src/emulator/usage.ts";
+import { Scrubber } from "../../../src/secret.ts";
+import { type Gate, PASS } from "../../faults/gate.ts";
+import { copyDatabase } from "../../support/database.ts";
+import { type Places, passwordsIn, type Search, searchPlaces } from "../../support/leaks.ts";
+import { type Program, type ProgramResult, startProgram } from "../../support/program.ts";
+import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
+
+export const PROJECT_ID = "project-1";
+export const ROTATION = "exporter";
+/** Which program asks the service, where the test does not say. */
+export const PROGRAM = "program";
+
+type Fields = Readonly<Record<string, unknown>>;
+/** Undefined takes a variable out of the environment. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export type RotationWorld = AsyncDisposable & {
+  readonly folder: string;
+  readonly emulator: Emulator;
+  readonly proxy: HttpProxy;
+  readonly db: Database;
+  readonly databaseUrl: string;
+  readonly firstKey: string;
+  readonly masterKey: string;
+  /** A file that the rotation delivers to; a test may name others in the same folder that are allowed to hold a key. */
+  readonly sink: string;
+  readonly sinks: string[];
+  readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
+  readonly start: (args: readonly string[], env?: Environment) => Program;
+  /** A rotation in the test's own process, for what is only there to begin with. */
+  readonly prepare: (options?: RotateOptions) => Promise<void>;
+  readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
+  readonly newSecret: () => string;
+  readonly newMasterKey: () => string;
+  readonly leaks: (where?: Pick<Places, "serverLog">) => Promise<Search>;
+};
+
+export type WorldOptions = {
+  readonly scopes?: readonly string[];
+  /** Of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
+  readonly creatorScopes?: readonly string[];
+  readonly emulator?: Partial<EmulatorOptions>;
+  readonly gate?: Gate;
+  /** Where the program finds its database instead. */
+  readonly databaseVia?: (url: string) => Promise<AsyncDisposable & { readonly url: string }>;
+  /** After so long a program is killed. */
+  readonly timeoutMs?: number;
+};
+
+/** Called at the top of a test file. */
+export function rotationTest(options: WorldOptions = {}) {
+  return base.extend("world", async ({ onTestFinished }): Promise<RotationWorld> => {
+    const world = await openRotationWorld(options);
+    onTestFinished(async () => {
+      await using open = world;
+      expect((await open.leaks()).leaks).toEqual([]);
+    });
+    return world;
+  });
+}
+
+export async function openRotationWorld(options: WorldOptions = {}): Promise<RotationWorld> {
+  const opened = new AsyncDisposableStack();
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-rotation-"));
+  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  const { url } = opened.use(await copyDatabase());
+  const db = openPostgres(url);
+  opened.defer(() => db.destroy());
+
+  const secrets: string[] = [];
+  const newSecret = () => keep(secrets, randomBytes(20).toString("hex"));
+  const firstKey = newSecret();
+  const newMasterKey = () => keep(secrets, randomBytes(32).toString("base64"));
+  const masterKey = newMasterKey();
+  const creatorKey = newSecret();
+  const consoleKeys = [
+    { secret: firstKey, projectId: PROJECT_ID, scopes: options.scopes ?? ["member"] },
+    ...(options.creatorScopes ? [{ secret: creatorKey, projectId: PROJECT_ID, scopes: options.creatorScopes }] : []),
+  ];
+  const emulator = opened.use(await startEmulator({ consoleKeys, ...options.emulator }));
+  const proxy = opened.use(await startHttpProxy(emulator.url, options.gate ?? (() => PASS)));
+  const programUrl = options.databaseVia ? opened.use(await options.databaseVia(url)).url : url;
+  const sink = path.join(folder, "exporter.key");
+  const sinks = [sink];
+  const configPath = path.join(folder, "jobs.config.json");
+  const configure: RotationWorld["configure"] = (rotation, rest) =>
+    writeFile(configPath, JSON.stringify(rotationConfig(proxy.urlOf(PROGRAM), sink, rotation, rest)));
+  await configure();
+
+  const baseEnv = {
+    DATABASE_URL: programUrl,
+    USAGE_EXPORT_KEY: firstKey,
+    USAGE_EXPORT_MASTER_KEY: masterKey,
+    USAGE_EXPORT_CREATOR_KEY: creatorKey,
+  };
+  const results: Promise<ProgramResult>[] = [];
+  const limit = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs };
+  const start: RotationWorld["start"] = (args, changes = {}) => {
+    const env = Object.fromEntries(
+      Object.entries({ ...baseEnv, ...changes }).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, value]],
+      ),
+    );
+    const program = opened.use(startProgram(args, { env, cwd: folder, ...limit }));
+    results.push(program.ended);
+    return program;
+  };
+
+  return {
+    folder,
+    emulator,
+    proxy,
+    db,
+    databaseUrl: url,
+    firstKey,
+    masterKey,
+    sink,
+    sinks,
+    configure,
+    newSecret,
+    newMasterKey,
+    start,
+    run: (args, env) => start(args, env).ended,
+    prepare: (rotateOptions = {}) => prepare({ ...baseEnv, DATABASE_URL: url }, configPath, rotateOptions),
+    leaks: async (where = {}) => {
+      const outputs = await Promise.allSettled(results);
+      const output = outputs.map((each) =>
+        each.status === "fulfilled" ? each.value.stdout + each.value.stderr : String(each.reason),
+      );
+      return searchPlaces([...secrets, ...proxy.secrets, ...passwordsIn(url)], {
+        texts: { output: output.join("\n") },
+        databaseUrl: url,
+        ...where,
+        folders: [folder],
+        allowedFiles: sinks,
+      });
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+function keep(secrets: string[], secret: string): string {
+  secrets.push(secret);
+  return secret;
+}
+
+function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, rest: Fields = {}): Fields {
+  const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
+  return {
+    // As fast as the program may: a test has no service to spare.
+    service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
+    projects: [{ id: PROJECT_ID, name: "production", key }],
+    exports: [
+      { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 }, groupings: ["none"] },
+    ],
+    rotations: [
+      {
+        name: ROTATION,
+        schedule: "0 4 * * *",
+        project: "production",
+        comment: "usage exporter",
+        scopes: ["member"],
+        tags: ["usage-exporter"],
+        deliver: [{ file: sink }],
+        ...rotation,
+      },
+    ],
+    ...rest,
+  };
+}
+
+async function prepare(env: Environment, configPath: string, options: RotateOptions): Promise<void> {
+  const said: string[] = [];
+  const app: App = {
+    env,
+    configPath,
+    signal: new AbortController().signal,
+    scrubber: new Scrubber(),
+    log: pino({ level: "silent" }),
+    person: "the test",
+    actor: "the test",
+    write: (text) => void said.push(text),
+    terminal: false,
+  };
+  const status = await runRotate(app, options);
+  if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${said.join("")}`);
+}
+
+/** The key in the sink; undefined while there is none. */
+export function sinkSecret({ sink }: Pick<RotationWorld, "sink">): string | undefined {
+  try {
+    return readFileSync(sink, "utf8").replace(/\n$/, "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** As if everything had happened so many days earlier. */
+export async function age(db: Database, days: number): Promise<void> {
+  const shift = (columns: readonly string[]): RawBuilder<unknown> =>
+    sql.raw(columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`).join(", "));
+  const columns = [
+    "requested_at",
+    "created_at",
+    "active_since",
+    "put_back_at",
+    "draining_since",
+    "due_for_removal_at",
+    "expires_at",
+  ];
+  await sql`update usage_export.api_key set ${shift(columns)}`.execute(db);
+}
+
+export type LedgerRow = {
+  readonly intent_id: string;
+  readonly api_key_id: string | null;
+  readonly state: string;
+  readonly step: string | null;
+  readonly note: string | null;
+};
+
+/** Oldest first, retired ones too. */
+export async function ledgerRows(db: Database): Promise<readonly LedgerRow[]> {
+  return db
+    .selectFrom("usage_export.api_key")
+    .select(["intent_id", "api_key_id", "state", "step", "note"])
+    .orderBy("requested_at")
+    .execute();
+}
+
+export async function events(db: Database): Promise<readonly string[]> {
+  return (await keyEvents(db)).map(({ event }) => event);
+}
+
+export async function keyEvents(db: Database) {
+  return db.selectFrom("usage_export.key_event").select(["intent_id", "event"]).orderBy("event_id").execute();
+}
+
+/** The keys that were created and still work, by their id. */
+export function createdKeys({ emulator }: Pick<RotationWorld, "emulator">): readonly string[] {
+  return emulator
+    .keys()
+    .filter(({ origin, state }) => origin === "created" && state === "active")
+    .map(({ apiKeyId }) => apiKeyId);
+}
+
+/** Which accessor used something, and how many days ago. */
+export type DaysUsage = { readonly accessor: string; readonly daysAgo: number };
+
+export function usageOf(usage: () => readonly DaysUsage[]): UsageSource {
+  return (_project, _day, ageDays) =>
+    usage()
+      .filter(({ daysAgo }) => daysAgo === Math.floor(ageDays))
+      .map(({ accessor }) => ({ accessor, requests: 1, hours: 0.5 }));
+}

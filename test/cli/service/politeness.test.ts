@@ -1,0 +1,114 @@
+// The service is called no faster and no more often than it and the configuration say.
+
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { SeenRequest } from "../../../src/emulator/faults.ts";
+import { testDatabase } from "../../support/database.ts";
+import { ALL_GROUPINGS } from "../numbers.ts";
+import { PRODUCTION, smallConfig } from "../small-config.ts";
+import { PROJECT_ID, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const test = worldTest(database);
+
+/** Sixteen series. */
+const MANY = [
+  {
+    groupings: ALL_GROUPINGS,
+    checkFeatures: "off",
+    filters: [{ name: "all" }, { name: "sync", dimensions: { method: "sync" } }],
+  },
+];
+
+test("a 429 with Retry-After keeps every series waiting for so long, and then all of them are read", async ({
+  world,
+}) => {
+  const emulator = await world.serve();
+  emulator.fault = () =>
+    emulator.requests.length === 3 ? { kind: "answer", status: 429, headers: { "retry-after": "2" } } : undefined;
+  await world.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
+
+  const { status, stderr } = await world.run(["export"]);
+  expect(status).toBe(0);
+
+  const [, , refused, ...later] = emulator.requests;
+  const after = later.map((request) => millisecondsBetween(refused, request));
+  // A busy machine reads the answer some time after it was given.
+  const readAfter = whenRetried(stderr).getTime() - (refused?.receivedAt.getTime() ?? 0);
+  expect(refused?.status).toBe(429);
+  expect(emulator.requests.filter(({ path }) => path === refused?.path)).toHaveLength(2);
+  // Those that were under way before it was read.
+  expect(after.filter((ms) => ms < 2_000).length).toBeLessThan(after.length / 2);
+  expect(after.filter((ms) => ms >= readAfter + 50 && ms < 2_000)).toEqual([]);
+});
+
+test("a Retry-After that is too long to wait for ends the calls, and every series says so", async ({ world }) => {
+  const emulator = await world.serve({
+    fault: () => ({ kind: "answer", status: 429, headers: { "retry-after": "3600" } }),
+  });
+  await world.configure(smallConfig(emulator.url, { exports: MANY }));
+
+  const result = await world.run(["export"]);
+
+  expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("32 failed") });
+  expect(emulator.requests).toHaveLength(1);
+  const { rows } = await sql`
+    select count(*)::integer as slices from bi.coverage where status = 'failed' and error ~ 'again in 3[0-9]{3} s'
+  `.execute(database.db);
+  expect(rows).toEqual([{ slices: 32 }]);
+});
+
+test("a key that is refused is tried once, however many series it is for", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
+
+  const result = await world.run(["export"], { USAGE_EXPORT_KEY: world.newSecret() });
+
+  expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("0 slices complete") });
+  expect(emulator.requests).toHaveLength(1);
+  const { rows } = await sql`select distinct status from bi.coverage`.execute(database.db);
+  expect(rows).toEqual([{ status: "failed" }]);
+});
+
+test("a key file that is replaced while a run works is read again", async ({ world }) => {
+  const renewed = world.newSecret("exporter.key");
+  const file = path.join(world.folder, "exporter.key");
+  await writeFile(file, world.newSecret("exporter.key"));
+  const emulator = await world.serve({ consoleKeys: [{ secret: renewed, projectId: PROJECT_ID, scopes: ["member"] }] });
+  emulator.fault = ({ keyId }) => (keyId === undefined ? { kind: "hold", until: writeFile(file, renewed) } : undefined);
+  const projects = [{ ...PRODUCTION, key: { file: "exporter.key" } }];
+  await world.configure(smallConfig(emulator.url, { projects, exports: MANY }));
+
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+
+  expect(emulator.requests.filter(({ status }) => status === 401)).toHaveLength(1);
+});
+
+test("no more requests are made in a time than requestsPerSecond allows", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(
+    smallConfig(emulator.url, { service: { requestsPerSecond: 10, maxConcurrent: 16 }, exports: MANY }),
+  );
+
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+
+  const usage = emulator.requests.filter(({ path }) => path.includes("/usage/breakdown"));
+  const [first, last] = [usage[0], usage.at(-1)];
+  // Those of one second may come at once.
+  expect(usage).toHaveLength(16);
+  expect(millisecondsBetween(first, last)).toBeGreaterThan(500);
+});
+
+/** When the log says that a call failed and is tried again. */
+function whenRetried(log: string): Date {
+  const line = log.split("\n").find((one) => one.includes("service call failed, trying again"));
+  if (line === undefined) throw new Error(`no call was tried again:\n${log}`);
+  return new Date(JSON.parse(line).time);
+}
+
+function millisecondsBetween(first: SeenRequest | undefined, second: SeenRequest | undefined): number {
+  if (!first || !second) throw new Error("there is no such request");
+  return second.receivedAt.getTime() - first.receivedAt.getTime();
+}

@@ -1,0 +1,112 @@
+// A worker and its database: one that is not there yet is waited for, one with another schema is refused, and one that goes
+// away in the middle of a run costs time only.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { reached } from "../reached.ts";
+import { tcpProxy } from "../tcp-proxy.ts";
+import { coverage, runs, runsOver, serveWorkers } from "../workers.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db, url } = database;
+const test = worldTest(database);
+
+const GROUPINGS = ["none", "endpoint", "method", "model"];
+
+test("a worker waits for a database that is not there, says so, and works when it is", async ({ world }) => {
+  await serveWorkers(world);
+  await using proxy = await tcpProxy(url);
+  proxy.cut();
+  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
+  const monitor = await monitorOf(worker);
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
+  expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
+  proxy.mend();
+  await runsOver(db, 1);
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
+});
+
+test("told to stop while it waits for its database, a worker ends", async ({ world }) => {
+  await serveWorkers(world);
+  const worker = world.start(["start"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+  await worker.waitFor("database not reached");
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+});
+
+test("a worker refuses an old schema, and names the command that mends it", async ({ world }) => {
+  await serveWorkers(world);
+  await sql`create table usage_export.kept as select * from usage_export.kysely_migration`.execute(db);
+  await sql`delete from usage_export.kysely_migration where name = (select max(name) from usage_export.kysely_migration)`.execute(
+    db,
+  );
+  try {
+    const { status, stderr } = await world.run(["start"]);
+    expect(status).toBe(1);
+    expect(stderr).toContain("the database is not up to date; run: usage-export migrate");
+  } finally {
+    await sql`truncate usage_export.kysely_migration`.execute(db);
+    await sql`insert into usage_export.kysely_migration select * from usage_export.kept`.execute(db);
+    await sql`drop table usage_export.kept`.execute(db);
+  }
+});
+
+test("a password that is refused is not waited for", async ({ world }) => {
+  await serveWorkers(world);
+  const other = new URL(url);
+  other.pathname = "/no_such_database";
+  const { status, stderr } = await world.run(["start"], { DATABASE_URL: other.href });
+  expect(status).toBe(1);
+  expect(stderr).toContain("no_such_database");
+});
+
+test("a database that goes away in the middle of a run costs time and nothing else", async ({ world }) => {
+  const emulator = await serveWorkers(world, { service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
+  await using proxy = await tcpProxy(url);
+  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  const goOn = await reached(emulator, 2);
+  proxy.cut();
+  emulator.fault = undefined;
+  goOn();
+  await worker.waitFor("database not reached");
+  setTimeout(proxy.mend, 20_000);
+  const [run] = await runsOver(db, 1, 90_000);
+  expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
+  expect(await coverage(db)).toEqual({ complete: 8 });
+  expect(await runs(db)).toHaveLength(1);
+}, 120_000);
+
+test("a restart of the database, which ends every connection and refuses new ones, is one line of the log", async ({
+  world,
+}) => {
+  await serveWorkers(world);
+  await using proxy = await tcpProxy(url);
+  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  await worker.waitFor("run finished");
+  proxy.cut();
+  await sleep(3_000);
+  proxy.mend();
+  await worker.waitFor("database was away for a moment, and is reached again");
+  // Whatever is told late of the same outage.
+  await sleep(3_000);
+  worker.kill("SIGTERM");
+  const { stderr } = await worker.ended;
+  const lines = stderr.trimEnd().split("\n");
+  const warnings = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ level, msg }) => level >= 40 || /database (?:was|reached|not|connection)/.test(msg));
+  expect(warnings).toEqual([expect.objectContaining({ level: 40, seconds: expect.any(Number) })]);
+});
+
+async function monitorOf(worker: { readonly waitFor: (text: string) => Promise<string> }): Promise<string> {
+  return JSON.parse(await worker.waitFor("monitor listens")).url;
+}
+
+async function ask(address: string): Promise<{ readonly status: number; readonly body: string }> {
+  const response = await fetch(address);
+  return { status: response.status, body: await response.text() };
+}

@@ -1,0 +1,80 @@
+// What `start` says to a person at a terminal, and to a log.
+
+import { expect } from "vitest";
+import { runLine } from "../../../src/worker/runs.ts";
+import { testDatabase } from "../../support/database.ts";
+import { runsOver, serveWorkers } from "../workers.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+/** The program takes standard error for a terminal. */
+const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.isTTY=true" };
+
+test("on a terminal start says where it is reached, when its jobs run next, and of each run how it went", async ({
+  world,
+}) => {
+  const emulator = await serveWorkers(world, { exports: [{}, { name: "weekly" }] });
+  await world.run(["jobs", "pause", "weekly", "--why", "moving house"]);
+  emulator.fault = ({ path }) => (path.includes("breakdown") ? { kind: "body", change: () => ({}) } : undefined);
+  const worker = world.start(["start"], TERMINAL);
+  await runsOver(db, 1);
+  await worker.waitFor("export nightly (catchup)");
+  worker.kill("SIGTERM");
+  const { stdout, stderr } = await worker.ended;
+  expect(stdout.split("\n")).toEqual([
+    expect.stringMatching(/^dashboard, health and metrics: http:\/\/127\.0\.0\.1:\d+\/$/),
+    expect.stringMatching(/^export nightly \(30 \d+ \* \* \* UTC\): next run 2\d{3}-\d\d-\d\d \d\d:30 UTC$/),
+    expect.stringMatching(/^export weekly \(.* UTC\): paused since .*: moving house$/),
+    expect.stringContaining("Ctrl-C"),
+    expect.stringMatching(
+      /^2\S+ \S+ UTC export nightly \(catchup\) failed, 1 request, 0 of 2 slices complete, 2 failed, 0 rows changed, \d+ s: expected an array/,
+    ),
+    "",
+  ]);
+  expect(stderr).not.toContain("run finished");
+});
+
+test("without a terminal nothing is on standard output, and the log has a run's counts", async ({ world }) => {
+  await serveWorkers(world);
+  const worker = world.start(["start"]);
+  const line = JSON.parse(await worker.waitFor("run finished"));
+  expect(line).toMatchObject({
+    ...{ level: 30, kind: "export", job: "nightly", trigger: "catchup", status: "ok", seconds: expect.any(Number) },
+    ...{ requests: 1, planned: 2, complete: 2, suspect: 0, failed: 0, rowsChanged: 2 },
+  });
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ stdout: "" });
+});
+
+test("a run of which something failed is a warning that says what", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: ["none", "model"] }] });
+  emulator.fault = ({ path }) => (path.includes("model") ? { kind: "body", change: () => ({}) } : undefined);
+  const worker = world.start(["start"]);
+  expect(JSON.parse(await worker.waitFor("run finished"))).toMatchObject({
+    ...{ level: 40, status: "failed", planned: 4, complete: 2, failed: 2 },
+    error: expect.stringContaining("expected an array"),
+  });
+});
+
+test("a rotation's line says what it did, and a skipped moment why", () => {
+  const at = new Date("2026-03-17T04:00:02Z");
+  const rotation = {
+    kind: "rotation",
+    job: "exporter",
+    trigger: "schedule",
+    status: "ok",
+    did: ["created", "activated"],
+  } as const;
+  expect(runLine(rotation, at)).toBe("2026-03-17 04:00:02 UTC rotation exporter (schedule) ok, created, activated");
+  const skipped = {
+    kind: "export",
+    job: "nightly",
+    trigger: "schedule",
+    status: "skipped",
+    error: "the run before",
+  } as const;
+  expect(runLine(skipped, at)).toBe("2026-03-17 04:00:02 UTC export nightly (schedule) skipped: the run before");
+});

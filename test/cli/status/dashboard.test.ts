@@ -1,0 +1,109 @@
+// The dashboard of a worker: what it shows of a night that went wrong, and to whom.
+
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import type { Program } from "../../support/program.ts";
+import { runsOver, serveWorkers } from "../workers.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const BASIC = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
+
+async function urlOf(worker: Program): Promise<string> {
+  const line = await worker.waitFor("monitor listens");
+  return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
+}
+
+/** What a person reads, on one line. */
+async function read(response: Response): Promise<string> {
+  return (await response.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+}
+
+test("it shows runs with their errors, gaps and what is not well, and that all is well again", async ({ world }) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: ["none", "endpoint"] }] });
+  emulator.fault = ({ path }) =>
+    path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
+  const worker = world.start(["start"]);
+  const url = await urlOf(worker);
+  await runsOver(db, 1);
+
+  const response = await fetch(`${url}/?days=7`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+  const page = await response.text();
+  expect(page).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
+  const text = page.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+  expect(text).toMatch(/1 thing to look at .*such grouping.* since .* UTC; 2 slices of 1 series failed; next try/);
+  expect(text).toMatch(/catchup failed .*2 of 4, 2 failed/);
+  expect(text).toMatch(/\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d failed .*production · endpoint/);
+
+  emulator.fault = undefined;
+  await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
+  world.start(["start"]);
+  await runsOver(db, 2);
+  // Not the page of a moment ago, which is kept for some seconds.
+  expect(await read(await fetch(`${url}/?days=8`))).toContain("Nothing that is due is missing. 4 slices complete");
+});
+
+test("with a password the dashboard is shown at any address to who knows it, and health checks need none", async ({
+  world,
+}) => {
+  const port = await freePort();
+  const monitor = { host: "0.0.0.0", port, access: BASIC };
+  await serveWorkers(world, { rest: { monitor } });
+  const password = world.newSecret();
+  const worker = world.start(["start"], { MONITOR_PASSWORD: password });
+  const url = await urlOf(worker);
+  await runsOver(db, 1);
+
+  const right = Buffer.from(`ops:${password}`).toString("base64");
+  const ask = (authorization?: string) => fetch(`${url}/`, authorization ? { headers: { authorization } } : {});
+  expect((await ask()).status).toBe(401);
+  expect((await ask("Basic b3BzOm5v")).status).toBe(401);
+  const page = await ask(`Basic ${right}`);
+  expect([page.status, await read(page)]).toEqual([200, expect.stringContaining("Nothing that is due is missing.")]);
+  expect(await world.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
+});
+
+test("at an address that others reach and without a password, the dashboard is shut and the rest is not", async ({
+  world,
+}) => {
+  await serveWorkers(world, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
+  const worker = world.start(["start"]);
+  const url = await urlOf(worker);
+  await runsOver(db, 1);
+  const shut = await fetch(url);
+  expect([shut.status, await shut.text()]).toEqual([403, expect.stringContaining("set monitor.access")]);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  expect(await (await fetch(`${url}/metrics`)).text()).toContain("usage_export_ready 1");
+});
+
+test("a password that is too short is refused before anything is called", async ({ world }) => {
+  const emulator = await serveWorkers(world, { rest: { monitor: { access: BASIC } } });
+  const env = { MONITOR_PASSWORD: "swordfish" };
+  for (const args of [["start"], ["check", "--offline"]]) {
+    expect(await world.run(args, env)).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(
+        /monitor\.access\.basic\.password: environment variable MONITOR_PASSWORD is too short/,
+      ),
+    });
+  }
+  expect(emulator.requests).toEqual([]);
+});
+
+/** For `health`, which asks at the port of the configuration. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,82 @@
+// Whom `start` tells what: a job that fails, that it works again, and that all is well.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { answer, scriptedServer } from "../../support/scripted-server.ts";
+import { runsOver, serveWorkers } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+/** A program takes a second or two to start. */
+const POLL = { timeout: 20_000, interval: 50 };
+const NOTIFY = { webhook: { env: "NOTICES_URL" }, deadMan: { env: "ALIVE_URL" } };
+
+/** Two addresses that nobody may see. */
+async function receivers(world: World) {
+  const texts: string[] = [];
+  const pings: string[] = [];
+  const server = await scriptedServer(({ method, body }, response) => {
+    if (method === "POST") texts.push(JSON.parse(body).text);
+    else pings.push(method);
+    answer(response, 200, "ok");
+  });
+  const env = {
+    NOTICES_URL: `${server.origin}/services/${world.newSecret()}`,
+    ALIVE_URL: `${server.origin}/${world.newSecret()}`,
+  };
+  return { texts, pings, env, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+test("a job that fails is told once, that it works again once, and then that all is well", async ({ world }) => {
+  await using told = await receivers(world);
+  const emulator = await serveWorkers(world, { rest: { notify: NOTIFY } });
+  emulator.fault = () => ({ kind: "answer", status: 400, body: "no" });
+  // The next tick of a worker is a minute away; that of a new one is not.
+  const startAnother = () => world.start(["start"], told.env);
+  startAnother();
+  await runsOver(db, 1);
+  startAnother();
+  await expect.poll(() => told.texts, POLL).toHaveLength(1);
+  expect(told.texts[0]).toMatch(
+    /^Export nightly failed .* \(catchup\): 2 of 2 slices not read\. The first error: .*400/,
+  );
+  expect(told.pings).toEqual([]);
+
+  emulator.fault = undefined;
+  await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
+  startAnother();
+  await runsOver(db, 2);
+  startAnother();
+  await expect.poll(() => told.pings.length, POLL).toBeGreaterThan(0);
+  // Another worker may be at it.
+  await expect.poll(() => told.texts, POLL).toHaveLength(2);
+  expect(told.texts[1]).toMatch(/^Export nightly works again/);
+});
+
+test("an address that can't be read is refused at the start, with its place and not its value", async ({ world }) => {
+  await serveWorkers(world, { rest: { notify: NOTIFY } });
+  const env = { NOTICES_URL: `http://hooks.example.com/${world.newSecret()}` };
+  for (const args of [["start"], ["check", "--offline"]]) {
+    expect(await world.run(args, env)).toMatchObject({
+      status: 2,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^usage-export: notify\.webhook: environment variable NOTICES_URL begins with http:.*\nnotify\.deadMan: environment variable ALIVE_URL is not set/,
+      ),
+    });
+  }
+});
+
+test("`check` says that the addresses can be read, and sends nothing", async ({ world }) => {
+  await using told = await receivers(world);
+  await serveWorkers(world, { rest: { notify: NOTIFY } });
+  const { status, stdout } = await world.run(["check"], told.env);
+  expect(stdout).toContain("  ok   notify.webhook: its address can be read; nothing was sent there\n");
+  expect(stdout).toContain("  ok   notify.deadMan: its address can be read; nothing was sent there\n");
+  expect(status).toBe(0);
+  expect({ texts: told.texts, pings: told.pings }).toEqual({ texts: [], pings: [] });
+});

@@ -1,0 +1,100 @@
+// A day that was read while it lasted, and whose end nobody saw: it is due again, everywhere, until it was read after it.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { coverageMetrics } from "../../../src/db/usage/coverage.ts";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import { passDays } from "../pass-days.ts";
+import { smallConfig } from "../small-config.ts";
+import { breakdowns, farSchedule, workOnce } from "../workers.ts";
+import { type World, worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const today = dayOf(new Date());
+/** Read five days ago, while it lasted, and out of the window now. */
+const OPEN = addDays(today, -5);
+
+/** 160 requests while the day lasts, 1,000 after it. */
+async function readWhileOpen(world: World): Promise<Emulator> {
+  let isOver = false;
+  const emulator = await world.serve({ usage: () => [{ endpoint: "listen", requests: isOver ? 1_000 : 160 }] });
+  const job = { schedule: farSchedule(), window: { days: 2, today: true } };
+  await world.configure({ ...smallConfig(emulator.url, { exports: [job] }), monitor: { port: 0 } });
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  await passDays(db, 5);
+  isOver = true;
+  return emulator;
+}
+
+test("it is missing with its rows and not final, fresh is what is before it, and status says so", async ({ world }) => {
+  await readWhileOpen(world);
+
+  const { status, stdout } = await world.run(["status"]);
+
+  expect(stdout).toMatch(
+    new RegExp(
+      `missing: production / none / all, ${OPEN}: read before the day was over, at [-\\d: ]+UTC, and not since\n`,
+    ),
+  );
+  expect(stdout).toContain(`missing: production / none / all, ${addDays(OPEN, 1)} to ${addDays(today, -1)}\n`);
+  expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 5 missing");
+  expect(status).toBe(1);
+  expect(await coverageOf(OPEN)).toEqual({ status: "missing", finality: "open", rows: 1 });
+  const { rows } = await sql`select fresh_through, due_through from bi.freshness`.execute(db);
+  expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: addDays(today, -1) }]);
+});
+
+test("the metrics count it as missing, and what is before it as fresh", async ({ world }) => {
+  await readWhileOpen(world);
+  const figures = await inTransaction(db, coverageMetrics);
+  expect(figures).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ value: 5, labels: expect.objectContaining({ status: "missing" }) }),
+      expect.objectContaining({ value: Date.parse(addDays(OPEN, -1)) / 1000 }),
+    ]),
+  );
+});
+
+test("an export reads it beside its window, and it is complete", async ({ world }) => {
+  const emulator = await readWhileOpen(world);
+  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(breakdowns(emulator)).toHaveLength(1 + 2);
+  await expectClosed();
+  await world.run(["export"]);
+  expect(breakdowns(emulator)).toHaveLength(1 + 2 + 1);
+});
+
+test("a backfill of what is missing reads it", async ({ world }) => {
+  await readWhileOpen(world);
+  const range = ["backfill", "--from", addDays(OPEN, -1), "--to", OPEN];
+  expect((await world.run([...range, "--dry-run"])).stdout).toContain(`${OPEN} (1 slice): production / none / all\n`);
+  expect(await world.run(range)).toMatchObject({ status: 0, stdout: expect.stringContaining("2 complete") });
+  await expectClosed();
+});
+
+test("a worker reads it", async ({ world }) => {
+  await readWhileOpen(world);
+  await workOnce(world, db);
+  await expectClosed();
+  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+});
+
+async function expectClosed(): Promise<void> {
+  const { rows } = await sql`select requests from bi.usage_total where usage_date = ${OPEN}::date`.execute(db);
+  expect(rows).toEqual([{ requests: "1000" }]);
+  expect(await coverageOf(OPEN)).toEqual({ status: "complete", finality: "final", rows: 1 });
+}
+
+async function coverageOf(day: string) {
+  const { rows } = await sql`select status, finality, rows from bi.coverage where usage_date = ${day}::date`.execute(
+    db,
+  );
+  return rows[0];
+}

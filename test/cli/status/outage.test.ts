@@ -1,0 +1,79 @@
+// An outage is told once, by its cause, with since when it lasts, when the next try is and what is shown meanwhile.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+import { passDays } from "../pass-days.ts";
+import { smallConfig } from "../small-config.ts";
+import { runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const GROUPINGS = ["none", "endpoint", "method", "model", "tags"];
+
+async function retrying(): Promise<number> {
+  const { rows } = await sql`select from usage_export_queue.job where state = 'retry'`.execute(db);
+  return rows.length;
+}
+
+test("while the service is away, status says so once, and a skipped moment does not hide the run that tries again", async ({
+  world,
+}) => {
+  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
+  await workOnce(world, db);
+  await passDays(db, 1);
+  emulator.fault = () => ({ kind: "answer", status: 503 });
+  const worker = world.start(["start"]);
+  const line = JSON.parse(await worker.waitFor("usage request failed, to be tried again"));
+  expect(line).toMatchObject({ level: 40, code: "unavailable", attempt: 1, attempts: 8 });
+  expect(Date.parse(line.nextAttemptAt)).toBeGreaterThan(Date.parse(line.time));
+  await expect.poll(retrying, { timeout: 30_000, interval: 50 }).toBe(5);
+  await sql`
+    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
+    values (${randomUUID()}, 'export', 'nightly', 'schedule', now(), 'skipped', now(), 'the run before it was still running')
+  `.execute(db);
+
+  const { status, stdout } = await world.run(["status"]);
+  const told = stdout.match(/^ {2}service not available \(503\) since .*$/gm);
+  expect(told).toEqual([
+    expect.stringMatching(
+      /since 20\S+ \d\d:\d\d UTC; 5 requests, 10 slices of 5 series failed; next try 20\S+ \d\d:\d\d UTC; last good numbers shown for 5 of them$/,
+    ),
+  ]);
+  expect(stdout).toMatch(/^ {2}last run: running, .*, catchup, 1 of its moments skipped since$/m);
+  expect(stdout.match(/the service answered 503/g)).toHaveLength(1);
+  expect(status).toBe(1);
+
+  const { url } = JSON.parse(await worker.waitFor("monitor listens"));
+  const page = await (await fetch(url)).text();
+  expect(page.match(/service not available \(503\) since /g)).toHaveLength(1);
+  emulator.fault = undefined;
+  await runsOver(db, 3, 60_000);
+  expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
+  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+}, 120_000);
+
+test("a service that nobody answers for is not reachable, and without a worker nothing is said of a next try", async ({
+  world,
+}) => {
+  await world.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
+  await world.run(["export"]);
+  const { stdout } = await world.run(["status"]);
+  expect(stdout).toMatch(
+    /^ {2}service not reachable since .* UTC; 10 slices of 5 series failed; no numbers of these days yet$/m,
+  );
+}, 60_000);
+
+test("a refused key is told once, by its project", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
+  await world.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });
+  const { stdout } = await world.run(["status"]);
+  expect(
+    stdout.match(/^ {2}key of project production refused \(401\) since .*; 10 slices of 5 series failed; /gm),
+  ).toHaveLength(1);
+});

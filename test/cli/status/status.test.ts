@@ -1,0 +1,158 @@
+// What the command `status` tells, and that its exit status agrees with the coverage.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { holdCalls } from "../../../src/db/rate-limit.ts";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import { testDatabase } from "../../support/database.ts";
+import { answerJson, scriptedServer } from "../../support/scripted-server.ts";
+import { passDays } from "../pass-days.ts";
+import { smallConfig } from "../small-config.ts";
+import { worldTest } from "../world.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = worldTest(database);
+
+const today = dayOf(new Date());
+
+test("before the first run there is nothing due and nothing stored, and when the job will run", async ({ world }) => {
+  await world.configure(smallConfig("https://api.example.com"));
+  const { status, stdout } = await world.run(["status"]);
+  expect(stdout).toMatch(
+    /^all is well\nexport nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
+  );
+  expect(stdout).toContain("slices: 0 complete, 0 suspect, 0 failed, 0 missing");
+  expect(status).toBe(0);
+});
+
+test("after a good run all is complete", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  await world.run(["export"]);
+  const { status, stdout } = await world.run(["status"]);
+  expect(stdout).toMatch(/last run: ok, \d{4}-\d\d-\d\d \d\d:\d\d UTC, manual\n/);
+  expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
+  expect(status).toBe(0);
+});
+
+test("after a failed run it says what failed and why, and exits with 1", async ({ world }) => {
+  const emulator = await world.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
+  await world.configure(smallConfig(emulator.url));
+  await world.run(["export"]);
+  const { status, stdout } = await world.run(["status"]);
+  expect(stdout).toMatch(/last run: failed, .* manual: expected an array at "results"/);
+  expect(stdout).toMatch(
+    new RegExp(`failed: production / none / all, ${addDays(today, -2)} to ${addDays(today, -1)}: expected an array`),
+  );
+  expect(status).toBe(1);
+});
+
+test("nights without a run are missing, and those that the window does not reach stay so", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  await world.run(["export"]);
+  await passDays(db, 5);
+
+  const before = await world.run(["status"]);
+  expect(before.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${addDays(today, -1)}\n`);
+  expect(before.status).toBe(1);
+
+  await world.run(["export"]);
+  const after = await world.run(["status"]);
+  expect(after.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${addDays(today, -3)}\n`);
+  expect(after.status).toBe(1);
+});
+
+test("a run that was killed is shown as interrupted once it has been silent for a minute", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  await world.run(["export"]);
+  await sql`
+    update usage_export.run set status = 'running', finished_at = null, heartbeat_at = now() - interval '61 seconds'
+  `.execute(db);
+  expect(await world.run(["status"])).toMatchObject({ stdout: expect.stringMatching(/last run: interrupted, /) });
+});
+
+test("the answer in JSON has the same facts", async ({ world }) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url));
+  await world.run(["export"]);
+  await passDays(db, 1);
+  const { status, stdout } = await world.run(["status", "--json"]);
+  expect(JSON.parse(stdout)).toEqual({
+    readAt: expect.stringMatching(/Z$/),
+    alerts: ["1 slice missing: due and never read"],
+    workers: [],
+    causes: [],
+    clocks: { databaseAheadSeconds: expect.any(Number), serviceAheadSeconds: expect.any(Number) },
+    jobs: [
+      {
+        needsWorker: false,
+        ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "UTC" },
+        nextRun: expect.stringMatching(/T02:15:00.000Z$/),
+        lastRun: expect.objectContaining({
+          job: "nightly",
+          kind: "export",
+          trigger: "manual",
+          status: "ok",
+          error: null,
+        }),
+      },
+    ],
+    slices: { complete: 2, suspect: 0, failed: 0, missing: 1 },
+    gaps: [
+      {
+        ...{ project: "production", grouping: "none", filter: "all", status: "missing", error: null },
+        ...{ from: addDays(today, -1), to: addDays(today, -1) },
+      },
+    ],
+    undated: [],
+    rotations: [],
+    queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
+    windows: [],
+  });
+  expect(status).toBe(1);
+});
+
+test("a window whose last reading still changes numbers is told, by check too, with a longer one", async ({
+  world,
+}) => {
+  const emulator = await world.serve();
+  await world.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
+  // The numbers of each day are others at each reading, as it is another day that the service is asked for.
+  for (let night = 0; night < 10; night += 1) {
+    await passDays(db, 1);
+    await world.run(["export"]);
+  }
+
+  const advice =
+    /2 days may be too few: over \d+ final days 99\.9 % of the numbers was known no sooner than 2 days after the day, .*"window": { "days": 4 }/;
+  expect((await world.run(["status"])).stdout).toMatch(new RegExp(`^window of nightly: ${advice.source}`, "m"));
+  expect((await world.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
+});
+
+test("clocks that differ by more than half a minute are told, and no key is sent to learn the service's", async ({
+  world,
+}) => {
+  let aheadSeconds = 3_600;
+  await using server = await scriptedServer((_request, response) =>
+    answerJson(response, 404, {}, { date: new Date(Date.now() + aheadSeconds * 1_000).toUTCString() }),
+  );
+  await world.configure(smallConfig(server.origin));
+  const told = await world.run(["status"]);
+  expect(told.stdout).toMatch(/^warning: clocks differ: .* the service's (?:3599|36\d\d) s ahead of it/m);
+  expect(JSON.parse((await world.run(["status", "--json"])).stdout).clocks).toMatchObject({
+    databaseAheadSeconds: expect.closeTo(0, -1),
+    serviceAheadSeconds: expect.closeTo(3_600, -1),
+  });
+  aheadSeconds = 0;
+  expect((await world.run(["status"])).stdout).not.toContain("clocks differ");
+  expect(server.requests).toHaveLength(3);
+  for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
+
+  // Nor is a service asked that wants no call.
+  await holdCalls(db, server.origin, 60_000);
+  await world.run(["status"]);
+  expect(server.requests).toHaveLength(3);
+});

@@ -1,0 +1,13 @@
+// A program: locks the folder that is its second argument, says whether it did, and holds it until it is ended.
+
+import { lockFolder } from "../../../src/db/connection/lock-file.ts";
+
+const HOLD_MS = 60_000;
+
+try {
+  const unlock = await lockFolder(process.argv[3] ?? "");
+  process.stdout.write("held\n");
+  setTimeout(unlock, HOLD_MS);
+} catch (error) {
+  process.stdout.write(`refused: ${error instanceof Error ? error.message : String(error)}\n`);
+}

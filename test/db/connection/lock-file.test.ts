@@ -1,0 +1,150 @@
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { lockFolder } from "../../../src/db/connection/lock-file.ts";
+import { hasPidNamespaces, type Program, startScript } from "../../support/program.ts";
+
+const HOLDER = path.join(import.meta.dirname, "hold-folder.ts");
+
+const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-locks-"));
+afterAll(() => rm(root, { recursive: true }));
+
+let folders = 0;
+const newFolder = () => path.join(root, `folder-${++folders}`);
+
+/** Another process that takes the folder, as the command `export` would. */
+function taker(folder: string, options: { readonly pidNamespace?: boolean } = {}): Program {
+  return startScript(HOLDER, ["export", folder], { env: {}, ...options });
+}
+
+async function deadHolder(folder: string): Promise<void> {
+  await using holder = taker(folder);
+  await holder.waitFor("held");
+  holder.kill("SIGKILL");
+  await holder.ended;
+}
+
+test("a folder is made where there is none, for its owner only, and nothing but the lock is in it", async () => {
+  const folder = newFolder();
+  const unlock = await lockFolder(folder);
+  expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  expect(await readdir(folder)).toEqual(["lock", "lock.holder"]);
+  await unlock();
+  // To remove it would let two processes lock two files of this name.
+  expect(await readdir(folder)).toEqual(["lock"]);
+});
+
+test("a folder that can't be made is told with the reason, and what to do instead", async () => {
+  const file = newFolder();
+  await writeFile(file, "");
+  await expect(lockFolder(path.join(file, "data"))).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringMatching(
+      /^the embedded database can't be kept in .*\/data; set DATABASE_URL to a Postgres server/,
+    ),
+    cause: { code: "ENOTDIR" },
+  });
+});
+
+test("a folder that was released can be taken again", async () => {
+  const folder = newFolder();
+  await (await lockFolder(folder))();
+  await (await lockFolder(folder))();
+});
+
+test("a second process is refused, and told which process holds it, what it does and how to go on", async () => {
+  const folder = newFolder();
+  await using holder = taker(folder);
+  await holder.waitFor("held");
+  await expect(lockFolder(folder)).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringMatching(
+      new RegExp(
+        `^the embedded database in ${folder} is in use by process ${holder.pid} \\(usage-export export\\); .*DATABASE_URL`,
+      ),
+    ),
+  });
+});
+
+test("the same process is refused as well", async () => {
+  const folder = newFolder();
+  const unlock = await lockFolder(folder);
+  await expect(lockFolder(folder)).rejects.toThrow(`is in use by process ${process.pid}`);
+  await unlock();
+});
+
+test("the lock of a process that was killed is free", async () => {
+  const folder = newFolder();
+  await deadHolder(folder);
+  await (await lockFolder(folder))();
+});
+
+// Two containers that share the folder. Run for all by root (.ci/run) it must be possible: see hasPidNamespaces.
+describe.skipIf(!hasPidNamespaces())("another PID namespace", () => {
+  test("has its lock respected from outside, and is refused while the folder is held there", async () => {
+    const folder = newFolder();
+    await using inside = taker(folder, { pidNamespace: true });
+    await inside.waitFor("held");
+    await expect(lockFolder(folder)).rejects.toMatchObject({
+      code: "database",
+      message: expect.stringContaining(
+        `is in use by process 1 (usage-export export) of another container or machine, ${os.hostname()};`,
+      ),
+    });
+    inside.kill("SIGKILL");
+    await inside.ended;
+
+    const unlock = await lockFolder(folder);
+    await using second = taker(folder, { pidNamespace: true });
+    expect(await second.waitFor("refused")).toContain(
+      `is in use by process ${process.pid} of another container or machine`,
+    );
+    await unlock();
+  });
+
+  test("of several with the same numbers one gets the folder", async () => {
+    const folder = newFolder();
+    const takers = [1, 2, 3].map(() => taker(folder, { pidNamespace: true }));
+    await expectOneHolder(takers);
+  });
+});
+
+test.each(["null", "[]", '{"pid":1,"processStart":"12345 of-a-boot","command":"start"}'])(
+  "a lock of an earlier version, %j, is in doubt: it is told what to do",
+  async (text) => {
+    const folder = newFolder();
+    await mkdir(folder);
+    await writeFile(path.join(folder, "lock"), text);
+    await expect(lockFolder(folder)).rejects.toThrow(/may be in use: an earlier version .* then delete that file$/);
+    await rm(path.join(folder, "lock"));
+    await (await lockFolder(folder))();
+  },
+);
+
+test.each(["", "{", "null", '{"pid": "x"}'])("of a holder that reads %j nothing is believed", async (text) => {
+  const folder = newFolder();
+  const unlock = await lockFolder(folder);
+  await writeFile(path.join(folder, "lock.holder"), text);
+  await expect(lockFolder(folder)).rejects.toThrow("is in use by another process;");
+  await unlock();
+});
+
+test("of several processes that find a dead holder at once, one gets the folder", async () => {
+  for (let round = 0; round < 3; round++) {
+    const folder = newFolder();
+    await deadHolder(folder);
+    await expectOneHolder([1, 2, 3, 4, 5].map(() => taker(folder)));
+  }
+});
+
+async function expectOneHolder(takers: readonly Program[]): Promise<void> {
+  try {
+    const said = await Promise.all(takers.map((one) => Promise.race([one.waitFor("held"), one.waitFor("refused")])));
+    expect(said.filter((line) => line === "held")).toHaveLength(1);
+    expect(said.filter((line) => line.includes("is in use by"))).toHaveLength(takers.length - 1);
+  } finally {
+    for (const one of takers) one.kill("SIGKILL");
+    await Promise.all(takers.map(({ ended }) => ended));
+  }
+}

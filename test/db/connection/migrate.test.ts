@@ -1,0 +1,311 @@
+import { sql } from "kysely";
+import pg from "pg";
+import { expect, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { type Program, startProgram } from "../../support/program.ts";
+import { emptyDatabase, schemasOf } from "../migrations/empty-database.ts";
+
+const BOTH = ["bi", "usage_export"];
+
+function migrateProcess(url: string): Program {
+  return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
+}
+
+test("an empty database gets every migration, in order, and then none", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.url);
+  const { migrations } = await migrateToLatest(db);
+  expect(migrations.length).toBeGreaterThan(1);
+  expect(migrations).toEqual([...migrations].sort());
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: [] });
+});
+
+test("three processes that migrate one empty database at once all succeed, and one of them did it", async () => {
+  await using empty = await emptyDatabase();
+  const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
+  const results = await Promise.all(processes.map(({ ended }) => ended));
+  expect(results.map(({ status, stderr }) => [status, stderr])).toEqual([
+    [0, ""],
+    [0, ""],
+    [0, ""],
+  ]);
+  const counts = results.map(({ stdout }) => JSON.parse(stdout).applied.length);
+  expect(counts.filter((count) => count > 0)).toHaveLength(1);
+  expect(await schemasOf(empty.url)).toEqual(BOTH);
+});
+
+test("no lock is left behind in a session that has migrated", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.url);
+  await migrateToLatest(db);
+  const { rows } = await sql`
+    select locktype, mode from pg_locks l join pg_database d on d.oid = l.database
+    where locktype = 'advisory' and d.datname = current_database()
+  `.execute(db);
+  expect(rows).toEqual([]);
+});
+
+// Where the process is killed: at the first table, the first view and the first grant.
+test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
+  "a process that is killed at %s leaves nothing behind, and the next one does it all",
+  async (tag) => {
+    await using empty = await emptyDatabase();
+    // The migration stops there until the lock is free, which tells when it is in its middle.
+    await runStatement(
+      empty.url,
+      `create function public.wait_here() returns event_trigger language plpgsql as $$
+         begin perform pg_advisory_xact_lock(1); end
+       $$;
+       create event trigger wait_here on ddl_command_end when tag in ('${tag}') execute function public.wait_here()`,
+    );
+    // The lock is the session's, and a pooler would give the session to the migration.
+    await using db = openPostgres(empty.directUrl);
+    await db.connection().execute(async (holder) => {
+      await sql`select pg_advisory_lock(1)`.execute(holder);
+      await using migrating = migrateProcess(empty.url);
+      await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual(["Lock"]);
+      migrating.kill("SIGKILL");
+      await migrating.ended;
+      await sql`select pg_advisory_unlock(1)`.execute(holder);
+    });
+    await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual([]);
+    expect(await schemasOf(empty.url)).toEqual([]);
+
+    const { status, stdout } = await migrateProcess(empty.url).ended;
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout).applied.length).toBeGreaterThan(1);
+  },
+);
+
+/** What the sessions that migrate wait for. */
+async function migrators(url: string): Promise<readonly unknown[]> {
+  const rows = await runStatement(
+    url,
+    `select wait_event_type from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null`,
+  );
+  return rows.map((row) => row.wait_event_type);
+}
+
+/** A session that has read a view and left its transaction open, as a person at a tool does. */
+async function openReader(url: string): Promise<pg.Client> {
+  const reader = new pg.Client({ connectionString: url, application_name: "a tool" });
+  await reader.connect();
+  await reader.query("begin; select * from bi.usage_total");
+  return reader;
+}
+
+async function olderViews(db: Database): Promise<void> {
+  await sql`update usage_export.view_version set hash = 'of another text', program_version = '0.0.1'`.execute(db);
+}
+
+test("behind a reader's open transaction it waits without stopping other readers, says who it is, and goes on after it", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const reader = await openReader(empty.directUrl);
+  const waits: string[] = [];
+  try {
+    const migrated = migrateToLatest(db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
+    await using other = openPostgres(empty.directUrl);
+    // Each must come through although `migrate` tries again and again in between.
+    while (waits.length < 3) {
+      await other.transaction().execute(async (tx) => {
+        await sql`set local statement_timeout = '20s'`.execute(tx);
+        await sql`select from bi.usage_total`.execute(tx);
+      });
+    }
+    const [pid] = (await reader.query("select pg_backend_pid() as pid")).rows.map((row) => row.pid);
+    expect(waits[0]).toContain(`more are in use by process ${pid} of the database (user `);
+    expect(waits[0]).toMatch(
+      /^bi\.usage_total .*, a tool\), whose transaction is open: end it there, or by select pg_terminate/,
+    );
+    await reader.query("commit");
+    expect((await migrated).views).toContain("bi.usage_total");
+  } finally {
+    await reader.end();
+  }
+});
+
+test("it gives up in the end, changed nothing, and names whom to end", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const reader = await openReader(empty.directUrl);
+  try {
+    await expect(migrateToLatest(db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
+      code: "database",
+      message: expect.stringMatching(/^nothing was migrated: .*pg_terminate_backend\(\d+\); then run migrate again$/),
+    });
+  } finally {
+    await reader.end();
+  }
+  const { rows } = await sql`select distinct hash from usage_export.view_version`.execute(db);
+  expect(rows).toEqual([{ hash: "of another text" }]);
+});
+
+test("a migration that fails is named, and nothing of any is left", async () => {
+  await using empty = await emptyDatabase();
+  await runStatement(
+    empty.directUrl,
+    `create function public.refuse() returns event_trigger language plpgsql as $$ begin raise exception 'no views here'; end $$;
+     create event trigger refuse on ddl_command_end when tag in ('CREATE VIEW') execute function public.refuse()`,
+  );
+  await using db = openPostgres(empty.url);
+  await expect(migrateToLatest(db)).rejects.toMatchObject({
+    code: "database",
+    message: "migration 0002_create_bi_views failed; nothing was changed",
+    cause: { message: "no views here" },
+  });
+  expect(await schemasOf(empty.url)).toEqual([]);
+});
+
+/** A login of the test's own, with what `prepare` does for it as an administrator. Gone with its database. */
+async function withRole(
+  prepare: (role: string, database: string) => string,
+  work: (db: Database, role: string, name: string) => Promise<void>,
+): Promise<void> {
+  await using empty = await emptyDatabase();
+  const role = `${empty.name}_role`;
+  await runStatement(empty.directUrl, `create role ${role} login password 'just-for-this-test'`);
+  try {
+    await runStatement(empty.directUrl, prepare(role, empty.name));
+    const url = new URL(empty.directUrl);
+    url.username = role;
+    url.password = "just-for-this-test";
+    await using db = openPostgres(url.href);
+    await work(db, role, empty.name);
+  } finally {
+    await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${role}`);
+    await runStatement(empty.directUrl, `drop role ${role}`);
+  }
+}
+
+test("a user who owns the database and nothing else can migrate it", async () => {
+  await withRole(
+    (role, name) => `alter database ${name} owner to ${role}`,
+    async (db) => {
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+    },
+  );
+});
+
+test("an empty schema bi of one's own is taken, with what was granted on it", async () => {
+  await withRole(
+    (role, name) => `
+      alter database ${name} owner to ${role};
+      create schema bi authorization ${role};
+      grant usage on schema bi to pg_monitor`,
+    async (db) => {
+      await migrateToLatest(db);
+      await requireCurrentSchema(db);
+      const { rows } = await sql`select has_schema_privilege('pg_monitor', 'bi', 'usage') as granted`.execute(db);
+      expect(rows).toEqual([{ granted: true }]);
+    },
+  );
+});
+
+test.each<[string, (role: string, name: string) => string, (role: string, name: string) => string]>([
+  [
+    "may create no schema",
+    () => "",
+    (role, name) =>
+      `user ${role} may create no schema in database ${name}: have postgres run: grant create on database ${name} to ${role}. Nothing was changed`,
+  ],
+  [
+    "may create nothing in the schema that was made for it",
+    (role, name) => `grant create on database ${name} to ${role}; create schema usage_export`,
+    (role) =>
+      `user ${role} may create nothing in schema usage_export: have postgres run: grant usage, create on schema usage_export to ${role}. Nothing was changed`,
+  ],
+  [
+    "finds an empty schema bi of somebody else",
+    (role, name) => `alter database ${name} owner to ${role}; create schema bi`,
+    (role) =>
+      `schema bi is there, empty, and belongs to postgres: have it dropped (drop schema bi), or given to ${role} (alter schema bi owner to ${role}). Nothing was changed`,
+  ],
+  [
+    "finds somebody else's tables in schema bi",
+    (role, name) => `
+      alter database ${name} owner to ${role}; create schema bi authorization ${role};
+      create table bi.sales (); create function bi.total() returns integer language sql return 1`,
+    () =>
+      "schema bi holds what is not of usage-export: function bi.total() and 1 more; rename it (alter schema bi rename to ...), or give usage-export another database. Nothing was changed",
+  ],
+  [
+    "finds a schema usage_export of another program",
+    (role, name) =>
+      `alter database ${name} owner to ${role}; create schema usage_export; create table usage_export.run ()`,
+    () =>
+      "schema usage_export holds what is not of usage-export: table usage_export.run; rename it (alter schema usage_export rename to ...), or give usage-export another database. Nothing was changed",
+  ],
+  [
+    "may only read",
+    (role, name) =>
+      `alter database ${name} owner to ${role}; alter role ${role} set default_transaction_read_only = on`,
+    () =>
+      "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one. Nothing was changed",
+  ],
+])("a user who %s is told what is in the way and what to do", async (_, prepare, message) => {
+  await withRole(prepare, async (db, role, name) => {
+    await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message: message(role, name) });
+  });
+});
+
+test("a user who is not the one that migrated before is told who that is", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateToLatest(db);
+  await olderViews(db);
+  const role = `${empty.name}_other`;
+  await runStatement(
+    empty.directUrl,
+    `create role ${role} login password 'just-for-this-test';
+     grant all on schema bi, usage_export to ${role}; grant all on all tables in schema usage_export to ${role}`,
+  );
+  try {
+    const url = new URL(empty.directUrl);
+    url.username = role;
+    url.password = "just-for-this-test";
+    await using other = openPostgres(url.href);
+    await expect(migrateToLatest(other)).rejects.toMatchObject({
+      message: `this is user ${role}, and the tables are postgres's: run migrate as postgres. Nothing was changed`,
+      cause: { message: "must be owner of function finality" },
+    });
+  } finally {
+    await runStatement(empty.directUrl, `drop owned by ${role}`);
+    await runStatement(empty.directUrl, `drop role ${role}`);
+  }
+});
+
+test("a database without the schema is not up to date", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.url);
+  await expect(requireCurrentSchema(db)).rejects.toMatchObject({
+    code: "database",
+    message: "the database is not up to date; run: usage-export migrate",
+  });
+});
+
+test("a database of this version is up to date, of an older one is not, and of a newer one is for that version", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.url);
+  await migrateToLatest(db);
+  await requireCurrentSchema(db);
+
+  await sql`insert into usage_export.kysely_migration (name, timestamp) values ('9999_later', '')`.execute(db);
+  await expect(requireCurrentSchema(db)).rejects.toThrow(
+    "the database was migrated by a newer version (it has 9999_later); run that version of usage-export",
+  );
+
+  await sql`
+    delete from usage_export.kysely_migration
+    where name >= (select name from usage_export.kysely_migration order by name desc offset 1 limit 1)
+  `.execute(db);
+  await expect(requireCurrentSchema(db)).rejects.toThrow("run: usage-export migrate");
+});

@@ -1,0 +1,65 @@
+// A database that goes away, behind a proxy that is cut like a cable.
+
+import { sql } from "kysely";
+import { expect, onTestFinished, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { type TcpProxy, tcpProxy } from "../../cli/tcp-proxy.ts";
+import { testDatabase } from "../../support/database.ts";
+
+const { url } = await testDatabase();
+
+test("a database that was reached and went away is waited for", async () => {
+  const { db, proxy } = await open({ ms: 20_000 });
+  await one(db);
+  proxy.cut();
+  const answer = one(db).catch(() => one(db));
+  setTimeout(proxy.mend, 700);
+  expect(await answer).toBe(1);
+});
+
+test("it is waited for so long and no longer", async () => {
+  const { db, proxy } = await open({ ms: 600 });
+  await one(db);
+  proxy.cut();
+  const startedMs = performance.now();
+  await expect(one(db).catch(() => one(db))).rejects.toThrow(/terminated|ECONNRESET|hang up/);
+  expect(performance.now() - startedMs).toBeGreaterThan(600);
+});
+
+test("a database that was never reached is not waited for", async () => {
+  const { db, proxy } = await open({ ms: 20_000 });
+  proxy.cut();
+  const startedMs = performance.now();
+  await expect(one(db)).rejects.toThrow();
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+});
+
+test("the wait ends with the signal", async () => {
+  const stop = new AbortController();
+  const { db, proxy } = await open({ ms: 20_000, signal: stop.signal });
+  await one(db);
+  proxy.cut();
+  setTimeout(() => stop.abort(), 700);
+  const startedMs = performance.now();
+  await expect(one(db).catch(() => one(db))).rejects.toThrow();
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+});
+
+async function open({ ms, signal = new AbortController().signal }: { ms: number; signal?: AbortSignal }): Promise<{
+  readonly db: Database;
+  readonly proxy: TcpProxy;
+}> {
+  const proxy = await tcpProxy(url);
+  const db = openPostgres(proxy.url, undefined, { waitMs: ms, signal, stoppingMs: 1_000 });
+  onTestFinished(async () => {
+    await db.destroy();
+    await proxy[Symbol.asyncDispose]();
+  });
+  return { db, proxy };
+}
+
+/** The first statement after a cut may be on a connection that does not know yet. */
+async function one(db: Database): Promise<number | undefined> {
+  const { rows } = await sql<{ one: number }>`select 1 as one`.execute(db);
+  return rows[0]?.one;
+}

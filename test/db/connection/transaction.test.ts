@@ -1,0 +1,156 @@
+import { type RawBuilder, sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../../src/db/connection/database.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+
+const { db, url } = await testDatabase();
+await runStatement(url, "create table public.note (text text unique deferrable initially deferred)");
+
+const note = (text: string): RawBuilder<unknown> => sql`insert into public.note values (${text})`;
+const failWith = (code: string): RawBuilder<unknown> =>
+  sql`do ${sql.lit(`begin raise exception using errcode = '${code}', message = 'made up'; end`)}`;
+
+async function noted(prefix: string): Promise<number> {
+  const rows = await runStatement(url, `select from public.note where starts_with(text, '${prefix}')`);
+  return rows.length;
+}
+
+async function pidOf(tx: Database): Promise<number> {
+  const { rows } = await sql<{ pid: number }>`select pg_catalog.pg_backend_pid() as pid`.execute(tx);
+  return rows[0]?.pid ?? 0;
+}
+
+/** Returns when the server process is gone: what it tells its client is on the way by then. */
+async function terminate(pid: number): Promise<void> {
+  await runStatement(url, `select pg_terminate_backend(${pid}, 10000)`);
+}
+
+test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006", "08006"])(
+  "a transaction that the server ends with %s is run again whole",
+  async (code) => {
+    let attempts = 0;
+    await inTransaction(db, async (tx) => {
+      attempts++;
+      await note(`${code} ${attempts}`).execute(tx);
+      if (attempts === 1) await failWith(code).execute(tx);
+    });
+    expect(attempts).toBe(2);
+    expect(await noted(code)).toBe(1);
+  },
+);
+
+test("a connection that is lost during a statement is replaced, and the transaction run again", async () => {
+  let attempts = 0;
+  await inTransaction(db, async (tx) => {
+    attempts++;
+    await note("during").execute(tx);
+    if (attempts > 1) return;
+    const pid = await pidOf(tx);
+    await Promise.all([sql`select pg_catalog.pg_sleep(60)`.execute(tx), terminate(pid)]);
+  });
+  expect(attempts).toBe(2);
+  expect(await noted("during")).toBe(1);
+});
+
+test("a connection that is lost between two statements is replaced, and the transaction run again", async () => {
+  let attempts = 0;
+  await inTransaction(db, async (tx) => {
+    attempts++;
+    if (attempts === 1) await terminate(await pidOf(tx));
+    await note("between").execute(tx);
+  });
+  expect(attempts).toBe(2);
+  expect(await noted("between")).toBe(1);
+});
+
+test("a COMMIT that fails is a transaction that is run again", async () => {
+  await runStatement(
+    url,
+    `create table public.fuse (burnt boolean);
+     create function public.fuse() returns trigger language plpgsql as $$
+       begin if not exists (select from public.note where text = 'commit 2') then raise exception using errcode = '40001'; end if; return null; end
+     $$;
+     create constraint trigger fuse after insert on public.fuse deferrable initially deferred for each row execute function public.fuse()`,
+  );
+  let attempts = 0;
+  await inTransaction(db, async (tx) => {
+    attempts++;
+    await note(`commit ${attempts}`).execute(tx);
+    await sql`insert into public.fuse values (true)`.execute(tx);
+  });
+  expect(attempts).toBe(2);
+  expect(await noted("commit")).toBe(1);
+});
+
+test("a server that ends it every time is given up, with the last reason and nothing stored", async () => {
+  let attempts = 0;
+  const tried = inTransaction(db, async (tx) => {
+    attempts++;
+    await note("given up").execute(tx);
+    await failWith("40001").execute(tx);
+  });
+  await expect(tried).rejects.toMatchObject({ code: "40001" });
+  expect(attempts).toBe(4);
+  expect(await noted("given up")).toBe(0);
+});
+
+test.each(["23505", "22003", "42501", "53100"])("%s would only come again, and is not tried again", async (code) => {
+  let attempts = 0;
+  const tried = inTransaction(db, async (tx) => {
+    attempts++;
+    await failWith(code).execute(tx);
+  });
+  await expect(tried).rejects.toMatchObject({ code });
+  expect(attempts).toBe(1);
+});
+
+test("an error of the work itself undoes it", async () => {
+  const tried = inTransaction(db, async (tx) => {
+    await note("undone").execute(tx);
+    throw new Error("the work's own");
+  });
+  await expect(tried).rejects.toThrow("the work's own");
+  expect(await noted("undone")).toBe(0);
+});
+
+const SETTINGS = ["search_path", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"];
+
+async function settingsOf(on: Database): Promise<readonly (string | undefined)[]> {
+  const { rows } = await sql<{ name: string; setting: string }>`
+    select name, pg_catalog.current_setting(name) as setting
+    from pg_catalog.unnest(${SETTINGS}::text[]) with ordinality as names (name, i) order by i
+  `.execute(on);
+  return rows.map(({ setting }) => setting);
+}
+
+test("the transaction has limits and a search path of its own", async () => {
+  expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "25s", "1min"]);
+});
+
+// A pooler between sets the name of the application itself.
+test("no connection of the pool keeps a setting, a prepared statement, a lock or a temporary table", async () => {
+  const fourAtOnce = <T>(work: (on: Database) => Promise<T>) => Promise.all([1, 2, 3, 4].map(() => work(db)));
+  await fourAtOnce((on) =>
+    inTransaction(on, (tx) => sql`select ${"a parameter"}::text, pg_catalog.pg_sleep(0.1)`.execute(tx)),
+  );
+  await fourAtOnce((on) => inTransaction(on, (tx) => failWith("23505").execute(tx)).catch(() => {}));
+  // Apart from the parameters of the connection's start, which a pooler sets anew for each client.
+  const kept = await fourAtOnce((on) =>
+    on.connection().execute(async (connection) => {
+      const { rows } = await sql`
+        select pg_backend_pid() as pid, pg_sleep(0.1)::text as slept,
+          (select json_agg(name) from pg_settings where source = 'session' and name not in ('application_name', 'DateStyle')) as settings,
+          (select json_agg(name) from pg_prepared_statements) as prepared,
+          (select json_agg(channel) from pg_listening_channels() as channel) as channels,
+          (select json_agg(locktype) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
+          (select json_agg(relname) from pg_class where relpersistence = 't') as temporary
+      `.execute(connection);
+      return rows;
+    }),
+  );
+  expect(new Set(kept.flat().map((row) => Object(row).pid)).size).toBe(4);
+  const nothing = { settings: null, prepared: null, channels: null, locks: null, temporary: null };
+  expect(kept.flat()).toMatchObject([nothing, nothing, nothing, nothing]);
+});

@@ -1,0 +1,184 @@
+// The views and functions that stand in files of migrations/views: what `migrate` does with them on a database that has others.
+
+import fs from "node:fs";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { copyDatabase } from "../../support/database.ts";
+import { schemaText } from "../migrations/schema-text.ts";
+
+const FOLDER = path.join(import.meta.dirname, "../../../migrations/views");
+const files = fs.readdirSync(FOLDER).map((file) => path.basename(file, ".sql"));
+const OLDER = "0.0.1";
+const NEWER = "999.0.0";
+
+async function migrated(): Promise<AsyncDisposable & { readonly db: Database }> {
+  const stack = new AsyncDisposableStack();
+  const copy = stack.use(await copyDatabase());
+  return { db: stack.use(openPostgres(copy.directUrl)), [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** As a version with another text of it left the database. */
+async function setVersion(db: Database, name: string, version: string): Promise<void> {
+  await sql`
+    insert into usage_export.view_version (name, hash, program_version) values (${name}, 'of another text', ${version})
+    on conflict (name) do update set hash = excluded.hash, program_version = excluded.program_version
+  `.execute(db);
+}
+
+async function run(db: Database, ...statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+test("every view of both schemas and every function of bi stands in a file of its name", async () => {
+  await using world = await migrated();
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
+    union select proname from pg_proc where pronamespace = 'bi'::regnamespace
+    union select 'finality'
+  `.execute(world.db);
+  expect(files.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
+});
+
+test("a view of an older version is not up to date, and is replaced; others are not touched", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  const before = await schemaText(db);
+  await run(
+    db,
+    `create or replace view bi.coverage_gaps as
+     select project_id, project, "grouping", filter, status, usage_date as from_date, usage_date as to_date, 1 as days, error
+     from bi.coverage`,
+  );
+  await setVersion(db, "bi.coverage_gaps", OLDER);
+  await expect(requireCurrentSchema(db)).rejects.toThrow(
+    "the database is not up to date (bi.coverage_gaps is of another version); run: usage-export migrate",
+  );
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: ["bi.coverage_gaps"] });
+  await requireCurrentSchema(db);
+  expect(await schemaText(db)).toBe(before);
+  const { rows } = await sql<{ text: string }>`select pg_get_viewdef('bi.coverage_gaps'::regclass) as text`.execute(db);
+  expect(rows[0]?.text).toContain("row_number()");
+});
+
+test("a view that is not there is created, with what may be read", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  const before = await schemaText(db);
+  await run(db, "drop view bi.runs", "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
+  expect((await migrateToLatest(db)).views.toSorted()).toEqual([
+    "bi.coverage",
+    "bi.coverage_gaps",
+    "bi.freshness",
+    "bi.runs",
+  ]);
+  expect(await schemaText(db)).toBe(before);
+});
+
+test("a view of a newer version, or one that only a newer version has, is for that version; nothing is replaced", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  for (const name of ["bi.coverage_gaps", "bi.not_known_here"]) {
+    await setVersion(db, name, NEWER);
+    const message = new RegExp(`newer version \\(its ${name} is of ${NEWER}, this is [0-9.]+\\); run that version`);
+    await expect(requireCurrentSchema(db)).rejects.toThrow(message);
+    await expect(migrateToLatest(db)).rejects.toThrow(message);
+    await sql`delete from usage_export.view_version where name = ${name}`.execute(db);
+  }
+});
+
+/** A helper that nearly all usage views read from, as one with other columns. */
+const OTHER_SHAPE = [
+  "drop view usage_export.visible_row cascade",
+  `create view usage_export.visible_row as select 'project-1'::text as project, 1 as other_column`,
+  "create view bi.usage_total as select project, other_column from usage_export.visible_row",
+];
+
+test("views whose columns are others are created anew, with those that read them and what was granted", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
+  const before = await schemaText(db);
+  await run(db, ...OTHER_SHAPE, `create role ${role}`);
+  try {
+    await run(
+      db,
+      `grant select on bi.usage_total to ${role} with grant option`,
+      "grant select on bi.usage_total to public",
+    );
+    await setVersion(db, "usage_export.visible_row", OLDER);
+    await setVersion(db, "bi.usage_total", OLDER);
+    await migrateToLatest(db);
+    await requireCurrentSchema(db);
+    expect(await schemaText(db)).toBe(before);
+    const { rows } = await sql`
+      select grantee::regrole::text as grantee, is_grantable from pg_class, aclexplode(relacl)
+      where oid = 'bi.usage_total'::regclass and grantee in (0, (select oid from pg_roles where rolname = ${role}))
+      order by grantee
+    `.execute(db);
+    expect(rows).toEqual([
+      { grantee: "-", is_grantable: false },
+      { grantee: role, is_grantable: true },
+    ]);
+  } finally {
+    await run(db, `drop owned by ${role}`, `drop role ${role}`);
+  }
+});
+
+test("a view of someone else that depends on one that must go is named, and nothing is dropped", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
+  await setVersion(db, "usage_export.visible_row", OLDER);
+  await expect(migrateToLatest(db)).rejects.toMatchObject({
+    code: "database",
+    message:
+      "usage_export.visible_row has other columns in this version, and materialized view public.my_report depends on it; drop that, run migrate again, and create it anew. Nothing was changed",
+  });
+  const { rows } = await sql`select project from public.my_report`.execute(db);
+  expect(rows).toEqual([{ project: "project-1" }]);
+  const { rows: columns } = await sql`select other_column from usage_export.visible_row`.execute(db);
+  expect(columns).toHaveLength(1);
+});
+
+test("a view of someone else stays where ours is replaced by one with the same columns", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
+  await setVersion(db, "usage_export.visible_row", OLDER);
+  await setVersion(db, "bi.usage_total", OLDER);
+  expect((await migrateToLatest(db)).views).toEqual(["usage_export.visible_row", "bi.usage_total"]);
+  expect((await sql`select requests from public.my_report`.execute(db)).rows).toEqual([{ requests: null }]);
+});
+
+test("a function of an older version that runs as its owner is one no more, and readers may call it", async () => {
+  await using world = await migrated();
+  const { db } = world;
+  const before = await schemaText(db);
+  await run(
+    db,
+    "alter function bi.usage_as_of(timestamptz) security definer",
+    "revoke all on all tables in schema bi from usage_reader",
+    "revoke all on function bi.usage_as_of(timestamptz) from usage_reader",
+    "grant execute on function bi.usage_as_of(timestamptz) to public",
+    "revoke all on schema bi from usage_reader",
+  );
+  await setVersion(db, "bi.usage_as_of", OLDER);
+  expect((await migrateToLatest(db)).views).toEqual(["bi.usage_as_of"]);
+  expect(await schemaText(db)).toBe(before);
+  const { rows } = await sql`
+    select prosecdef, has_function_privilege('usage_reader', oid, 'execute') as reads, has_function_privilege('public', oid, 'execute') as all_do
+    from pg_proc where oid = 'bi.usage_as_of(timestamptz)'::regprocedure
+  `.execute(db);
+  expect(rows).toEqual([{ prosecdef: false, reads: true, all_do: false }]);
+  const asReader = db.transaction().execute(async (tx) => {
+    await sql`set local role usage_reader`.execute(tx);
+    for (const view of ["usage_total", "usage_history", "api_keys"])
+      await sql`select from ${sql.id("bi", view)}`.execute(tx);
+    await sql`select from bi.usage_as_of(now())`.execute(tx);
+  });
+  await expect(asReader).resolves.toBeUndefined();
+});

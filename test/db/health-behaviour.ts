@@ -1,0 +1,284 @@
+// What a monitor reads of a database, on whichever it is.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../src/db/connection/database.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { readMetricSamples } from "../../src/db/health.ts";
+import { type MonitoredJob, markScheduled, pauseJob, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/workers.ts";
+import { recordEvent } from "../../src/db/keys/ledger.ts";
+import { rotationStatuses } from "../../src/db/keys/status.ts";
+import type { MetricSample } from "../../src/db/schema.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { NO_COUNTS, type RunTrigger } from "../../src/usage/export.ts";
+import { newIntent, newRotation } from "./keys/written-ledger.ts";
+import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
+
+/** Days back: due from and through, read well, failed after that, and read empty after that. */
+type Past = {
+  readonly due?: readonly [number, number];
+  readonly read?: readonly number[];
+  readonly failed?: readonly number[];
+  readonly emptied?: readonly number[];
+};
+
+const PASTS: Readonly<Record<string, Past>> = {
+  "never planned": {},
+  "planned and never read": { due: [3, 1] },
+  "all read": { due: [4, 1], read: [4, 3, 2, 1] },
+  "the first missing": { due: [4, 1], read: [3, 2, 1] },
+  "one within missing": { due: [4, 1], read: [4, 2, 1] },
+  "two stretches missing": { due: [7, 1], read: [7, 5, 3, 2] },
+  "the last missing": { due: [4, 1], read: [4, 3] },
+  "one failed that never had any": { due: [4, 1], read: [4, 2, 1], failed: [3] },
+  "one failed that had some": { due: [4, 1], read: [4, 3, 2, 1], failed: [3] },
+  "the last failed, and one before missing": { due: [4, 1], read: [4, 2], failed: [1] },
+  "one suspect": { due: [4, 1], read: [4, 3, 2, 1], emptied: [2] },
+  "older days read by hand": { due: [3, 1], read: [9, 8, 3, 2, 1], failed: [8] },
+};
+
+export function testFigures(db: Database): void {
+  test("of each series they say what the views say, whatever its past", async () => {
+    const project = newProject();
+    const pasts = Object.entries(PASTS).map(([name, past]) => {
+      const filter = { name, features: { [name.replaceAll(/\W/g, "_")]: "true" }, dimensions: {} };
+      return { past, one: configured(project, "endpoint", { filter, windowDays: 2 }) };
+    });
+    const ids = await registerSeries(
+      db,
+      pasts.map(({ one }) => one),
+    );
+    for (const { past, one } of pasts) await live(seriesIdOf(ids, one.series), past);
+
+    const shown = new Map<string, Record<string, number>>();
+    for (const { gauge, labels, value } of await readMetricSamples(db, [])) {
+      if (labels.project !== project.name) continue;
+      const counts = shown.get(labels.filter ?? "") ?? {};
+      counts[labels.status ?? gauge] = value;
+      shown.set(labels.filter ?? "", counts);
+    }
+    expect(Object.fromEntries(shown)).toEqual(await viewed(project.id));
+    expect(shown.get("two stretches missing")).toMatchObject({ missing: 3, failed: 0, suspect: 0 });
+  });
+
+  test("what is configured no more is not shown", async () => {
+    const project = newProject();
+    const ids = await registerSeries(db, [configured(project)]);
+    await live([...ids.values()].at(-1) ?? 0, { due: [3, 1], failed: [2] });
+    await registerSeries(db, []);
+    const figures = await readMetricSamples(db, []);
+    expect(figures.filter(({ labels }) => labels.project === project.name)).toEqual([]);
+  });
+
+  test("of a job they tell its last success, its failures since, its pause, and when it is due next", async () => {
+    const name = `job-${randomUUID()}`;
+    const nextAfter = (moment: Date) => new Date(moment.getTime() + 60_000);
+    const jobs: readonly MonitoredJob[] = [
+      { kind: "export", name, nextAfter },
+      { kind: "rotation", name, nextAfter },
+    ];
+    expect(await jobFigures(jobs, name)).toEqual({
+      export: { job_failures: 0, job_paused: 0 },
+      rotation: { job_failures: 0, job_paused: 0 },
+    });
+
+    await registerJobs(db, jobs);
+    for (const { kind } of jobs) {
+      await inTransaction(db, (tx) => markScheduled(tx, { kind, name }, new Date("2026-03-17T02:15:00Z")));
+    }
+    await pauseJob(db, { kind: "rotation", name }, { why: "moving house", by: "me" });
+    const runs: [RunTrigger, Parameters<typeof finishRun>[2]][] = [
+      ["schedule", "failed"],
+      ["schedule", "ok"],
+      ["schedule", "failed"],
+      ["backfill", "failed"],
+      ["manual", "stopped"],
+      ["catchup", "failed"],
+      ["backfill", "ok"],
+    ];
+    for (const [trigger, status] of runs) await run(name, trigger, status);
+    await interrupted(name);
+    const { rows } = await sql<{ at: number }>`
+      select extract(epoch from max(finished_at))::double precision as at from bi.runs
+      where job = ${name} and status = 'ok' and trigger <> 'backfill'
+    `.execute(db);
+    expect(await jobFigures(jobs, name)).toEqual({
+      export: {
+        job_last_success_timestamp_seconds: rows[0]?.at,
+        job_failures: 3,
+        job_paused: 0,
+        job_next_run_timestamp_seconds: Date.parse("2026-03-17T02:16:00Z") / 1000,
+      },
+      rotation: { job_failures: 0, job_paused: 1 },
+    });
+  });
+
+  test("of a rotation they tell its keys by state, and how old the one in use is", async () => {
+    const rotation = await newRotation(db);
+    const [old, lost] = [newIntent(), newIntent()];
+    await rotation.key(old, "draining");
+    await rotation.write({ kind: "due-for-removal", intentId: old });
+    await rotation.key(lost, "intent");
+    await rotation.write({ kind: "orphan", intentId: lost });
+    await sql`
+      update usage_export.api_key set requested_at = now() - interval '3 days'
+      where rotation = ${rotation.job.name} and state = 'active'
+    `.execute(db);
+    const figures = await rotationFigures(rotation.job.name);
+    expect(figures.api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
+    expect(figures).toMatchObject({ pending: 0, active: 1, draining: 1, orphan: 1, api_keys_due_for_removal: 1 });
+    expect(figures).toMatchObject({ api_key_fallback: 0, rotation_failed_attempts: 0, rotation_needs_attention: 0 });
+  });
+
+  test("a key that a person put back is as old as that", async () => {
+    const rotation = await newRotation(db);
+    await rotation.key(newIntent(), "active");
+    await sql`
+      update usage_export.api_key set requested_at = now() - interval '40 days', put_back_at = now() - interval '1 day'
+      where rotation = ${rotation.job.name}
+    `.execute(db);
+    expect((await rotationFigures(rotation.job.name)).api_key_age_seconds).toBeCloseTo(86_400, -2);
+  });
+
+  test.each([
+    ["before the key came into use", "2 days", "1 day", 0],
+    ["of the key in use", "1 day", "2 days", 1],
+    ["of longer than a week ago", "8 days", "9 days", 0],
+  ])("a fallback %s is shown as `status` shows it", async (_name, eventAgo, activeAgo, fallback) => {
+    const rotation = await newRotation(db);
+    const { name } = rotation.job;
+    await rotation.key(newIntent(), "active");
+    await recordEvent(db, { rotation: name, intentId: undefined, event: "fallback", actor: "me", reason: "refused" });
+    await sql`update usage_export.key_event set at = now() - ${eventAgo}::interval where rotation = ${name}`.execute(
+      db,
+    );
+    await sql`
+      update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
+    `.execute(db);
+    const status = (await rotationStatuses(db)).find((one) => one.rotation === name);
+    expect(status?.fallback !== null).toBe(fallback === 1);
+    expect(await rotationFigures(name)).toMatchObject({ api_key_fallback: fallback });
+  });
+
+  test.each([
+    [4, 0],
+    [5, 1],
+  ])("after %i failures a rotation needs attention: %i", async (failures, attention) => {
+    const { job } = await newRotation(db);
+    await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
+    expect(await rotationFigures(job.name)).toMatchObject({
+      rotation_failed_attempts: failures,
+      rotation_needs_attention: attention,
+    });
+  });
+
+  test("workers are counted while they are heard of, and when any was heard of last is told", async () => {
+    const seen: readonly [ago: string, stopped: boolean][] = [
+      ["0 seconds", false],
+      ["100 seconds", false],
+      ["130 seconds", false],
+      // The clock was set back.
+      ["-1 hour", false],
+      ["1 second", true],
+    ];
+    for (const [ago, stopped] of seen) {
+      const worker = { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" };
+      await heartbeatWorker(db, worker);
+      if (stopped) await markWorkerStopped(db, worker.workerId);
+      await sql`
+        update usage_export.worker set last_seen_at = now() - ${ago}::interval where worker_id = ${worker.workerId}
+      `.execute(db);
+    }
+    const figures = valuesOf((await readMetricSamples(db, [])).filter(({ gauge }) => gauge.startsWith("worker")));
+    expect(figures).toMatchObject({ workers: 2 });
+    expect(figures.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
+    await sql`delete from usage_export.worker`.execute(db);
+    expect(valuesOf(await readMetricSamples(db, []))).toMatchObject({ workers: 0 });
+  });
+
+  test("work in the queue is counted by state, and what was given up for a day", async () => {
+    await sql`
+      insert into usage_export_queue.job (name, state, completed_on)
+      values ('usage_request', 'created', null), ('usage_request', 'created', null), ('usage_request', 'retry', null),
+        ('usage_request', 'active', null), ('usage_request', 'completed', now()), ('usage_request', 'cancelled', now()),
+        ('usage_request', 'failed', now() - interval '23 hours'), ('usage_request', 'failed', now() - interval '25 hours')
+    `.execute(db);
+    const figures = (await readMetricSamples(db, [])).filter(({ gauge }) => gauge === "queue_jobs");
+    const counts = Object.fromEntries(figures.map(({ labels, value }) => [`${labels.queue} ${labels.state}`, value]));
+    await sql`delete from usage_export_queue.job`.execute(db);
+    expect(counts).toMatchObject({
+      "usage_request waiting": 2,
+      "usage_request retrying": 1,
+      "usage_request active": 1,
+      "usage_request dead": 1,
+      "rotation waiting": 0,
+      "rotation dead": 0,
+    });
+  });
+
+  async function live(seriesId: number, { due, read = [], failed = [], emptied = [] }: Past): Promise<void> {
+    const back = await daysBack(db);
+    const answers = (days: readonly number[], requests: Readonly<Record<string, string>>) =>
+      days.map((day) => slice(back(day), requests));
+    if (due) {
+      const [start, end] = [back(due[0]), back(due[1])];
+      await markDue(db, [seriesId], { first: start, oldest: { start, end }, through: end });
+    }
+    if (read.length > 0) await store(db, seriesId, answers(read, { listen: "1" }));
+    if (emptied.length > 0) await store(db, seriesId, answers(emptied, {}));
+    const fetchNo = await nextFetchNo(db);
+    if (failed.length > 0) await recordFailure(db, { seriesId, days: failed.map(back), fetchNo, reason: "down" });
+  }
+
+  /** By the name of the filter, from the views that `status` and people read. */
+  async function viewed(projectId: string) {
+    const { rows } = await sql<{ filter: string; counts: Readonly<Record<string, number>> }>`
+      select s.filter, jsonb_strip_nulls(jsonb_build_object(
+        'missing', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'missing'),
+        'failed', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'failed'),
+        'suspect', (select count(*) from bi.coverage c where c.project_id = s.project_id and c.filter = s.filter and c.status = 'suspect'),
+        'newest_complete_day_timestamp_seconds', (
+          select extract(epoch from f.fresh_through::timestamp at time zone 'UTC')::bigint from bi.freshness f
+          where f.project_id = s.project_id and f.filter = s.filter
+        )
+      )) as counts
+      from usage_export.series s where s.project_id = ${projectId}
+    `.execute(db);
+    return Object.fromEntries(rows.map(({ filter, counts }) => [filter, counts]));
+  }
+
+  async function jobFigures(jobs: readonly MonitoredJob[], name: string) {
+    const figures = (await readMetricSamples(db, jobs)).filter(({ labels }) => labels.job_name === name);
+    return Object.fromEntries(
+      jobs.map(({ kind }) => [kind, valuesOf(figures.filter(({ labels }) => labels.kind === kind))]),
+    );
+  }
+
+  async function rotationFigures(rotation: string) {
+    return valuesOf((await readMetricSamples(db, [])).filter(({ labels }) => labels.rotation === rotation));
+  }
+
+  async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
+    const runId = randomUUID();
+    await startRun(db, { runId, kind: "export", job, trigger });
+    await finishRun(db, runId, status, NO_COUNTS, undefined);
+  }
+
+  async function interrupted(job: string): Promise<void> {
+    const runId = randomUUID();
+    await startRun(db, { runId, kind: "export", job, trigger: "schedule" });
+    await sql`update usage_export.run set heartbeat_at = now() - interval '2 minutes' where run_id = ${runId}`.execute(
+      db,
+    );
+  }
+}
+
+/** Where a gauge has one figure a state, by state. */
+function valuesOf(figures: readonly MetricSample[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(figures.map(({ gauge, labels, value }) => [labels.state ?? gauge, value]));
+}

@@ -1,0 +1,59 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { openPostgres } from "../../../src/db/connection/database.ts";
+import { installQueue } from "../../../src/db/jobs/queue.ts";
+import { PASS } from "../../faults/gate.ts";
+import { startPostgresFront } from "../../faults/postgres-front.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { emptyDatabase } from "../migrations/empty-database.ts";
+
+/** Refuses so many schemas, as the server does where another process has made the same one a moment before. */
+async function refuseSchemas(url: string, count: number, code: string): Promise<void> {
+  await runStatement(
+    url,
+    `create sequence public.attempt;
+     create function public.refuse() returns event_trigger language plpgsql as $$
+       begin
+         if nextval('public.attempt') <= ${count} then raise exception 'made up' using errcode = '${code}'; end if;
+       end
+     $$;
+     create event trigger refuse on ddl_command_start when tag in ('CREATE SCHEMA') execute function public.refuse()`,
+  );
+}
+
+test("a process that another one was just ahead of ends well", async () => {
+  await using empty = await emptyDatabase();
+  await refuseSchemas(empty.directUrl, 1, "23505");
+  await using db = openPostgres(empty.url);
+  await installQueue(db);
+  expect((await sql`select name from usage_export_queue.queue`.execute(db)).rows).toHaveLength(3);
+});
+
+test.each([
+  [2, "23505"],
+  [1, "42501"],
+])("a schema that is refused %i times with %s is a failure", async (count, code) => {
+  await using empty = await emptyDatabase();
+  await refuseSchemas(empty.directUrl, count, code);
+  await using db = openPostgres(empty.url);
+  await expect(installQueue(db)).rejects.toMatchObject({ code });
+});
+
+test("a connection that is lost to what the queue does by itself is a failure, and the next time ends well", async () => {
+  await using empty = await emptyDatabase();
+  let isCut = false;
+  await using front = await startPostgresFront(empty.directUrl, {
+    who: "test",
+    gate: ({ name, side }) => {
+      if (isCut || side === "out" || !name.includes("bam_on")) return PASS;
+      isCut = true;
+      return { kind: "cut" };
+    },
+  });
+  await using db = openPostgres(front.url);
+
+  await expect(installQueue(db)).rejects.toThrow("Connection terminated");
+
+  expect(isCut).toBe(true);
+  await installQueue(db);
+});

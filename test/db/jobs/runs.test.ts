@@ -1,0 +1,164 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { deleteOldRuns, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
+import { NO_COUNTS } from "../../../src/usage/export.ts";
+import { testDatabase } from "../../support/database.ts";
+import { newRotation } from "../keys/written-ledger.ts";
+
+const { db } = await testDatabase();
+
+async function started(): Promise<string> {
+  const runId = randomUUID();
+  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+  return runId;
+}
+
+async function run(runId: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const { rows } = await sql<Record<string, unknown>>`select * from bi.runs where run_id = ${runId}`.execute(db);
+  return rows[0];
+}
+
+async function silentFor(runId: string, seconds: number): Promise<void> {
+  await sql`
+    update usage_export.run set heartbeat_at = now() - make_interval(secs => ${seconds}) where run_id = ${runId}
+  `.execute(db);
+}
+
+test("a run that has started is running", async () => {
+  expect(await run(await started())).toMatchObject({
+    kind: "export",
+    job: "nightly",
+    trigger: "manual",
+    status: "running",
+    scheduled_for: null,
+    finished_at: null,
+    error: null,
+  });
+});
+
+test("starting a run twice, as after a COMMIT whose answer was lost, is the same as once", async () => {
+  const runId = await started();
+  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+  expect(await run(runId)).toMatchObject({ status: "running" });
+});
+
+test("a finished run has its counts", async () => {
+  const runId = await started();
+  await finishRun(
+    db,
+    runId,
+    "failed",
+    { requests: 4, planned: 28, complete: 20, suspect: 1, failed: 6, undated: 0, stale: 1, rowsChanged: 5_000_000_000 },
+    "503",
+  );
+  expect(await run(runId)).toMatchObject({
+    status: "failed",
+    finished_at: expect.any(Date),
+    requests: 4,
+    slices_planned: 28,
+    slices_complete: 20,
+    slices_suspect: 1,
+    slices_failed: 6,
+    slices_stale: 1,
+    rows_changed: "5000000000",
+    error: "503",
+  });
+});
+
+test("a reason of any length and with any character is stored, cut", async () => {
+  const runId = await started();
+  await finishRun(db, runId, "failed", NO_COUNTS, `a\u0000b ${"x".repeat(5_000)}`);
+  const error = String((await run(runId))?.error);
+  expect(error).toMatch(/^ab x+$/);
+  expect(error).toHaveLength(1_000);
+});
+
+test("a run that says nothing for a minute was interrupted, until it speaks again", async () => {
+  const runId = await started();
+  await silentFor(runId, 30);
+  expect(await run(runId)).toMatchObject({ status: "running" });
+  await silentFor(runId, 61);
+  expect(await run(runId)).toMatchObject({ status: "interrupted" });
+  await heartbeatRun(db, runId);
+  expect(await run(runId)).toMatchObject({ status: "running" });
+});
+
+test("a run that has ended was not interrupted, however long ago", async () => {
+  const runId = await started();
+  await finishRun(db, runId, "ok", NO_COUNTS, undefined);
+  await silentFor(runId, 100_000);
+  expect(await run(runId)).toMatchObject({ status: "ok", error: null });
+});
+
+async function madeAgo(
+  days: number,
+  part: { job: string; status?: string; trigger?: string; kind?: string },
+): Promise<string> {
+  const runId = randomUUID();
+  const { job, status = "ok", trigger = "schedule", kind = "export" } = part;
+  await sql`
+    insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
+    select ${runId}, ${kind}, ${job}, ${trigger}, ${status}, at, at from (select now() - make_interval(days => ${days}) as at) moment
+  `.execute(db);
+  return runId;
+}
+
+test("runs are kept for so many days, and of each job the newest of every end and trigger for ever", async () => {
+  const job = `job-${randomUUID()}`;
+  const old = await Promise.all([
+    madeAgo(500, { job }),
+    madeAgo(401, { job }),
+    madeAgo(450, { job, status: "failed" }),
+    // It never said how it ended.
+    madeAgo(460, { job, status: "running" }),
+  ]);
+  const kept = await Promise.all([
+    madeAgo(399, { job }),
+    madeAgo(410, { job, status: "failed" }),
+    madeAgo(420, { job, trigger: "backfill" }),
+    madeAgo(900, { job, kind: "rotation" }),
+    madeAgo(430, { job, status: "running" }),
+    madeAgo(1, { job }),
+  ]);
+  const other = await madeAgo(2000, { job: `job-${randomUUID()}` });
+
+  expect((await deleteOldRuns(db, 400, new Date())).runs).toBe(old.length);
+
+  for (const runId of old) expect(await run(runId)).toBeUndefined();
+  for (const runId of [...kept, other]) expect(await run(runId)).toBeDefined();
+  expect(await deleteOldRuns(db, 400, new Date())).toEqual({ runs: 0, keyEvents: 0 });
+});
+
+test("a clock of the database that was set ahead makes nothing older", async () => {
+  const job = `job-${randomUUID()}`;
+  const runIds = await Promise.all([madeAgo(10, { job }), madeAgo(5, { job })]);
+  // To the worker it is two weeks earlier.
+  await deleteOldRuns(db, 7, new Date(Date.now() - 14 * 24 * 60 * 60 * 1000));
+  for (const runId of runIds) expect(await run(runId)).toBeDefined();
+});
+
+test("of a key that is gone the events are kept as long, and of one that is not for ever", async () => {
+  const rotation = await newRotation(db);
+  for (const intentId of ["gone", "rested", "used"]) await rotation.key(`${rotation.job.name}-${intentId}`, "draining");
+  const retired = (intentId: string, days: number) =>
+    sql`
+      update usage_export.api_key set state = 'retired', sealed = null, retired_at = now() - make_interval(days => ${days})
+      where intent_id = ${`${rotation.job.name}-${intentId}`}
+    `.execute(db);
+  await retired("gone", 401);
+  await retired("rested", 399);
+  await sql`update usage_export.key_event set at = at - interval '500 days' where rotation = ${rotation.job.name}`.execute(
+    db,
+  );
+
+  expect((await deleteOldRuns(db, 400, new Date())).keyEvents).toBeGreaterThan(2);
+
+  const { rows } = await sql<{ intent_id: string }>`
+    select distinct intent_id from usage_export.key_event where rotation = ${rotation.job.name}
+  `.execute(db);
+  const left = rows.map(({ intent_id }) => intent_id.replace(`${rotation.job.name}-`, ""));
+  expect(left.filter((intentId) => !intentId.endsWith("successor")).sort()).toEqual(["rested", "used"]);
+  const keys = await sql`select from usage_export.api_key where rotation = ${rotation.job.name}`.execute(db);
+  expect(keys.rows).toHaveLength(6);
+});

@@ -1,0 +1,185 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { LEASE_SECONDS, releaseLease, renewLease, requireLease, takeLease } from "../../../src/db/keys/lease.ts";
+import type { LedgerChange } from "../../../src/keys/ledger.ts";
+import { testDatabase } from "../../support/database.ts";
+import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
+
+const { db, url } = await testDatabase();
+
+const newName = () => `rotation-${randomUUID()}`;
+
+async function leaseOf(rotation: string) {
+  const { rows } = await sql<{ owner: string | null; left: number | null; fence: string }>`
+    select lease_owner as owner, extract(epoch from lease_until - clock_timestamp())::float as left, fence
+    from usage_export.rotation where name = ${rotation}
+  `.execute(db);
+  return rows[0];
+}
+
+/** As if nobody had renewed it for so long. */
+async function runOut(rotation: string): Promise<void> {
+  await sql`update usage_export.rotation set lease_until = clock_timestamp() where name = ${rotation}`.execute(db);
+}
+
+async function taken(rotation: string, by = "someone") {
+  const lease = await takeLease(db, rotation, by);
+  if (!lease) throw new Error(`the lease of ${rotation} is taken`);
+  return lease;
+}
+
+test("a lease is taken once, for a while, and names its owner", async () => {
+  const rotation = newName();
+  await taken(rotation, "first");
+  expect(await takeLease(db, rotation, "second")).toBeUndefined();
+  const row = await leaseOf(rotation);
+  expect(row).toMatchObject({ owner: "first", fence: "1" });
+  expect(row?.left).toBeGreaterThan(LEASE_SECONDS - 2);
+  expect(row?.left).toBeLessThanOrEqual(LEASE_SECONDS);
+});
+
+test("of many that take it at the same moment one gets it", async () => {
+  const pools: Database[] = Array.from({ length: 5 }, () => openPostgres(url));
+  try {
+    for (let round = 0; round < 10; round++) {
+      const rotation = newName();
+      const takers = pools.flatMap((pool, i) => [1, 2].map((n) => takeLease(pool, rotation, `taker ${i} ${n}`)));
+      const leases = await Promise.all(takers);
+      expect(leases.filter((lease) => lease !== undefined)).toEqual([{ rotation, fence: "1" }]);
+    }
+  } finally {
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+});
+
+test("rotations of other names have leases of their own", async () => {
+  await taken(newName());
+  await expect(taken(newName())).resolves.toMatchObject({ fence: "1" });
+});
+
+test("a lease that was given back can be taken at once, with a higher number", async () => {
+  const rotation = newName();
+  await releaseLease(db, await taken(rotation));
+  expect(await taken(rotation)).toEqual({ rotation, fence: "2" });
+});
+
+test("a lease that ran out can be taken, and renewing the old one fails", async () => {
+  const rotation = newName();
+  const old = await taken(rotation);
+  await runOut(rotation);
+  expect(await taken(rotation)).toEqual({ rotation, fence: "2" });
+  await expect(renewLease(db, old)).rejects.toMatchObject({
+    code: "stopped",
+    message: `another process has taken over the rotation ${rotation}`,
+  });
+});
+
+test("a lease of a clock that was set back a day since is taken as soon as any other, if nobody renews it", async () => {
+  const [dead, alive] = [newName(), newName()];
+  await taken(dead);
+  const lease = await taken(alive);
+  await sql`update usage_export.rotation set lease_until = lease_until + interval '1 day'`.execute(db);
+  for (const rotation of [dead, alive]) {
+    expect(await takeLease(db, rotation, "other")).toBeUndefined();
+    expect((await leaseOf(rotation))?.left).toBeLessThanOrEqual(LEASE_SECONDS);
+  }
+  await renewLease(db, lease);
+  await runOut(dead);
+  expect(await taken(dead)).toMatchObject({ fence: "2" });
+  expect(await takeLease(db, alive, "other")).toBeUndefined();
+});
+
+test("renewing makes it last from now on, also when it had run out and nobody took it", async () => {
+  const rotation = newName();
+  const lease = await taken(rotation);
+  await runOut(rotation);
+  await renewLease(db, lease);
+  expect((await leaseOf(rotation))?.left).toBeGreaterThan(LEASE_SECONDS - 2);
+  expect(await takeLease(db, rotation, "second")).toBeUndefined();
+});
+
+test("a renewal that comes after it was given back does not take it again", async () => {
+  const rotation = newName();
+  const lease = await taken(rotation);
+  await releaseLease(db, lease);
+  await expect(renewLease(db, lease)).rejects.toMatchObject({ code: "stopped" });
+  await expect(taken(rotation)).resolves.toMatchObject({ fence: "2" });
+});
+
+test("giving back an old lease does not take it from the new owner", async () => {
+  const rotation = newName();
+  const old = await taken(rotation);
+  await runOut(rotation);
+  await taken(rotation, "second");
+  await releaseLease(db, old);
+  expect(await leaseOf(rotation)).toMatchObject({ owner: "second" });
+  expect(await takeLease(db, rotation, "third")).toBeUndefined();
+});
+
+test("nobody takes it while its owner writes, even when it has run out", async () => {
+  const rotation = newName();
+  const lease = await taken(rotation);
+  await runOut(rotation);
+  const order: string[] = [];
+  const writing = db.transaction().execute(async (tx) => {
+    await requireLease(tx, lease);
+    const taking = takeLease(db, rotation, "second").then(() => order.push("taken"));
+    await lockWaited();
+    order.push("written");
+    return { taking };
+  });
+  await (await writing).taking;
+  expect(order).toEqual(["written", "taken"]);
+});
+
+async function lockWaited(): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+    `.execute(db);
+    if (rows.length > 0) return;
+    await sleep(10);
+  }
+}
+
+const intentId = newIntent();
+const CHANGES: readonly LedgerChange[] = [
+  { kind: "intent", intentId: newIntent(), comment: "usage exporter" },
+  { kind: "not-created", intentId },
+  { kind: "orphan", intentId },
+  { kind: "stored", intentId, created: newKey(intentId) },
+  { kind: "verified", intentId },
+  { kind: "delivered", intentId, sink: "file /run/exporter.key" },
+  { kind: "active", intentId, putBack: false },
+  { kind: "abandoned", intentId },
+  { kind: "rollback", intentId },
+  { kind: "due-for-removal", intentId },
+  { kind: "retired", intentId },
+  { kind: "found", intentId, apiKeyId: "found" },
+  { kind: "failed" },
+  { kind: "recovered" },
+];
+const zombie = await newRotation(db);
+await zombie.write({ kind: "intent", intentId, comment: "usage exporter" });
+await runOut(zombie.job.name);
+const heir = writer(db, zombie.job, await taken(zombie.job.name));
+await heir.write({ kind: "failed" });
+
+test.each(CHANGES)("a process that slept through its lease does not write $kind", async (change) => {
+  const before = await everything(zombie.job.name);
+  await expect(zombie.write(change)).rejects.toMatchObject({ code: "stopped" });
+  expect(await everything(zombie.job.name)).toEqual(before);
+});
+
+async function everything(rotation: string): Promise<unknown> {
+  const { rows } = await sql`
+    select (select jsonb_agg(r) from usage_export.rotation r where name = ${rotation}) as rotation,
+      (select jsonb_agg(k order by intent_id) from usage_export.api_key k where rotation = ${rotation}) as keys,
+      (select jsonb_agg(d) from usage_export.key_delivery d where rotation = ${rotation}) as deliveries,
+      (select jsonb_agg(e order by event_id) from usage_export.key_event e where rotation = ${rotation}) as events
+  `.execute(db);
+  return rows;
+}

@@ -1,0 +1,303 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { openPostgres } from "../../../src/db/connection/database.ts";
+import { readLedger } from "../../../src/db/keys/ledger.ts";
+import type { LedgerKey } from "../../../src/keys/ledger.ts";
+import { copyDatabase, testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";
+
+const { db } = await testDatabase();
+
+const stateOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
+
+async function keyOf(rotation: Writer, intentId: string): Promise<LedgerKey | undefined> {
+  return (await stateOf(rotation)).keys.find((key) => key.intentId === intentId);
+}
+
+async function rowOf(intentId: string) {
+  return db.selectFrom("usage_export.api_key").selectAll().where("intent_id", "=", intentId).executeTakeFirst();
+}
+
+async function eventsOf({ job }: Writer) {
+  return db
+    .selectFrom("usage_export.key_event")
+    .select(["event", "intent_id", "actor", "reason"])
+    .where("rotation", "=", job.name)
+    .orderBy("event_id")
+    .execute();
+}
+
+test("a rotation that never ran has an empty ledger, and the time", async () => {
+  const { ledger, now } = await readLedger(db, { name: "never", project: { id: "p", name: "p" } });
+  expect(ledger).toEqual({ failedAttempts: 0, lastError: undefined, rollbackTo: undefined, keys: [] });
+  expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000);
+});
+
+test("an intent is a pending key of which nothing is known", async () => {
+  const rotation = await newRotation(db, { scopes: ["member", "usage:read"] });
+  const intentId = newIntent();
+  await rotation.key(intentId, "intent");
+  expect(await keyOf(rotation, intentId)).toEqual({
+    intentId,
+    apiKeyId: undefined,
+    state: "pending",
+    step: "intent",
+    comment: `usage exporter [${intentId}]`,
+    requestedAt: expect.any(Date),
+    expiresAt: undefined,
+    activeSince: undefined,
+    putBackAt: undefined,
+    drainingSince: undefined,
+    dueForRemovalAt: undefined,
+    scopesAsked: ["member", "usage:read"],
+    scopesGranted: [],
+    deliveredTo: [],
+  });
+});
+
+test("a stored key has its id, what was granted, and its secret sealed", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "stored");
+  expect(await rowOf(intentId)).toMatchObject({
+    state: "pending",
+    step: "stored",
+    api_key_id: `id-of-${intentId}`,
+    scopes_granted: ["member"],
+    sealed: `sealed ${intentId}`,
+    master_key: "master-1",
+    created_at: new Date("2026-05-01T12:00:00.123Z"),
+    expires_at: null,
+  });
+});
+
+test("a key that ends by itself has the day it does, counted from before the create", async () => {
+  const rotation = await newRotation(db, { expiresInDays: 40 });
+  const intentId = newIntent();
+  await rotation.key(intentId, "stored");
+  const { requestedAt, expiresAt } = (await keyOf(rotation, intentId)) ?? {};
+  expect((expiresAt?.getTime() ?? 0) - (requestedAt?.getTime() ?? 0)).toBe(40 * 24 * 60 * 60 * 1000);
+});
+
+test.each(["", "yesterday", undefined])(
+  "a time of creation that reads %j costs nothing but itself",
+  async (created) => {
+    const rotation = await newRotation(db);
+    const intentId = newIntent();
+    await rotation.key(intentId, "intent");
+    await rotation.write({ kind: "stored", intentId, created: newKey(intentId, { created }) });
+    expect(await rowOf(intentId)).toMatchObject({ step: "stored", created_at: null });
+  },
+);
+
+test("what the service grants may hold anything", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "intent");
+  await rotation.write({ kind: "stored", intentId, created: newKey(intentId, { scopes: ["a\0b", 'c"{},'] }) });
+  expect((await keyOf(rotation, intentId))?.scopesGranted).toEqual(["ab", 'c"{},']);
+});
+
+test("taking a key into use drains the one before it", async () => {
+  const rotation = await newRotation(db);
+  const [first, second] = [newIntent(), newIntent()];
+  await rotation.key(first, "active");
+  await rotation.key(second, "active");
+  const keys = (await stateOf(rotation)).keys;
+  expect(keys).toMatchObject([
+    { intentId: first, state: "draining", drainingSince: expect.any(Date) },
+    { intentId: second, state: "active", step: undefined, activeSince: expect.any(Date), putBackAt: undefined },
+  ]);
+});
+
+test("success ends the count of failures, and a rollback", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "draining");
+  await rotation.write({ kind: "failed" }, "sink away");
+  await rotation.write({ kind: "failed" }, "sink still away");
+  await rotation.write({ kind: "rollback", intentId });
+  expect(await stateOf(rotation)).toMatchObject({
+    failedAttempts: 2,
+    lastError: "sink still away",
+    rollbackTo: intentId,
+  });
+  await rotation.write({ kind: "active", intentId, putBack: true });
+  expect(await stateOf(rotation)).toMatchObject({ failedAttempts: 0, lastError: undefined, rollbackTo: undefined });
+  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", putBackAt: expect.any(Date) });
+});
+
+test("when nothing is left to do the count of failures ends", async () => {
+  const rotation = await newRotation(db);
+  await rotation.write({ kind: "failed" });
+  await rotation.write({ kind: "recovered" });
+  expect(await stateOf(rotation)).toMatchObject({ failedAttempts: 0, lastError: undefined });
+});
+
+test("a sink holds the last key that was delivered to it", async () => {
+  const rotation = await newRotation(db);
+  const [first, second] = [newIntent(), newIntent()];
+  await rotation.key(first, "active");
+  await rotation.key(second, "stored");
+  for (const sink of ["a", "b"]) await rotation.write({ kind: "delivered", intentId: first, sink });
+  await rotation.write({ kind: "delivered", intentId: second, sink: "a" });
+  expect((await stateOf(rotation)).keys.map(({ deliveredTo }) => deliveredTo)).toEqual([["b"], ["a"]]);
+});
+
+test("an intent that made no key is gone, and its event stays", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "intent");
+  await rotation.write({ kind: "not-created", intentId }, "the service answered 403");
+  expect((await stateOf(rotation)).keys).toEqual([]);
+  expect(await eventsOf(rotation)).toMatchObject([
+    { event: "intent", intent_id: intentId },
+    { event: "not-created", intent_id: intentId, actor: "the test", reason: "the service answered 403" },
+  ]);
+});
+
+test("an orphan that was found has its id", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "intent");
+  await rotation.write({ kind: "orphan", intentId });
+  await rotation.write({ kind: "found", intentId, apiKeyId: `found-${intentId}` });
+  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "orphan", apiKeyId: `found-${intentId}` });
+});
+
+test("an abandoned key is due for removal at once, and was never in use", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "stored");
+  await rotation.write({ kind: "abandoned", intentId });
+  expect(await keyOf(rotation, intentId)).toMatchObject({
+    state: "draining",
+    dueForRemovalAt: expect.any(Date),
+    activeSince: undefined,
+  });
+});
+
+test("a retired key leaves the ledger, and its secret is not kept", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "draining");
+  await rotation.write({ kind: "retired", intentId });
+  expect(await keyOf(rotation, intentId)).toBeUndefined();
+  expect(await rowOf(intentId)).toMatchObject({ state: "retired", sealed: null, master_key: null });
+});
+
+test("a change that is tried again after its answer was lost is made once", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  const [failing, asking, storing] = [randomUUID(), randomUUID(), randomUUID()];
+  for (const _ of [1, 2]) {
+    await rotation.write({ kind: "failed" }, "once", failing);
+    await rotation.write({ kind: "intent", intentId, comment: "usage exporter" }, "due", asking);
+  }
+  for (const _ of [1, 2])
+    await rotation.write({ kind: "stored", intentId, created: newKey(intentId) }, "made", storing);
+  expect((await stateOf(rotation)).failedAttempts).toBe(1);
+  expect((await eventsOf(rotation)).map(({ event }) => event)).toEqual(["failed", "intent", "stored"]);
+});
+
+test("a change that is about no key is not made, and leaves no event", async () => {
+  const rotation = await newRotation(db);
+  await expect(rotation.write({ kind: "verified", intentId: "ue-none" })).rejects.toMatchObject({ code: "database" });
+  await expect(rotation.write({ kind: "active", intentId: "ue-none", putBack: false })).rejects.toThrow("ue-none");
+  expect(await eventsOf(rotation)).toEqual([]);
+});
+
+test("there is one key on its way, whatever else is wrong", async () => {
+  const rotation = await newRotation(db);
+  await rotation.key(newIntent(), "intent");
+  await expect(rotation.key(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
+});
+
+test("a reason of any length and content is stored", async () => {
+  const rotation = await newRotation(db);
+  await rotation.write({ kind: "failed" }, `a\0b${"x".repeat(5_000)}`);
+  expect((await stateOf(rotation)).lastError).toHaveLength(1_000);
+  expect((await eventsOf(rotation))[0]?.reason.startsWith("abx")).toBe(true);
+});
+
+test("at no moment do readers see two keys in use, or none", async () => {
+  const rotation = await newRotation(db);
+  await rotation.key(newIntent(), "active");
+  const seen = new Set<number>();
+  let isWriting = true;
+  const reading = (async () => {
+    while (isWriting) seen.add((await stateOf(rotation)).keys.filter(({ state }) => state === "active").length);
+  })();
+  for (let i = 0; i < 20; i++) await rotation.key(newIntent(), "active");
+  isWriting = false;
+  await reading;
+  expect([...seen]).toEqual([1]);
+});
+
+test("the keys of another project are refused, with the mend", async () => {
+  const rotation = await newRotation(db);
+  await rotation.key(newIntent(), "active");
+  const project = { id: "project-2", name: "staging" };
+  await expect(readLedger(db, { ...rotation.job, project })).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringMatching(/keys of another project \(production, project-1\).*staging a name of its own/),
+  });
+});
+
+test("bi.api_keys has every key with its state, and no secret", async () => {
+  const rotation = await newRotation(db);
+  const intentId = newIntent();
+  await rotation.key(intentId, "draining");
+  const { rows } = await sql<Record<string, unknown>>`
+    select * from bi.api_keys where rotation = ${rotation.job.name} order by requested_at
+  `.execute(db);
+  expect(rows).toMatchObject([
+    {
+      project: "production",
+      api_key_id: `id-of-${intentId}`,
+      state: "draining",
+      scopes: ["member"],
+      last_seen_in_use: null,
+    },
+    { state: "active" },
+  ]);
+  expect(JSON.stringify(rows)).not.toContain("sealed");
+});
+
+test.for([
+  ["off", "on"],
+  ["local", "on"],
+  ["remote_apply", "remote_apply"],
+] as const)(
+  "where commits are %s, an intent, a created key and its secret are committed as %s",
+  async ([setting, committedAs]) => {
+    await using copy = await copyDatabase();
+    const name = new URL(copy.directUrl).pathname.slice(1);
+    await runStatement(copy.directUrl, `alter database ${name} set synchronous_commit = ${setting}`);
+    const own = openPostgres(copy.url);
+    try {
+      // A deferred trigger sees what holds as the transaction is committed.
+      await sql`
+        create table public.committed (what text, setting text);
+        create function public.note_commit() returns trigger language plpgsql as $$
+        begin
+          insert into public.committed values (concat_ws(' ', tg_table_name, new.step, new.sealed), pg_catalog.current_setting('synchronous_commit'));
+          return null;
+        end $$;
+        create constraint trigger noted after insert or update on usage_export.api_key
+          deferrable initially deferred for each row execute function public.note_commit();
+      `.execute(own);
+      const rotation = await newRotation(own);
+      await rotation.key("ue-durable", "stored");
+      const { rows } = await sql`select what, setting from public.committed`.execute(own);
+      expect(rows).toEqual([
+        { what: "api_key intent", setting: committedAs },
+        { what: "api_key stored sealed ue-durable", setting: committedAs },
+      ]);
+    } finally {
+      await own.destroy();
+    }
+  },
+);

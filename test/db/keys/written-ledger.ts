@@ -1,0 +1,68 @@
+// Writes to a key ledger as a rotation does, of which a test gives only what matters to it.
+
+import { randomUUID } from "node:crypto";
+import type { Database } from "../../../src/db/connection/database.ts";
+import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
+import { writeLedger } from "../../../src/db/keys/ledger.ts";
+import type { LedgerChange, NewKey } from "../../../src/keys/ledger.ts";
+import type { RotationJob } from "../../../src/keys/policy.ts";
+import { Secret } from "../../../src/secret.ts";
+import { JOB } from "../../keys/sample-ledger.ts";
+
+export type Writer = {
+  readonly job: RotationJob;
+  readonly lease: Lease;
+  readonly write: (change: LedgerChange, reason?: string, changeId?: string) => Promise<void>;
+  /** Brings a new key as far as the last of these. */
+  readonly key: (intentId: string, as: (typeof STATES)[number]) => Promise<void>;
+};
+
+const STATES = ["intent", "stored", "verified", "active", "draining"] as const;
+
+/** A rotation of its own, with its lease. */
+export async function newRotation(db: Database, fields: Partial<RotationJob> = {}): Promise<Writer> {
+  const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
+  const lease = await takeLease(db, job.name, "the test");
+  if (!lease) throw new Error(`the lease of ${job.name} is taken`);
+  return writer(db, job, lease);
+}
+
+export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
+  const write: Writer["write"] = (change, reason = "a reason", changeId = randomUUID()) => {
+    const sealed = change.kind === "stored" ? { text: `sealed ${change.intentId}`, masterKey: "master-1" } : undefined;
+    return writeLedger(db, { job, lease, actor: "the test", changeId, ...(sealed && { sealed }) }, change, reason);
+  };
+  const changes = (intentId: string): readonly LedgerChange[] => [
+    { kind: "intent", intentId, comment: `usage exporter [${intentId}]` },
+    { kind: "stored", intentId, created: newKey(intentId) },
+    { kind: "verified", intentId },
+    { kind: "active", intentId, putBack: false },
+  ];
+  return {
+    job,
+    lease,
+    write,
+    async key(intentId, as) {
+      for (const change of changes(intentId).slice(0, STATES.indexOf(as) + 1)) await write(change);
+      if (as === "draining") {
+        for (const change of changes(`${intentId}-successor`)) await write(change);
+      }
+    },
+  };
+}
+
+export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {
+  const apiKeyId = `id-of-${intentId}`;
+  return {
+    apiKeyId,
+    key: new Secret("e".repeat(40)),
+    scopes: ["member"],
+    created: "2026-05-01T12:00:00.123456Z",
+    ...fields,
+  };
+}
+
+/** Names of keys are the service's own, so two tests need two. */
+export function newIntent(): string {
+  return `ue-${randomUUID()}`;
+}

@@ -1,0 +1,41 @@
+// Databases without a schema or with an older one, for tests of how it comes into being.
+
+import { randomBytes } from "node:crypto";
+import fs from "node:fs/promises";
+import path from "node:path";
+import { FileMigrationProvider, Migrator } from "kysely/migration";
+import { inject } from "vitest";
+import type { Database } from "../../../src/db/connection/database.ts";
+import { type DatabaseUrls, dropDatabase, urlsOf } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+
+const MIGRATIONS = path.join(import.meta.dirname, "../../../migrations");
+
+/** Gone again when it is disposed of. */
+export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & { readonly name: string }> {
+  const server = inject("postgres");
+  // The name begins like those of all databases of this run, so that it goes with them in any case.
+  const name = `${server.template}_empty_${randomBytes(6).toString("hex")}`;
+  await runStatement(server.url, `create database ${name}`);
+  return {
+    name,
+    ...urlsOf(name),
+    [Symbol.asyncDispose]: () => dropDatabase(name),
+  };
+}
+
+/** What of ours there is: nothing, or the names of the schemas. */
+export async function schemasOf(url: string): Promise<readonly unknown[]> {
+  const rows = await runStatement(
+    url,
+    "select nspname from pg_namespace where nspname in ('bi', 'usage_export') order by nspname",
+  );
+  return rows.map(({ nspname }) => nspname);
+}
+
+/** Brings a database to an older version. */
+export async function migrateTo(db: Database, migration: string): Promise<void> {
+  const provider = new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS });
+  const { error } = await new Migrator({ db, provider, migrationTableSchema: "usage_export" }).migrateTo(migration);
+  if (error !== undefined) throw error;
+}

@@ -1,0 +1,27 @@
+// The files of migrations/, as files.
+
+import fs from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const FOLDER = path.join(import.meta.dirname, "../../../migrations");
+const files = fs
+  .readdirSync(FOLDER)
+  .filter((file) => file !== "views")
+  .sort();
+
+test("migrations are numbered, and each number is used once", () => {
+  const numbers = files.map((file) => /^(\d{4})_[a-z][a-z_]*\.ts$/.exec(file)?.[1]);
+  expect(numbers).not.toContain(undefined);
+  expect(new Set(numbers).size).toBe(files.length);
+});
+
+test.each(files)("%s stands by itself: it imports nothing of the program, which may change", (file) => {
+  const text = fs.readFileSync(path.join(FOLDER, file), "utf8");
+  expect(text).not.toMatch(/from "\.|import\(/);
+});
+
+test.each(files)("%s only goes forward", async (file) => {
+  const migration: object = await import(path.join(FOLDER, file));
+  expect(Object.keys(migration)).toEqual(["up"]);
+});

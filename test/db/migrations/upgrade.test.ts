@@ -1,0 +1,99 @@
+// A database of every older version becomes one of this version, with what it held.
+
+import fs from "node:fs";
+import path from "node:path";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { emptyDatabase, migrateTo } from "./empty-database.ts";
+import { schemaText } from "./schema-text.ts";
+
+const SCHEMA = fs.readFileSync(path.join(import.meta.dirname, "schema.txt"), "utf8").replaceAll(/^--.*\n/gm, "");
+const migrations = fs
+  .readdirSync(path.join(import.meta.dirname, "../../../migrations"))
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => path.basename(file, ".ts"))
+  .sort();
+
+test.each(migrations)("a database of %s is brought up to date with its rows", async (migration) => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateTo(db, migration);
+  await fill(db);
+
+  await migrateToLatest(db);
+  await requireCurrentSchema(db);
+
+  expect(await schemaText(db)).toBe(SCHEMA);
+  const { rows: total } = await sql`
+    select project, usage_date::text as day, requests, revision, finality from bi.usage_total
+  `.execute(db);
+  expect(total).toEqual([
+    { project: "production", day: "2026-03-16", requests: "12.5", revision: 1, finality: "final" },
+  ]);
+  const { rows: asOf } = await sql`select requests from bi.usage_as_of('2026-03-20') `.execute(db);
+  expect(asOf).toEqual([{ requests: "12.5" }]);
+  const { rows: runs } = await sql`select job, status from bi.runs`.execute(db);
+  expect(runs).toEqual([{ job: "nightly", status: "ok" }]);
+});
+
+test("of a filter that had other conditions for a while, the past of an older version shows one or the other, never both", async () => {
+  await using empty = await emptyDatabase();
+  await using db = openPostgres(empty.directUrl);
+  await migrateTo(db, "0011_remember_views");
+  await sql`
+    insert into usage_export.series (project_id, project, "grouping", filter_key, filter, created_at, superseded_at) values
+      ('project-1', 'production', 'endpoint', '{"dimensions":{"endpoint":"listen"}}', 'narrow', '2026-03-01', null),
+      ('project-1', 'production', 'endpoint', '{"dimensions":{"endpoint":"speak"}}', 'narrow', '2026-03-10', '2026-03-20');
+    insert into usage_export.slice (series_id, usage_date, status, fetch_no)
+    select id, '2026-02-28', 'complete', id from unnest(array[1, 2]) as id;
+    insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent, display)
+    select 'endpoint', name, name, name, name from unnest(array['listen', 'speak']) as name;
+    insert into usage_export.snapshot_row
+      (series_id, usage_date, group_id, requests, revision, first_seen_at, last_changed_at)
+    values (1, '2026-02-28', 1, 1, 1, '2026-03-01', '2026-03-01'), (2, '2026-02-28', 2, 2, 1, '2026-03-10', '2026-03-10')
+  `.execute(db);
+  await migrateToLatest(db);
+  const shownAt = async (moment: string) => {
+    const { rows } = await sql<{ value: string }>`
+      select group_value as value from bi.usage_as_of(${moment}::timestamptz) order by group_value
+    `.execute(db);
+    return rows.map(({ value }) => value);
+  };
+  expect(await shownAt("2026-03-05")).toEqual(["listen"]);
+  expect(await shownAt("2026-03-15")).toEqual(["speak"]);
+  expect(await shownAt("2026-03-25")).toEqual(["listen"]);
+});
+
+/** What every version can hold: a day with one row, and the run that read it. */
+async function fill(db: Database): Promise<void> {
+  await sql`
+    insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days, created_at)
+    values ('project-1', 'production', 'none', '{}', 'all', 3, '2026-03-17T02:00:00Z');
+    insert into usage_export.slice (series_id, usage_date, status, fetch_no, fetched_at, closed_at, content_hash, rows)
+    values (1, '2026-03-16', 'complete', nextval('usage_export.fetch_no'), '2026-03-17T02:00:00Z', '2026-03-17T02:00:00Z', 'old', 1);
+    insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent)
+    values ('none', 'hash', '[]', 'null');
+    insert into usage_export.snapshot_row
+      (series_id, usage_date, group_id, requests, revision, first_seen_at, last_changed_at)
+    values (1, '2026-03-16', 1, 12.5, 1, '2026-03-17T02:00:00Z', '2026-03-17T02:00:00Z');
+    insert into usage_export.run (run_id, kind, job, trigger, status, finished_at)
+    values (gen_random_uuid(), 'export', 'nightly', 'schedule', 'ok', now())
+  `.execute(db);
+  await sql`
+    do $$
+    begin
+      if to_regclass('usage_export.snapshot_change') is not null then
+        insert into usage_export.snapshot_change
+          (series_id, usage_date, group_id, revision, kind, restates, seen_at, requests)
+        values (1, '2026-03-16', 1, 1, 'appeared', false, '2026-03-17T02:00:00Z', 12.5);
+      end if;
+      if to_regclass('usage_export.series_period') is not null then
+        insert into usage_export.series_period (series_id, project, filter, shown_from)
+        values (1, 'production', 'all', '-infinity');
+      end if;
+    end
+    $$
+  `.execute(db);
+}

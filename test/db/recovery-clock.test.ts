@@ -1,0 +1,34 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { resetFutureTimes } from "../../src/db/recovery.ts";
+import type { Day } from "../../src/usage/days.ts";
+import { testDatabase } from "../support/database.ts";
+import { daysBack, newSeries, slice, store } from "./stored-usage.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+async function isClosed(seriesId: number, day: Day): Promise<boolean | undefined> {
+  const { rows } = await sql<{ closed: boolean }>`
+    select closed_at is not null as closed from usage_export.slice where series_id = ${seriesId} and usage_date = ${day}
+  `.execute(db);
+  return rows[0]?.closed;
+}
+
+test("after the clock went back a day that was closed in its future is open again", async () => {
+  const { seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
+  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
+  await sql`
+    update usage_export.slice set closed_at = now() + interval '1 hour 7 seconds' where series_id = ${seriesId}
+  `.execute(db);
+  await resetFutureTimes(db);
+  expect(await isClosed(seriesId, back(1))).toBe(false);
+});
+
+test("today's numbers of answers without a date stay closed by the midnight to come, as nothing reads them again", async () => {
+  const { seriesId } = await newSeries(db);
+  const undated = { ...slice(back(0), { listen: "1" }), undated: true };
+  await store(db, seriesId, [undated], { undated: "day", ownDays: true });
+  await resetFutureTimes(db);
+  expect(await isClosed(seriesId, back(0))).toBe(true);
+});

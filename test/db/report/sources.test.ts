@@ -1,0 +1,114 @@
+import { expect, test } from "vitest";
+import type { ReportSeries } from "../../../src/db/report/coverage.ts";
+import { chooseSources, seriesBy, shortDays, shortfallOf } from "../../../src/db/report/sources.ts";
+
+/** Complete for two days of the period and the two before it. */
+function series(grouping: ReportSeries["grouping"], part: Partial<ReportSeries> = {}): ReportSeries {
+  return {
+    seriesId: 1,
+    projectId: "p1",
+    project: "production",
+    grouping,
+    filter: "all",
+    unfiltered: true,
+    active: true,
+    daysBefore: "cc",
+    days: "cc",
+    ...part,
+  };
+}
+
+const other = { projectId: "p2", project: "staging" };
+const filtered = { filter: "diarized", unfiltered: false };
+const retired = { active: false };
+
+type Case = readonly [name: string, series: readonly ReportSeries[], expected: readonly string[]];
+
+const TOTALS: readonly Case[] = [
+  ["nothing where there is nothing", [], []],
+  [
+    "the total, whatever else there is",
+    [series("tags"), series("model"), series("endpoint"), series("none")],
+    ["none"],
+  ],
+  ["the endpoints where there is no total", [series("accessor"), series("model"), series("endpoint")], ["endpoint"]],
+  ["the models before the methods", [series("method"), series("model")], ["model"]],
+  ["the methods before the accessors", [series("accessor"), series("method")], ["method"]],
+  ["the accessors before the deployments", [series("deployment"), series("accessor")], ["accessor"]],
+  ["the deployments at last", [series("deployment"), series("tags")], ["deployment"]],
+  ["never tags or feature sets, which overlap", [series("tags"), series("feature_set")], []],
+  ["never a filtered series", [series("none", filtered), series("model")], ["model"]],
+  ["never a series that is configured no more", [series("none", retired), series("model")], ["model"]],
+  [
+    "what reaches over more days than the total",
+    [series("none", { daysBefore: "..", days: ".c" }), series("model")],
+    ["model"],
+  ],
+  ["the total although days of it failed", [series("none", { days: "fm" }), series("model")], ["none"]],
+  ["the total although its newest day is not over", [series("none", { days: "co" }), series("model")], ["none"]],
+  ["one series of each project", [series("model", other), series("none")], ["model", "none"]],
+  ["nothing of a project with no day in the periods", [series("none", { daysBefore: "..", days: ".." })], []],
+];
+
+test.each(TOTALS)("the amounts are from %s", (_, all, expected) => {
+  const { totals, restatements } = chooseSources(all);
+  expect(totals.map(({ grouping }) => grouping)).toEqual(expected);
+  expect(restatements).toEqual(expect.arrayContaining([...totals]));
+});
+
+const RESTATEMENTS: readonly Case[] = [
+  ["the feature sets where nothing adds up", [series("tags"), series("feature_set")], ["feature_set"]],
+  ["the tags where there is nothing else", [series("none", filtered), series("tags")], ["tags"]],
+  ["nothing filtered", [series("none", filtered)], []],
+  ["nothing that is configured no more", [series("none", retired)], []],
+];
+
+test.each(RESTATEMENTS)("restatements are from %s", (_, all, expected) => {
+  expect(chooseSources(all).restatements.map(({ grouping }) => grouping)).toEqual(expected);
+});
+
+const LEFT_OUT: readonly Case[] = [
+  ["that has a total", [series("tags"), series("none")], []],
+  ["that is read by tags only", [series("tags"), series("model", other)], ["production"]],
+  ["that is read under a filter only", [series("none", filtered)], ["production"]],
+  ["that is configured no more, once", [series("none", retired), series("model", retired)], ["production"]],
+  ["that ended before the period", [series("none", { ...retired, days: ".." })], []],
+  ["that was not read yet", [series("tags", { daysBefore: "..", days: ".." })], []],
+];
+
+test.each(LEFT_OUT)("of a project %s it says whether it is left out", (_, all, expected) => {
+  expect(chooseSources(all).projectsLeftOut).toEqual(expected);
+});
+
+test("a grouping is of the projects that are read by it, unfiltered and now", () => {
+  const read = [series("model"), series("model", other)];
+  const not = [
+    series("endpoint"),
+    series("model", filtered),
+    series("model", retired),
+    series("model", { daysBefore: "..", days: ".." }),
+  ];
+  expect(seriesBy([...read, ...not], "model")).toEqual(read);
+});
+
+test("what is missing of amounts is counted by day and series, in both periods", () => {
+  const sources = [
+    series("none", { daysBefore: "..cc", days: "cosf" }),
+    series("none", { daysBefore: "mccc", days: "mcc." }),
+  ];
+  expect(shortfallOf(sources)).toEqual({
+    incompleteDays: 4,
+    incompleteDaysBefore: 1,
+    unreadDays: 1,
+    unreadDaysBefore: 2,
+  });
+});
+
+test("a day is short where one of the series is", () => {
+  const days = ["2026-03-16", "2026-03-17", "2026-03-18", "2026-03-19"];
+  const sources = [series("model", { days: "ccf." }), series("model", { days: "omcc" })];
+  expect(shortDays(sources, days)).toEqual({
+    incompleteDays: ["2026-03-16", "2026-03-17", "2026-03-18"],
+    unreadDays: ["2026-03-19"],
+  });
+});

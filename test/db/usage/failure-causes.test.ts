@@ -1,0 +1,102 @@
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { readSnapshot } from "../../../src/db/connection/transaction.ts";
+import { failureCauses, recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { testDatabase } from "../../support/database.ts";
+import { configured, newProject, newSeries, store, total } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+
+const DAYS = ["2026-03-15", "2026-03-16"];
+const NOW = new Date("2026-03-17T12:00:00Z");
+
+beforeEach(() => sql`truncate usage_export.series, usage_export.slice, usage_export_queue.job cascade`.execute(db));
+
+async function fail(seriesId: number, reason: string, code: string, days: readonly string[] = DAYS): Promise<void> {
+  await recordFailure(db, { seriesId, days, fetchNo: await nextFetchNo(db), reason, code });
+}
+
+async function twoProjects() {
+  const [one, other] = [newProject(), newProject()];
+  const series = [configured(one, "none"), configured(other, "none")];
+  const ids = await registerSeries(db, series);
+  const [oneId, otherId] = series.map((each) => seriesIdOf(ids, each.series));
+  return [
+    { project: one, seriesId: oneId ?? 0 },
+    { project: other, seriesId: otherId ?? 0 },
+  ] as const;
+}
+
+const causes = () => readSnapshot(db, (tx) => failureCauses(tx, NOW));
+
+test("an outage is one cause however its errors read, and has as many series and slices", async () => {
+  const [one, other] = await twoProjects();
+  await store(db, one.seriesId, [total("2026-03-15", { requests: "1" })], { grouping: "none" });
+  await fail(one.seriesId, "connect ECONNREFUSED 127.0.0.1:1", "unavailable");
+  await fail(other.seriesId, "did not answer within 30 s", "unavailable");
+  expect(await causes()).toMatchObject([
+    {
+      code: "unavailable",
+      slices: 4,
+      slicesWithNumbers: 1,
+      series: 2,
+      requests: 0,
+      error: "did not answer within 30 s",
+    },
+  ]);
+});
+
+test("keys are refused by project, and other failures told apart by their words but for the request's id", async () => {
+  const [one, other] = await twoProjects();
+  await fail(one.seriesId, "the service answered 401: no (request id a)", "unauthorized", ["2026-03-15"]);
+  await fail(other.seriesId, "not called again after a refusal", "unauthorized", ["2026-03-15"]);
+  await fail(one.seriesId, "the service answered 400: what? (request id a)", "rejected", ["2026-03-16"]);
+  await fail(other.seriesId, "the service answered 400: what? (request id b)", "rejected", ["2026-03-16"]);
+  await fail(other.seriesId, "expected an array", "bad_answer", ["2026-03-14"]);
+  const told = (await causes()).map(({ code, project, slices }) => [code, project, slices]);
+  expect(told).toHaveLength(4);
+  expect(told).toEqual(
+    expect.arrayContaining([
+      ["unauthorized", one.project.name, 1],
+      ["unauthorized", other.project.name, 1],
+      ["rejected", undefined, 2],
+      ["bad_answer", undefined, 1],
+    ]),
+  );
+});
+
+test("it lasts since the first failure after a good reading, not since the newest try", async () => {
+  const { seriesId } = await newSeries(db, "none");
+  const day = ["2026-03-15"];
+  await fail(seriesId, "down", "unavailable", day);
+  await sql`update usage_export.slice set failing_since = '2026-03-16T01:00:00Z'`.execute(db);
+  await fail(seriesId, "still down", "unavailable", day);
+  expect(await causes()).toMatchObject([{ since: new Date("2026-03-16T01:00:00Z") }]);
+  await store(db, seriesId, [total("2026-03-15", { requests: "1" })], { grouping: "none" });
+  expect(await causes()).toEqual([]);
+  await fail(seriesId, "down again", "unavailable", day);
+  expect((await causes())[0]?.since.getTime()).toBeGreaterThan(Date.parse("2026-03-16T01:00:00Z"));
+});
+
+test("the next try is that of the queue, else when the first slice that is due has rested", async () => {
+  const { seriesId } = await newSeries(db);
+  await fail(seriesId, "down", "unavailable");
+  await sql`update usage_export.slice set failures = 2, attempted_at = '2026-03-17T11:00:00Z'`.execute(db);
+  expect(await causes()).toMatchObject([{ nextTry: undefined }]);
+  await sql`
+    update usage_export.series set window_days = 7, due_from = '2026-03-10', due_through = '2026-03-16', next_due_at = '2026-03-18'
+  `.execute(db);
+  expect(await causes()).toMatchObject([{ nextTry: new Date("2026-03-17T13:00:00Z") }]);
+  await sql`update usage_export.slice set attempted_at = '2026-03-17T09:00:00Z'`.execute(db);
+  expect(await causes()).toMatchObject([{ nextTry: NOW }]);
+  await sql`
+    insert into usage_export_queue.job (name, state, start_after, output)
+    values ('usage_request', 'retry', '2026-03-17T12:04:00Z', '{"code": "unavailable"}'),
+      ('usage_request', 'retry', '2026-03-17T12:05:00Z', '{"code": "unavailable"}'),
+      ('usage_request', 'retry', '2026-03-17T12:01:00Z', '{"code": "rate_limited"}'),
+      ('usage_request', 'created', '2026-03-17T12:01:00Z', null)
+  `.execute(db);
+  expect(await causes()).toMatchObject([{ requests: 2, nextTry: new Date("2026-03-17T12:04:00Z") }]);
+});

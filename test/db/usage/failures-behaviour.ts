@@ -1,0 +1,119 @@
+// What recording a failure does, on any database.
+
+import { expect, test } from "vitest";
+import type { Database } from "../../../src/db/connection/database.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { coverageOf, newSeries, rowVersions, shown, slice, store, total as totalOf, view } from "../stored-usage.ts";
+
+const FIRST = "2026-03-16";
+const SECOND = "2026-03-17";
+
+export function testFailures(db: Database): void {
+  async function fail(seriesId: number, days: readonly string[], reason = "503 from the service", fetchNo?: number) {
+    await recordFailure(db, { seriesId, days, reason, fetchNo: fetchNo ?? (await nextFetchNo(db)) });
+  }
+
+  test("days that were never read are failed, with the reason", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await fail(seriesId, [FIRST, SECOND]);
+    expect(await coverageOf(db, project)).toEqual([
+      { usage_date: FIRST, status: "failed", rows: 0, error: "503 from the service" },
+      { usage_date: SECOND, status: "failed", rows: 0, error: "503 from the service" },
+    ]);
+  });
+
+  test("a failure never touches the rows that are stored", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    const before = await rowVersions(db, seriesId);
+    const [read] = await view(db, "coverage", project);
+
+    await fail(seriesId, [FIRST]);
+
+    expect(await rowVersions(db, seriesId)).toEqual(before);
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+    expect(await view(db, "coverage", project)).toEqual([
+      { ...read, status: "failed", error: "503 from the service", rows: 1 },
+    ]);
+  });
+
+  test("a good answer after it clears the failure, also where nothing changed", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await fail(seriesId, [FIRST]);
+    expect(await store(db, seriesId, [slice(FIRST, { listen: "1" })])).toMatchObject({ rowsChanged: 0 });
+    expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
+  });
+
+  test("a failure that comes after a later fetch has completed the day is no failure of the day", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const slow = await nextFetchNo(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    await fail(seriesId, [FIRST, SECOND], "timed out", slow);
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "failed"]);
+  });
+
+  test("the reason is the newest one", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await fail(seriesId, [FIRST], "first");
+    await fail(seriesId, [FIRST], "second");
+    expect(await coverageOf(db, project)).toMatchObject([{ error: "second" }]);
+  });
+
+  test("a reason of any length and with any character is stored, cut", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await fail(seriesId, [FIRST], `a\u0000b ${"😀".repeat(2_000)}`);
+    const [row] = await coverageOf(db, project);
+    expect(String(row?.error)).toMatch(/^ab 😀+/u);
+    expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
+  });
+
+  test("without a window the days that are due follow the answer", async () => {
+    const { project, seriesId } = await newSeries(db, "none");
+    const own = { grouping: "none", ownDays: true } as const;
+    await store(db, seriesId, [totalOf(FIRST, { requests: "1" }), totalOf(SECOND, { requests: "2" })], own);
+    expect(await view(db, "freshness", project)).toMatchObject([
+      { due_from: FIRST, due_through: SECOND, fresh_through: SECOND },
+    ]);
+  });
+
+  test("without a window a failure is over as soon as an answer comes that names the days before it", async () => {
+    const { project, seriesId } = await newSeries(db, "none");
+    const own = { grouping: "none", ownDays: true } as const;
+    await store(db, seriesId, [totalOf(FIRST, { requests: "1" })], own);
+    // The run on the 18th reads the 17th, but its failure does not know that.
+    await fail(seriesId, ["2026-03-18"]);
+    expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
+    await store(db, seriesId, [totalOf(SECOND, { requests: "2" })], own);
+    expect((await coverageOf(db, project)).map(({ usage_date, status }) => [usage_date, status])).toEqual([
+      [FIRST, "complete"],
+      [SECOND, "complete"],
+    ]);
+  });
+
+  test("without a window and with undated days the failure of a day goes when the same day succeeds, and only then", async () => {
+    const { project, seriesId } = await newSeries(db, "none");
+    const undated = (day: string) => ({ ...totalOf(day, { requests: "1" }), undated: true });
+    const own = { grouping: "none", ownDays: true, undated: "day" } as const;
+    await store(db, seriesId, [undated("2026-03-15")], own);
+    await fail(seriesId, [FIRST]);
+    await fail(seriesId, [SECOND]);
+    await store(db, seriesId, [undated(SECOND)], own);
+    expect((await coverageOf(db, project)).map(({ usage_date, status }) => [usage_date, status])).toEqual([
+      ["2026-03-15", "complete"],
+      [FIRST, "failed"],
+      [SECOND, "complete"],
+    ]);
+  });
+
+  test("without a window a night that was missed shows between the others", async () => {
+    const { project, seriesId } = await newSeries(db, "none");
+    const own = { grouping: "none", ownDays: true } as const;
+    await store(db, seriesId, [totalOf("2026-03-15", { requests: "1" })], own);
+    await store(db, seriesId, [totalOf(SECOND, { requests: "1" })], own);
+    expect(await view(db, "coverage_gaps", project)).toMatchObject([
+      { from_date: FIRST, to_date: FIRST, status: "missing" },
+    ]);
+  });
+}

@@ -1,0 +1,30 @@
+// The numbers that fetches are told apart by, for two processes on one database.
+
+import { expect, test } from "vitest";
+import { nextFetchNo, openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
+import { testDatabase } from "../../support/database.ts";
+
+const { db } = await testDatabase();
+
+test("a later fetch has a higher number, at the same moment too", async () => {
+  const next = openFetchNumbers(db);
+  const numbers = [await next(), ...(await Promise.all([next(), next(), next()])), await next()];
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+});
+
+test("more fetches than there are numbers at hand each get their own", async () => {
+  const next = openFetchNumbers(db);
+  const numbers = await Promise.all(Array.from({ length: 200 }, () => next()));
+  expect(new Set(numbers).size).toBe(200);
+});
+
+test("a number is taken not long before it is given out: what another process took before has a lower one", async () => {
+  let nowMs = 1_000;
+  const next = openFetchNumbers(db, () => nowMs);
+  await next();
+  nowMs += 50;
+  const theirs = await nextFetchNo(db);
+  expect(await next()).toBeLessThan(theirs);
+  nowMs += 1;
+  expect(await next()).toBeGreaterThan(theirs);
+});

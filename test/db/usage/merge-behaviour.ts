@@ -1,0 +1,243 @@
+// What storing an answer does, on any database: a real server and the embedded one.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../../src/db/connection/database.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { METRICS } from "../../../src/usage/metrics.ts";
+import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, slice, store, view } from "../stored-usage.ts";
+
+const FIRST = "2026-03-16";
+const SECOND = "2026-03-17";
+
+export function testMerge(db: Database): void {
+  test("the first answer is stored whole and every day is complete", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const result = await store(db, seriesId, [slice(SECOND, { listen: "2", speak: "3" }), slice(FIRST, {})]);
+
+    expect(result).toEqual({
+      slices: [
+        { day: FIRST, decision: "replace" },
+        { day: SECOND, decision: "replace" },
+      ],
+      rowsChanged: 2,
+    });
+    expect(await shown(db, project)).toEqual({ [SECOND]: { listen: "2", speak: "3" } });
+    expect(await coverageOf(db, project)).toEqual([
+      { usage_date: FIRST, status: "complete", rows: 0, error: null },
+      { usage_date: SECOND, status: "complete", rows: 2, error: null },
+    ]);
+  });
+
+  test("the same answer again writes no row and moves no date of change", async () => {
+    const { seriesId } = await newSeries(db);
+    const slices = [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2", speak: "3" })];
+    await store(db, seriesId, slices);
+    const before = await rowVersions(db, seriesId);
+
+    const again = await store(db, seriesId, slices);
+
+    expect(again.slices.map(({ decision }) => decision)).toEqual(["unchanged", "unchanged"]);
+    expect(again.rowsChanged).toBe(0);
+    expect(before).toHaveLength(3);
+    expect(await rowVersions(db, seriesId)).toEqual(before);
+  });
+
+  test("an unchanged answer with its rows in another order, and its sets too, is unchanged", async () => {
+    const { seriesId } = await newSeries(db);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf(["a", "b"], "1"), rowOf("c", "2")])]);
+    const again = await store(db, seriesId, [rowsOn(FIRST, [rowOf(["c"], "2"), rowOf(["b", "a", "b"], "1")])]);
+    expect(again).toMatchObject({ slices: [{ decision: "unchanged" }], rowsChanged: 0 });
+  });
+
+  test("of a day that changed only the rows that differ are written", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2", speak: "3", agent: "4" })]);
+    const before = await rowVersions(db, seriesId);
+
+    const changed = await store(db, seriesId, [
+      slice(FIRST, { listen: "1" }),
+      slice(SECOND, { listen: "2", speak: "30", agent: "4", read: "5" }),
+    ]);
+
+    expect(changed).toEqual({
+      slices: [
+        { day: FIRST, decision: "unchanged" },
+        { day: SECOND, decision: "replace" },
+      ],
+      rowsChanged: 2,
+    });
+    expect(await shown(db, project)).toEqual({
+      [FIRST]: { listen: "1" },
+      [SECOND]: { agent: "4", listen: "2", read: "5", speak: "30" },
+    });
+    const after = await rowVersions(db, seriesId);
+    const kept = after.filter((row) => before.some((old) => old.xmin === row.xmin && old.ctid === row.ctid));
+    expect(kept).toHaveLength(3);
+  });
+
+  test("a changed row has the next revision, and keeps the moment it was first seen", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    const [first] = await view(db, "usage_by_endpoint", project);
+    await store(db, seriesId, [slice(FIRST, { listen: "2" })]);
+    const [second] = await view(db, "usage_by_endpoint", project);
+
+    expect(first).toMatchObject({ revision: 1, last_changed_at: first?.first_seen_at });
+    expect(second).toMatchObject({ revision: 2, first_seen_at: first?.first_seen_at });
+    expect(Number(second?.last_changed_at)).toBeGreaterThan(Number(first?.last_changed_at));
+  });
+
+  test("a group that is gone leaves the views, keeps its history, and goes on where it was when it returns", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+    expect(await coverageOf(db, project)).toMatchObject([{ status: "complete", rows: 1 }]);
+
+    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
+    const rows = await view(db, "usage_by_endpoint", project);
+    expect(rows.map(({ endpoint, revision }) => [endpoint, revision])).toEqual([
+      ["listen", 1],
+      ["speak", 3],
+    ]);
+    const { rows: history } = await sql<{ kind: string; revision: number }>`
+      select c.kind, c.revision from usage_export.row_revision c join usage_export.group_value g using (group_id)
+      where series_id = ${seriesId} and g.display = 'speak' order by c.revision
+    `.execute(db);
+    expect(history).toEqual([
+      { kind: "appeared", revision: 1 },
+      { kind: "gone", revision: 2 },
+      { kind: "appeared", revision: 3 },
+    ]);
+  });
+
+  test("a group that stays away is not written again each night", async () => {
+    const { seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    expect(await store(db, seriesId, [slice(FIRST, { listen: "3" })])).toMatchObject({ rowsChanged: 1 });
+  });
+
+  test("all seven metrics and the extra ones arrive as they were sent", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const numbers = Object.fromEntries(METRICS.map((metric, i) => [metric, `900719925474099${i}.1234567890123456789`]));
+    await store(db, seriesId, [
+      rowsOn(FIRST, [
+        rowOf("listen", numbers, '{"credits":9007199254740993,"minutes":0.1}'),
+        rowOf("speak", {}, '{"a":1}'),
+      ]),
+    ]);
+    const rows = await view(db, "usage_by_endpoint", project);
+    expect(rows[0]).toMatchObject(numbers);
+    expect(rows[1]).toMatchObject(Object.fromEntries(METRICS.map((metric) => [metric, null])));
+    const { rows: extra } = await sql<{ text: string }>`
+      select extra_metrics::text as text from bi.usage_by_endpoint where project_id = ${project.id} order by endpoint
+    `.execute(db);
+    expect(extra.map(({ text }) => text)).toEqual(['{"credits": 9007199254740993, "minutes": 0.1}', '{"a": 1}']);
+  });
+
+  test("a metric that came and a metric that went are both changes, and zero is not none", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf("listen", { hours: "0" })])]);
+    const changed = await store(db, seriesId, [rowsOn(FIRST, [rowOf("listen", { requests: "0" })])]);
+    expect(changed.rowsChanged).toBe(1);
+    expect(await view(db, "usage_by_endpoint", project)).toMatchObject([{ hours: null, requests: "0", revision: 2 }]);
+  });
+
+  test("any value of a group comes back as it was sent", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const values = [
+      "NULL",
+      "null",
+      "",
+      "{}",
+      "{a,b}",
+      '"',
+      "\\",
+      "\\N",
+      "',()",
+      "a\nb",
+      "é\u0301\u{1f600}",
+      "x".repeat(100_000),
+    ];
+    await store(db, seriesId, [rowsOn(FIRST, [...values.map((value) => rowOf(value, "1")), rowOf(null, "2")])]);
+    const rows = await view(db, "usage_by_endpoint", project);
+    expect(new Set(rows.map(({ endpoint }) => endpoint))).toEqual(new Set([...values, null]));
+  });
+
+  test("a NUL in a group is kept apart and shown as JSON writes it", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf("a\u0000b", "1"), rowOf("ab", "2")])]);
+    expect(await shown(db, project)).toEqual({ [FIRST]: { ab: "2", "a\\u0000b": "1" } });
+  });
+
+  test("null, an empty text, an empty set and nothing stay four rows, night after night", async () => {
+    const { seriesId } = await newSeries(db);
+    const rows = [null, "", [], undefined].map((value) => rowOf(value, "1"));
+    await store(db, seriesId, [rowsOn(FIRST, rows)]);
+    const again = await store(db, seriesId, [rowsOn(FIRST, [...rows].reverse())]);
+    expect(again.rowsChanged).toBe(0);
+    expect(await rowVersions(db, seriesId)).toHaveLength(4);
+  });
+
+  test("the numbers of a group without a value take the place of those before", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "1"), rowOf(undefined, "5")])]);
+    await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "2"), rowOf(undefined, "6")])]);
+    const rows = await view(db, "usage_by_endpoint", project);
+    expect(rows.map(({ endpoint, requests, revision }) => [endpoint, requests, revision]).sort()).toEqual([
+      [null, "2", 2],
+      [null, "6", 2],
+    ]);
+  });
+
+  test("an answer whose fetch began before that of the stored one changes nothing", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const slow = await nextFetchNo(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "2" })]);
+    const before = await rowVersions(db, seriesId);
+    const coverage = await view(db, "coverage", project);
+
+    const late = await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "1" })], { fetchNo: slow });
+
+    expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
+    expect(await rowVersions(db, seriesId)).toEqual(before);
+    expect(await view(db, "coverage", project)).toEqual(coverage);
+  });
+
+  test("a late answer still fills the days that no later one has", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const slow = await nextFetchNo(db);
+    await store(db, seriesId, [slice(SECOND, { listen: "2" })]);
+    const late = await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "1" })], {
+      fetchNo: slow,
+    });
+    expect(late.slices.map(({ decision }) => decision)).toEqual(["replace", "stale"]);
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" }, [SECOND]: { listen: "2" } });
+  });
+
+  test("storing an answer again after a COMMIT whose answer was lost is the same as once", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "1" })]);
+    const answer = { fetchNo: await nextFetchNo(db), runId: randomUUID() };
+    await store(db, seriesId, [slice(FIRST, { listen: "2" })], answer);
+    const before = await rowVersions(db, seriesId);
+
+    const again = await store(db, seriesId, [slice(FIRST, { listen: "2" })], answer);
+
+    expect(again).toEqual({ slices: [{ day: FIRST, decision: "unchanged" }], rowsChanged: 0 });
+    expect(await rowVersions(db, seriesId)).toEqual(before);
+    expect(await view(db, "restatements", project)).toHaveLength(2);
+  });
+
+  test("numbers that Postgres refuses leave everything as it was", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+    const doubtful = [slice(FIRST, { listen: "2" }), slice(SECOND, { listen: "-1" })];
+    await expect(store(db, seriesId, doubtful)).rejects.toMatchObject({ code: "23514" });
+    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+    expect(await coverageOf(db, project)).toMatchObject([{ usage_date: FIRST, status: "complete" }]);
+  });
+}

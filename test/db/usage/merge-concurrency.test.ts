@@ -1,0 +1,166 @@
+// Several writers of the same slices at once, on a real server: what one process alone never shows.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { afterAll, expect, test } from "vitest";
+import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { groupId, internGroups } from "../../../src/db/usage/rows.ts";
+import { groupOf } from "../../../src/usage/groups.ts";
+import { testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { coverageOf, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";
+
+const ROUNDS = 40;
+const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
+
+const { db, url } = await testDatabase();
+// Another replica: a pool of its own.
+const other = openPostgres(url);
+afterAll(() => other.destroy());
+
+/** An answer whose every number is `version`, with groups that only some versions have. */
+function answer(version: number) {
+  const groups = ["listen", "speak", "agent", `only ${version % 3}`];
+  return DAYS.map((day) => slice(day, Object.fromEntries(groups.map((group) => [group, String(version)]))));
+}
+
+/** How many sessions wait for a lock. */
+async function waiting(): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+  `.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
+test("of two writers of the same slices the one with the later fetch is shown, whole", async () => {
+  const { project, seriesId } = await newSeries(db);
+  for (let round = 1; round <= ROUNDS; round++) {
+    const earlier = await nextFetchNo(db);
+    const later = await nextFetchNo(db);
+    await Promise.all([
+      store(db, seriesId, answer(round), { fetchNo: earlier }),
+      store(other, seriesId, answer(round + 1_000), { fetchNo: later }),
+    ]);
+    const groups = { agent: "", listen: "", speak: "", [`only ${(round + 1_000) % 3}`]: "" };
+    const whole = Object.fromEntries(Object.keys(groups).map((group) => [group, String(round + 1_000)]));
+    expect(await shown(db, project)).toEqual(Object.fromEntries(DAYS.map((day) => [day, whole])));
+  }
+});
+
+test("two first writers of the same days, in whichever order they name them, both get through", async () => {
+  for (let round = 1; round <= ROUNDS; round++) {
+    const { project, seriesId } = await newSeries(db);
+    await Promise.all([store(db, seriesId, answer(1)), store(other, seriesId, answer(2).reverse())]);
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "complete", "complete"]);
+  }
+});
+
+test("an answer and an earlier fetch's failure for the same days leave the days complete, whichever comes first", async () => {
+  for (let round = 1; round <= ROUNDS; round++) {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, answer(1).slice(round % 3, (round % 3) + 1));
+    const failed = { seriesId, days: DAYS, fetchNo: await nextFetchNo(db), reason: "down" };
+    await Promise.all([store(db, seriesId, answer(2)), recordFailure(other, failed)]);
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "complete", "complete"]);
+  }
+});
+
+// With this a deadlock would last until the limit of lock_timeout, which is longer than the test may take.
+await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set deadlock_timeout = '1min'`);
+
+test("a failure and an answer that both wait for a day do not then wait for each other", {
+  timeout: 15_000,
+}, async () => {
+  await using replica = openPostgres(url);
+  const { seriesId } = await newSeries(db);
+  const [first, ...later] = answer(1);
+  if (!first) throw new Error("the answer has no day");
+  await store(db, seriesId, [first]);
+  const fetchNo = await nextFetchNo(db);
+  const everyone = await db.transaction().execute(async (tx) => {
+    await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
+    const failure = recordFailure(replica, { seriesId, days: DAYS, fetchNo, reason: "down" });
+    await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
+    const stored = store(replica, seriesId, [first, ...later]);
+    await expect.poll(waiting, { timeout: 5_000 }).toBe(2);
+    return { done: Promise.all([failure, stored]) };
+  });
+  await everyone.done;
+});
+
+test.each([
+  { fetched: "before", decision: "replace", rowsChanged: 1, requests: "1" },
+  { fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
+])(
+  "an answer that was unchanged when it came, and waits for one fetched $fetched it with other numbers: $decision",
+  async ({ fetched, decision, rowsChanged, requests }) => {
+    const { project, seriesId } = await newSeries(db);
+    await store(db, seriesId, [slice("2026-03-17", { listen: "1" })]);
+    const { waits } = await db.transaction().execute(async (tx) => {
+      await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
+      const before = await nextFetchNo(db);
+      const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
+      await expect.poll(waiting, { timeout: 5_000 }).toBe(1);
+      // What another writer does: other numbers, the hash that goes with them, and its own fetch.
+      const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
+      await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
+      await sql`
+        update usage_export.slice set content_hash = 'another', fetch_no = ${fetchNo} where series_id = ${seriesId}
+      `.execute(tx);
+      return { waits };
+    });
+    expect(await waits).toEqual({ slices: [{ day: "2026-03-17", decision }], rowsChanged });
+    expect(await shown(db, project)).toEqual({ "2026-03-17": { listen: requests } });
+  },
+);
+
+test("a reader never sees a part of an answer", async () => {
+  const { project, seriesId } = await newSeries(db);
+  await store(db, seriesId, answer(0));
+  let writing = true;
+  const seen: string[] = [];
+  const read = async () => {
+    while (writing) {
+      const rows = await view(other, "usage_by_endpoint", project);
+      seen.push([...new Set(rows.map((row) => `${row.requests} of ${rows.length} rows`))].join(", "));
+    }
+  };
+  const reading = read();
+  for (let version = 1; version <= ROUNDS; version++) await store(db, seriesId, answer(version));
+  writing = false;
+  await reading;
+  expect(seen.length).toBeGreaterThan(ROUNDS / 4);
+  expect(seen.filter((versions) => !/^\d+ of 12 rows$/.test(versions))).toEqual([]);
+});
+
+test("twenty writers of the same new groups give each group one number", async () => {
+  const groups = Array.from({ length: 200 }, () => ({
+    grouping: "endpoint" as const,
+    group: groupOf("endpoint", randomUUID(), ""),
+  }));
+  const on = (i: number): Database => (i % 2 === 0 ? db : other);
+  const numbers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      inTransaction(on(i), (tx) => internGroups(tx, i % 3 === 0 ? [...groups].reverse() : groups)),
+    ),
+  );
+  const inOrder = numbers.map((ids) => groups.map(({ grouping, group }) => groupId(ids, grouping, group)));
+  expect(new Set(inOrder[0]).size).toBe(200);
+  for (const ids of inOrder) expect(ids).toEqual(inOrder[0]);
+});
+
+test("twenty series with the same new groups are stored at once", async () => {
+  const project = newProject();
+  const values = Object.fromEntries(Array.from({ length: 100 }, () => [randomUUID(), "1"]));
+  const series = [];
+  for (let i = 0; i < 20; i++)
+    series.push(await newSeries(db, "endpoint", { project: { ...project, id: `${project.id} ${i}` } }));
+  await Promise.all(
+    series.map(({ seriesId }, i) => store(i % 2 === 0 ? db : other, seriesId, [slice("2026-03-17", values)])),
+  );
+  for (const { project: one } of series) expect((await shown(db, one))["2026-03-17"]).toEqual(values);
+});

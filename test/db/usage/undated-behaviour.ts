@@ -1,0 +1,186 @@
+// What storing an answer that carries no date does, on any database: a snapshot beside the days, never among them.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import type { Database } from "../../../src/db/connection/database.ts";
+import type { Answer } from "../../../src/db/usage/batches.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/normalise.ts";
+import type { Project } from "../../../src/usage/series.ts";
+import { coverageOf, newSeries, rowOf, rowsOn, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
+
+const RUN_DAY = "2026-03-18";
+const OWN: Partial<Answer> = { ownDays: true };
+
+function undated(rows: readonly SnapshotRow[]): NormalisedSlice {
+  return { ...rowsOn(RUN_DAY, rows), undated: true };
+}
+
+function summary(requests: Readonly<Record<string, string>>): NormalisedSlice {
+  return undated(Object.entries(requests).map(([value, count]) => rowOf(value, count)));
+}
+
+export function testUndated(db: Database): void {
+  const storeSummary = (seriesId: number, requests: Readonly<Record<string, string>>, part: Partial<Answer> = {}) =>
+    store(db, seriesId, [summary(requests)], { ...OWN, ...part });
+
+  const snapshots = async (project: Project) => {
+    const { rows } = await sql<ViewRow>`
+      select snapshot, group_value, requests, requests_change, fell, gone from bi.usage_snapshot
+      where project_id = ${project.id} order by snapshot, group_value
+    `.execute(db);
+    return rows.map(({ snapshot, group_value, requests, requests_change, fell, gone }) =>
+      [snapshot, group_value, requests, requests_change, fell && "fell", gone && "gone"].filter((one) => one !== false),
+    );
+  };
+
+  const rowsStored = async (seriesId: number) => {
+    const { rows } = await sql<ViewRow>`
+      select count(*)::integer as rows from usage_export.undated_row where series_id = ${seriesId}
+    `.execute(db);
+    return rows[0]?.rows;
+  };
+
+  test("an answer without any date is a snapshot, and no slice", async () => {
+    const { project, seriesId } = await newSeries(db);
+    expect(await storeSummary(seriesId, { listen: "1", speak: "2" })).toEqual({
+      slices: [{ day: RUN_DAY, decision: "replace", undated: true }],
+      rowsChanged: 2,
+    });
+    expect(await shown(db, project)).toEqual({});
+    expect(await coverageOf(db, project)).toMatchObject([{ usage_date: null, status: "undated", rows: 2 }]);
+    expect(await snapshots(project)).toEqual([
+      [1, "listen", "1", null],
+      [1, "speak", "2", null],
+    ]);
+  });
+
+  test("a snapshot has the change of each group since the one before, and marks what fell, is new or is gone", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await storeSummary(seriesId, { grows: "1", falls: "9", goes: "3", stays: "5" });
+    await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "7" });
+    await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "8" });
+    expect((await snapshots(project)).slice(4)).toEqual([
+      [2, "appears", "7", "7"],
+      [2, "falls", "2", "-7", "fell"],
+      [2, "goes", null, "-3", "fell", "gone"],
+      [2, "grows", "4", "3"],
+      [2, "stays", "5", "0"],
+      [3, "appears", "8", "1"],
+      [3, "falls", "2", "0"],
+      [3, "grows", "4", "0"],
+      [3, "stays", "5", "0"],
+    ]);
+  });
+
+  test("its numbers and their changes are exact, and a metric the service did not send has neither", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const of = (hours: string) => undated([rowOf("listen", { hours })]);
+    await store(db, seriesId, [of("123456789012345678.000000000001")], OWN);
+    await store(db, seriesId, [of("123456789012345678.000000000003")], OWN);
+    expect(await view(db, "usage_snapshot", project)).toMatchObject([
+      { hours: "123456789012345678.000000000001", hours_change: null, requests: null },
+      {
+        hours: "123456789012345678.000000000003",
+        hours_change: "0.000000000002",
+        requests: null,
+        requests_change: null,
+      },
+    ]);
+  });
+
+  test("a reading with the same numbers is seen, and stores none of them again", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await storeSummary(seriesId, { listen: "1", speak: "2" });
+    const again = await storeSummary(seriesId, { speak: "2", listen: "1" });
+    expect(again).toMatchObject({ slices: [{ decision: "unchanged" }], rowsChanged: 0 });
+    await storeSummary(seriesId, { listen: "1", speak: "2" });
+    expect((await snapshots(project)).slice(4)).toEqual([
+      [3, "listen", "1", "0"],
+      [3, "speak", "2", "0"],
+    ]);
+    expect(await rowsStored(seriesId)).toBe(2);
+  });
+
+  test("storing the same answer twice is the same as once", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const fetchNo = await nextFetchNo(db);
+    await storeSummary(seriesId, { listen: "1" }, { fetchNo });
+    expect(await storeSummary(seriesId, { listen: "1" }, { fetchNo })).toMatchObject({ rowsChanged: 0 });
+    expect(await snapshots(project)).toEqual([[1, "listen", "1", null]]);
+  });
+
+  test("an answer that was fetched before the newest one is stale, however late it comes", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const fetchNo = await nextFetchNo(db);
+    await storeSummary(seriesId, { listen: "2" });
+    expect(await storeSummary(seriesId, { listen: "1" }, { fetchNo })).toMatchObject({
+      slices: [{ decision: "stale", undated: true }],
+      rowsChanged: 0,
+    });
+    expect(await snapshots(project)).toEqual([[1, "listen", "2", null]]);
+  });
+
+  test("of answers that come at once each is a snapshot or stale, and the newest fetch is the newest snapshot", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const fetches = [];
+    for (let i = 0; i < 6; i++) fetches.push(await nextFetchNo(db));
+    const results = await Promise.all(
+      fetches.map((fetchNo) => storeSummary(seriesId, { listen: String(fetchNo) }, { fetchNo })),
+    );
+    const stored = await snapshots(project);
+    const decisions = results.flatMap(({ slices }) => slices.map(({ decision }) => decision));
+    expect(stored).toHaveLength(decisions.filter((decision) => decision === "replace").length);
+    expect(stored.map(([no]) => no)).toEqual(stored.map((_, i) => i + 1));
+    expect(stored.at(-1)?.[2]).toBe(String(fetches.at(-1)));
+    expect(stored.flatMap(([, , , change]) => (Number(change) < 0 ? [change] : []))).toEqual([]);
+  });
+
+  test("an answer without rows is a snapshot of nothing where there are no days, and none of a series that has days", async () => {
+    const nothing = await newSeries(db);
+    await storeSummary(nothing.seriesId, {});
+    expect(await snapshots(nothing.project)).toEqual([[1, null, null, null]]);
+    const dated = await newSeries(db);
+    await store(db, dated.seriesId, [slice("2026-03-16", { listen: "1" })], OWN);
+    await storeSummary(dated.seriesId, {});
+    expect(await snapshots(dated.project)).toEqual([]);
+  });
+
+  test("a failure is over with the next answer, whatever the day of its run", async () => {
+    const { project, seriesId } = await newSeries(db);
+    await storeSummary(seriesId, { listen: "1" });
+    await recordFailure(db, { seriesId, days: ["2026-03-16"], fetchNo: await nextFetchNo(db), reason: "down" });
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["failed", "undated"]);
+    await storeSummary(seriesId, { listen: "1" });
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["undated"]);
+  });
+
+  test("a series that had days keeps them, is due no more while its answers carry no date, and is again when they do", async () => {
+    const { project, seriesId } = await newSeries(db);
+    const due = async () => (await view(db, "freshness", project)).map(({ due_through }) => due_through);
+    await store(db, seriesId, [slice("2026-03-16", { listen: "1" })], OWN);
+    await sql`update usage_export.series set next_due_at = now() - interval '1 hour' where series_id = ${seriesId}`.execute(
+      db,
+    );
+    const grown = await due();
+    await storeSummary(seriesId, { listen: "9" });
+    expect(await due()).toEqual(["2026-03-16"]);
+    expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "undated"]);
+    expect(await shown(db, project)).toEqual({ "2026-03-16": { listen: "1" } });
+
+    await store(db, seriesId, [slice("2026-03-17", { listen: "2" })], OWN);
+    expect(await due()).toEqual(grown);
+    expect((await coverageOf(db, project)).some(({ status }) => status === "undated")).toBe(false);
+  });
+
+  test.each(["day", "day-before"] as const)(
+    'where it is declared the usage of a "%s" it is a slice',
+    async (declared) => {
+      const { project, seriesId } = await newSeries(db);
+      await storeSummary(seriesId, { listen: "1" }, { undated: declared });
+      expect(await shown(db, project)).toEqual({ [RUN_DAY]: { listen: "1" } });
+      expect(await snapshots(project)).toEqual([]);
+    },
+  );
+}

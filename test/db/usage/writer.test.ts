@@ -1,0 +1,123 @@
+// Answers that come at the same time and are stored together: what each of them says must not depend on the others.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { type AnswerToWrite, openAnswerWriter } from "../../../src/db/usage/writer.ts";
+import { AppError } from "../../../src/errors.ts";
+import type { NormalisedSlice } from "../../../src/usage/normalise.ts";
+import { testDatabase } from "../../support/database.ts";
+import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+const DAY = "2026-03-16";
+const NEXT_DAY = "2026-03-17";
+
+async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<AnswerToWrite> = {}) {
+  return {
+    seriesId,
+    grouping: "endpoint",
+    fetchNo: await nextFetchNo(db),
+    runId: randomUUID(),
+    emptyGuard: "confirm",
+    undated: "snapshot",
+    cliffGuard: "confirm",
+    askedMs: performance.now(),
+    ownDays: false,
+    rowCount: slices.length,
+    slices: () => slices,
+    ...part,
+  } as const satisfies AnswerToWrite;
+}
+
+/** How many transactions stored something. */
+async function transactions(): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(distinct xmin::text)::integer as count from usage_export.snapshot_row
+  `.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
+test("answers of several series that come together are stored in one transaction, each in its place", async () => {
+  const before = await transactions();
+  const merging = openAnswerWriter(db);
+  const series = await Promise.all(Array.from({ length: 5 }, () => newSeries(db)));
+  const answers = await Promise.all(
+    series.map(({ seriesId }, i) =>
+      incoming(seriesId, [slice(DAY, { listen: String(i) }), slice(NEXT_DAY, { speak: "9" })]),
+    ),
+  );
+
+  const results = await Promise.all(answers.map(merging));
+
+  expect(results).toEqual(
+    answers.map(() => ({
+      slices: [
+        { day: DAY, decision: "replace" },
+        { day: NEXT_DAY, decision: "replace" },
+      ],
+      rowsChanged: 2,
+    })),
+  );
+  for (const [i, { project }] of series.entries()) {
+    expect(await shown(db, project)).toEqual({ [DAY]: { listen: String(i) }, [NEXT_DAY]: { speak: "9" } });
+  }
+  expect((await transactions()) - before).toBe(1);
+});
+
+test("an answer that is none costs the others nothing", async () => {
+  const merging = openAnswerWriter(db);
+  const [good, bad] = [await newSeries(db), await newSeries(db)];
+  const broken = () => {
+    throw new AppError("bad_answer", "not an answer");
+  };
+  const answers = await Promise.all([
+    incoming(bad.seriesId, [], { slices: broken }),
+    incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
+  ]);
+  const outcomes = await Promise.allSettled(answers.map(merging));
+  expect(outcomes).toMatchObject([{ status: "rejected", reason: { code: "bad_answer" } }, { status: "fulfilled" }]);
+  expect(await shown(db, good.project)).toEqual({ [DAY]: { listen: "1" } });
+});
+
+test("data that Postgres refuses costs its own answer only", async () => {
+  const merging = openAnswerWriter(db);
+  const [good, bad, later] = [await newSeries(db), await newSeries(db), await newSeries(db)];
+  const answers = await Promise.all([
+    incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
+    incoming(bad.seriesId, [rowsOn(DAY, [rowOf("listen", "-1")])]),
+    incoming(later.seriesId, [slice(DAY, { speak: "2" })]),
+  ]);
+  const outcomes = await Promise.allSettled(answers.map(merging));
+  expect(outcomes).toMatchObject([
+    { status: "fulfilled" },
+    { status: "rejected", reason: { code: "23514" } },
+    { status: "fulfilled" },
+  ]);
+  expect(await shown(db, good.project)).toEqual({ [DAY]: { listen: "1" } });
+  expect(await shown(db, bad.project)).toEqual({});
+  expect(await shown(db, later.project)).toEqual({ [DAY]: { speak: "2" } });
+});
+
+test("two answers for one slice are stored one after the other, and the later fetch is shown", async () => {
+  const merging = openAnswerWriter(db);
+  const { project, seriesId } = await newSeries(db);
+  const earlier = await incoming(seriesId, [slice(DAY, { listen: "1" })]);
+  const later = await incoming(seriesId, [slice(DAY, { listen: "2" })]);
+
+  const results = await Promise.all([merging(later), merging(earlier)]);
+
+  expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
+  expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
+});
+
+test("what is to be done with an answer is done with it or not at all", async () => {
+  const merging = openAnswerWriter(db);
+  const { project, seriesId } = await newSeries(db);
+  const also = () => Promise.reject(new Error("not counted"));
+  await expect(
+    merging(await incoming(seriesId, [slice(DAY, { listen: "1" })], { inSameTransaction: also })),
+  ).rejects.toThrow("not counted");
+  expect(await shown(db, project)).toEqual({});
+});

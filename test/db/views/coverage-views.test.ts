@@ -1,0 +1,237 @@
+import { expect, test } from "vitest";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { markDue, markNextDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import type { Day } from "../../../src/usage/days.ts";
+import { testDatabase } from "../../support/database.ts";
+import { configured, daysBack, newProject, newSeries, slice, store, view } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+const HOUR_MS = 60 * 60 * 1_000;
+const PAST = new Date(Date.now() - HOUR_MS);
+const FUTURE = new Date(Date.now() + HOUR_MS);
+
+async function due(seriesId: number, from: Day, through: Day, nextAlarm: Date): Promise<void> {
+  await markDue(db, [seriesId], { first: from, oldest: { start: from, end: through }, through });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: nextAlarm }]));
+}
+
+async function fail(seriesId: number, days: readonly Day[], reason: string): Promise<void> {
+  await recordFailure(db, { seriesId, days, reason, fetchNo: await nextFetchNo(db) });
+}
+
+async function statuses(project: Parameters<typeof view>[2]): Promise<Record<Day, unknown>> {
+  const rows = await view(db, "coverage", project);
+  return Object.fromEntries(rows.map((row) => [String(row.usage_date), row.status]));
+}
+
+test("a slice tells what it is, when it was read and how many rows it has", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await store(db, seriesId, [slice(back(1), { listen: "1", speak: "2" })]);
+  expect(await view(db, "coverage", project)).toEqual([
+    {
+      project_id: project.id,
+      project: project.name,
+      grouping: "endpoint",
+      filter: "all",
+      usage_date: back(1),
+      status: "complete",
+      finality: "settling",
+      fetched_at: expect.any(Date),
+      rows: 2,
+      error: null,
+    },
+  ]);
+});
+
+test("a day that was due and was never read is missing", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(4), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(3), {})]);
+  expect(await statuses(project)).toEqual({
+    [back(4)]: "missing",
+    [back(3)]: "complete",
+    [back(2)]: "missing",
+    [back(1)]: "missing",
+  });
+});
+
+test("yesterday is not missing before its night, and is as soon as the alarm has rung", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await store(db, seriesId, [slice(back(2), {})]);
+  await due(seriesId, back(2), back(2), FUTURE);
+  expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
+  expect(await statuses(project)).toEqual({ [back(2)]: "complete", [back(1)]: "missing" });
+});
+
+test("a worker that was down for days is missing all of them", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await store(db, seriesId, [slice(back(5), {})]);
+  await due(seriesId, back(5), back(5), new Date(Date.now() - 100 * HOUR_MS));
+  expect(await view(db, "coverage_gaps", project)).toMatchObject([
+    { from_date: back(4), to_date: back(1), days: 4, status: "missing", error: null },
+  ]);
+});
+
+test("nothing is missing of a series that no run has planned yet", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
+  expect(await view(db, "coverage", project)).toEqual([]);
+  expect(await view(db, "freshness", project)).toEqual([]);
+});
+
+test("today is never missing", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(1), back(1), PAST);
+  await store(db, seriesId, [slice(back(1), {})]);
+  expect(await statuses(project)).toEqual({ [back(1)]: "complete" });
+});
+
+test("a missing or failed day is settling while the window reaches it, and final when it does not", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
+  await due(seriesId, back(4), back(1), FUTURE);
+  await fail(seriesId, [back(3), back(1)], "down");
+  const rows = await view(db, "coverage", project);
+  expect(rows.map((row) => [row.usage_date, row.status, row.finality])).toEqual(
+    [
+      [back(4), "missing", "final"],
+      [back(3), "failed", "final"],
+      [back(2), "missing", "settling"],
+      [back(1), "failed", "settling"],
+    ].sort(),
+  );
+});
+
+test("a day that was read while it lasted is open, also when later readings fail", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await store(db, seriesId, [slice(back(0), { listen: "1" })]);
+  await fail(seriesId, [back(0)], "down");
+  expect(await view(db, "coverage", project)).toMatchObject([{ status: "failed", finality: "open", rows: 1 }]);
+});
+
+const DAY_MS = 24 * HOUR_MS;
+/** Asked for at this hour of yesterday, and stored now. */
+const askedYesterday = () => ({ askedMs: performance.now() - DAY_MS });
+
+test("a day whose reading began while it lasted is due again, however late the answer came", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(3), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(2), {}), slice(back(1), { listen: "1" })], askedYesterday());
+  expect(await view(db, "coverage", project)).toMatchObject([
+    { usage_date: back(3), status: "missing", error: null },
+    { usage_date: back(2), status: "complete" },
+    { usage_date: back(1), status: "missing", finality: "open", rows: 1, error: expect.stringMatching(/^read before/) },
+  ]);
+  expect(await view(db, "coverage_gaps", project)).toMatchObject([
+    { from_date: back(3), to_date: back(3), error: null },
+    { from_date: back(1), to_date: back(1), error: expect.stringMatching(/^read before/) },
+  ]);
+  await store(db, seriesId, [slice(back(3), {})]);
+  expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(2) }]);
+
+  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
+  expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
+});
+
+test("without a window the last day of an answer is due again with the next alarm, and the days before it at once", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint");
+  await store(db, seriesId, [slice(back(2), { listen: "1" }), slice(back(1), { listen: "1" })], {
+    ...{ ownDays: true, askedMs: performance.now() - 2 * DAY_MS },
+  });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: FUTURE }]));
+  expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "complete" });
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
+  expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "missing" });
+});
+
+test("an open day of a series that is configured no more is not read again", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(1), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(1), { listen: "1" })], askedYesterday());
+  await registerSeries(db, []);
+  expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
+});
+
+test("gaps are stretches of days, those that failed apart from those that are missing", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
+  await due(seriesId, back(9), back(1), FUTURE);
+  await store(db, seriesId, [slice(back(6), {}), slice(back(1), {})]);
+  await fail(seriesId, [back(4), back(3)], "older");
+  await fail(seriesId, [back(3)], "newest");
+  const gaps = (await view(db, "coverage_gaps", project)).map((row) => [
+    row.from_date,
+    row.to_date,
+    row.status,
+    row.days,
+    row.error,
+  ]);
+  expect(gaps.sort()).toEqual([
+    [back(9), back(7), "missing", 3, null],
+    [back(5), back(5), "missing", 1, null],
+    [back(4), back(3), "failed", 2, "newest"],
+    [back(2), back(2), "missing", 1, null],
+  ]);
+});
+
+test("gaps of one series do not join with those of another", async () => {
+  const project = newProject();
+  const [one, other] = [configured(project, "none"), configured(project, "model")];
+  const ids = await registerSeries(db, [one, other]);
+  await due(seriesIdOf(ids, one.series), back(4), back(3), FUTURE);
+  await due(seriesIdOf(ids, other.series), back(2), back(1), FUTURE);
+  const gaps = await view(db, "coverage_gaps", project);
+  expect(gaps.map((row) => [row.grouping, row.from_date, row.to_date])).toEqual(
+    expect.arrayContaining([
+      ["none", back(4), back(3)],
+      ["model", back(2), back(1)],
+    ]),
+  );
+});
+
+test("a suspect day is no gap", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await store(db, seriesId, [slice(back(1), { listen: "1" })]);
+  await store(db, seriesId, [slice(back(1), {})]);
+  expect(await view(db, "coverage_gaps", project)).toEqual([]);
+});
+
+test.each<[string, readonly number[], readonly number[], number]>([
+  ["to the newest due day where nothing is missing", [4, 3, 2, 1], [], 1],
+  ["to the day before the first hole", [4, 3, 1], [], 3],
+  ["to the day before the first due one where that is missing", [2, 1], [], 5],
+  ["to the newest due day where a failed day has rows from before", [4, 3, 2, 1], [2], 1],
+  ["to the day before a failed one that never had any", [4, 3, 1], [2], 3],
+])("a series is fresh %s", async (_, read, failed, freshThrough) => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(4), back(1), FUTURE);
+  await store(
+    db,
+    seriesId,
+    read.map((days) => slice(back(days), { listen: "1" })),
+  );
+  await fail(seriesId, failed.map(back), "down");
+  expect(await view(db, "freshness", project)).toMatchObject([
+    { fresh_through: back(freshThrough), due_from: back(4), due_through: back(1) },
+  ]);
+});
+
+test("a series that was planned and never read is fresh through the day before the first, and was read never", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(3), back(1), FUTURE);
+  expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(4), fetched_at: null }]);
+});
+
+test("what is configured no more keeps its complete days, and none of its failures or gaps", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  await due(seriesId, back(3), back(1), PAST);
+  await store(db, seriesId, [slice(back(3), { listen: "1" })]);
+  await fail(seriesId, [back(2)], "the service is away");
+  expect(Object.values(await statuses(project)).sort()).toEqual(["complete", "failed", "missing"]);
+
+  await registerSeries(db, []);
+  expect(await statuses(project)).toEqual({ [back(3)]: "complete" });
+});

@@ -1,0 +1,218 @@
+// A member of usage_reader who shadows what the views and functions of bi are made of: types, functions, operators, casts and
+// tables, as temporary objects and in a schema of its own, first in its search path. It stays who it is, and reads what others read.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startRun } from "../../../src/db/jobs/runs.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { markDue } from "../../../src/db/usage/series.ts";
+import { testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { newSeries, slice, store } from "../stored-usage.ts";
+
+const { db, directUrl } = await testDatabase();
+const attacker = `attacker_${randomUUID().slice(0, 8)}`;
+const PASSWORD = "just-for-this-test";
+
+beforeAll(async () => {
+  // More than a reader is given: a schema in which it may create anything that lasts.
+  await runStatement(
+    directUrl,
+    `create role ${attacker} login password '${PASSWORD}' in role usage_reader; create schema evil authorization ${attacker}`,
+  );
+  for (const grouping of ["none", "accessor", "endpoint"] as const) {
+    const { seriesId } = await newSeries(db, grouping, { windowDays: 7 });
+    const days = { first: "2026-03-10", oldest: { start: "2026-03-10", end: "2026-03-17" }, through: "2026-03-17" };
+    await markDue(db, [seriesId], days);
+    for (const requests of ["1", "2"])
+      await store(db, seriesId, [slice("2026-03-16", { listen: requests })], { grouping });
+    await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
+  }
+  await startRun(db, { runId: randomUUID(), kind: "export", job: "nightly", trigger: "manual" });
+});
+
+afterAll(() => runStatement(directUrl, `drop owned by ${attacker} cascade; drop role ${attacker}`));
+
+type Session = AsyncDisposable & {
+  readonly query: (text: string) => Promise<readonly pg.QueryResultRow[]>;
+  /** As whom the spy was called. */
+  readonly calledAs: Set<string>;
+};
+
+async function session(): Promise<Session> {
+  const url = new URL(directUrl);
+  url.username = attacker;
+  url.password = PASSWORD;
+  const client = new pg.Client({ connectionString: url.href });
+  const calledAs = new Set<string>();
+  client.on("notice", ({ message = "" }) => {
+    if (message.startsWith("called as ")) calledAs.add(message.slice("called as ".length));
+  });
+  await client.connect();
+  return {
+    calledAs,
+    query: async (text) => [await client.query(text)].flat().flatMap(({ rows }) => rows),
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}
+
+/** Everything of bi, as what reads all of it. */
+const { rows: objects } = await sql<{ name: string; query: string }>`
+  select relname as name, format('select * from bi.%I', relname) as query
+  from pg_class where relnamespace = 'bi'::regnamespace
+  union all
+  select proname, format('select * from bi.%I(%s)', proname, (
+    select string_agg(case argument when 'timestamptz'::regtype then 'pg_catalog.now()' else 'null::pg_catalog.' || typname end, ', ')
+    from unnest(proargtypes) as argument join pg_type t on t.oid = argument
+  ))
+  from pg_proc where pronamespace = 'bi'::regnamespace
+  order by name
+`.execute(db);
+
+test("there are views and a function to attack, with rows in them", async () => {
+  expect(objects.length).toBeGreaterThanOrEqual(20);
+  expect(objects.map(({ name }) => name)).toEqual(expect.arrayContaining(["usage_total", "usage_as_of", "runs"]));
+  await using reader = await session();
+  for (const { name, query } of objects.filter((one) =>
+    /usage_as_of|usage_by_endpoint|coverage|restatements/.test(one.name),
+  ))
+    expect([name, (await reader.query(query)).length]).not.toEqual([name, 0]);
+});
+
+/** Says as whom it was called, in a way that no rollback undoes. */
+const SPY = (schema: string) => `
+  create function ${schema}.spy() returns pg_catalog.bool language plpgsql as $spy$
+  begin raise notice 'called as %', current_user; return true; end
+  $spy$`;
+
+/** A domain of the name of each type, which calls the spy for each value. */
+async function typesIn(schema: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select typname as name from pg_type
+    where typnamespace = 'pg_catalog'::regnamespace and typtype = 'b' and typcategory <> 'A' and typname !~ '^(_|pg_|reg)'
+  `.execute(db);
+  return rows.map(({ name }) => `create domain ${schema}."${name}" as pg_catalog."${name}" check (${schema}.spy())`);
+}
+
+/** A temporary table of the name of each of ours, and of the catalogue's. */
+async function tables(): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select distinct relname as name from pg_class
+    where relkind in ('r', 'v') and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace, 'pg_catalog'::regnamespace)
+  `.execute(db);
+  return rows.map(({ name }) => `create temporary table "${name}" ()`);
+}
+
+const TYPES = ["text", "int4", "int8", "date", "bool", "numeric", "timestamptz", "timestamp"].map(
+  (name) => `pg_catalog.${name}`,
+);
+
+function functionsIn(schema: string): readonly string[] {
+  const takes = (name: string, type: string, returns: string) => `
+    create function ${schema}.${name}(${type}) returns ${returns} language sql as
+    $f$ select case when ${schema}.spy() then null::${returns} end $f$`;
+  return [
+    `create function ${schema}.now() returns pg_catalog.timestamptz language sql as
+     $f$ select case when ${schema}.spy() then timestamptz '2001-01-01' end $f$`,
+    `create function ${schema}.finality(pg_catalog.date, pg_catalog.int4, pg_catalog.timestamptz, pg_catalog.timestamptz)
+     returns pg_catalog.text language sql as $f$ select case when ${schema}.spy() then 'final' end $f$`,
+    ...TYPES.flatMap((type) =>
+      ["abs", "round", "to_json", "timezone", "unnest"].map((name) => takes(name, type, type)),
+    ),
+    ...TYPES.map(
+      (type) => `create function ${schema}.compare(${type}, ${type}) returns pg_catalog.bool language sql as
+        $f$ select ${schema}.spy() $f$`,
+    ),
+  ];
+}
+
+function operatorsIn(schema: string): readonly string[] {
+  return TYPES.flatMap((type) =>
+    ["=", "<>", "<", ">", "<=", ">=", "+", "-", "||"].map(
+      (name) =>
+        `create operator ${schema}.${name} (leftarg = ${type}, rightarg = ${type}, function = ${schema}.compare)`,
+    ),
+  );
+}
+
+/** From a type of its own to that of the function's argument. */
+const CASTS = [
+  "create type evil.moment as enum ('now')",
+  `create function evil.to_moment(evil.moment) returns pg_catalog.timestamptz language sql as
+   $f$ select case when evil.spy() then pg_catalog.now() end $f$`,
+  "create cast (evil.moment as pg_catalog.timestamptz) with function evil.to_moment(evil.moment) as implicit",
+];
+
+const ATTACKS: readonly (readonly [string, () => Promise<readonly string[]>])[] = [
+  ["types in pg_temp", async () => [SPY("pg_temp"), ...(await typesIn("pg_temp"))]],
+  [
+    "types in pg_temp, named first",
+    async () => [SPY("pg_temp"), ...(await typesIn("pg_temp")), "set local search_path = pg_temp, pg_catalog"],
+  ],
+  ["types", async () => [SPY("evil"), ...(await typesIn("evil")), "set local search_path = evil, pg_catalog"]],
+  [
+    "functions in pg_temp",
+    async () => [SPY("pg_temp"), ...functionsIn("pg_temp"), "set local search_path = pg_temp, pg_catalog"],
+  ],
+  ["functions", async () => [SPY("evil"), ...functionsIn("evil"), "set local search_path = evil, pg_catalog"]],
+  [
+    "operators in pg_temp",
+    async () => [
+      SPY("pg_temp"),
+      ...functionsIn("pg_temp"),
+      ...operatorsIn("pg_temp"),
+      "set local search_path = pg_temp, pg_catalog",
+    ],
+  ],
+  [
+    "operators",
+    async () => [
+      SPY("evil"),
+      ...functionsIn("evil"),
+      ...operatorsIn("evil"),
+      "set local search_path = evil, pg_catalog",
+    ],
+  ],
+  ["tables", tables],
+  ["casts", async () => [SPY("evil"), ...CASTS, "set local search_path = evil, pg_catalog"]],
+];
+
+/** What each object of bi shows: its rows, or its error. One that fails leaves the others to be read. */
+async function readAll(reader: Session): Promise<ReadonlyMap<string, string>> {
+  const results = new Map<string, string>();
+  for (const { name, query } of objects) {
+    await reader.query("savepoint one");
+    const rows = await reader.query(query).catch((error: Error) => [{ error: error.message }]);
+    await reader.query("rollback to savepoint one");
+    results.set(name, JSON.stringify(rows));
+  }
+  return results;
+}
+
+test.each(ATTACKS)(
+  "shadowed %s change nothing that anything in bi shows, and run as nobody else",
+  async (what, attack) => {
+    // In a session of its own, as a session may keep the plans it made before the attack.
+    await using other = await session();
+    await other.query("begin");
+    const ordinary = await readAll(other);
+
+    await using reader = await session();
+    await reader.query("begin");
+    for (const statement of await attack()) {
+      await reader.query("savepoint one");
+      // Some types can't be the base of a domain.
+      await reader.query(statement).catch(() => reader.query("rollback to savepoint one"));
+    }
+    reader.calledAs.clear();
+    const attacked = await readAll(reader);
+    if (what === "casts") await reader.query("select * from bi.usage_as_of('now'::evil.moment)");
+    await reader.query("rollback");
+
+    expect([...reader.calledAs].filter((who) => who !== attacker)).toEqual([]);
+    expect([...attacked].filter(([name, rows]) => rows !== ordinary.get(name))).toEqual([]);
+  },
+);

@@ -1,0 +1,68 @@
+// A role whose search path begins with a schema in which someone else has put functions and operators of their own.
+
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { databaseNow, openPostgres } from "../../../src/db/connection/database.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { markDue, markNextDue } from "../../../src/db/usage/series.ts";
+import { NO_COUNTS } from "../../../src/usage/export.ts";
+import { testDatabase } from "../../support/database.ts";
+import { runStatement } from "../../support/postgres-admin.ts";
+import { coverageOf, newSeries, shown, slice, store } from "../stored-usage.ts";
+
+const { url, directUrl } = await testDatabase();
+
+const TYPES = ["text", "integer", "bigint", "date", "boolean", "uuid"];
+const operators = TYPES.flatMap((type) =>
+  ["=", "<>", "<", ">", "<=", ">="].map(
+    (operator) => `create operator evil.${operator} (leftarg = ${type}, rightarg = ${type}, function = evil.never);`,
+  ),
+);
+// Directly: a pooler's connections, which are opened once and shared, are to have the path from their beginning.
+await runStatement(
+  directUrl,
+  `create schema evil;
+   create function evil.now() returns timestamptz language sql as 'select timestamptz ''2001-01-01''';
+   create function evil.clock_timestamp() returns timestamptz language sql as 'select timestamptz ''2001-01-01''';
+   create function evil.nextval(text) returns bigint language sql as 'select 7::bigint';
+   create function evil.nextval(regclass) returns bigint language sql as 'select 7::bigint';
+   create function evil.unnest(text[]) returns setof text language sql as 'select ''stolen''';
+   create function evil.set_config(text, text, boolean) returns text language sql as 'select ''ignored''';
+   ${TYPES.map((type) => `create function evil.never(${type}, ${type}) returns boolean language sql as 'select false';`).join("\n")}
+   ${operators.join("\n")}`,
+);
+const name = new URL(url).pathname.slice(1);
+await runStatement(directUrl, `alter database ${name} set search_path = evil, pg_catalog`);
+
+test("nothing of it reaches what is stored", async () => {
+  await using db = openPostgres(url);
+  expect((await databaseNow(db)).getFullYear()).toBeGreaterThan(2001);
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
+  const due = { start: "2026-03-16", end: "2026-03-17" };
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: new Date("2100-01-01T02:15:00Z") }]));
+  await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
+  const runId = randomUUID();
+  await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
+  await heartbeatRun(db, runId);
+  await store(db, seriesId, [slice("2026-03-16", { listen: "1", speak: "1" })], { runId });
+  await store(db, seriesId, [slice("2026-03-16", { listen: "2" })], { runId });
+  await recordFailure(db, { seriesId, days: ["2026-03-17"], fetchNo: await nextFetchNo(db), reason: "down" });
+  await finishRun(db, runId, "failed", { ...NO_COUNTS, failed: 1 }, "down");
+  expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
+
+  await runStatement(directUrl, `alter database ${name} reset search_path`);
+  await using clean = openPostgres(directUrl);
+  expect(await shown(clean, project)).toEqual({ "2026-03-16": { listen: "2" } });
+  expect(await coverageOf(clean, project)).toMatchObject([
+    { usage_date: "2026-03-16", status: "complete", rows: 1 },
+    { usage_date: "2026-03-17", status: "failed", error: "down" },
+  ]);
+  const run = await clean.selectFrom("usage_export.run").selectAll().executeTakeFirstOrThrow();
+  expect(run).toMatchObject({ run_id: runId, status: "failed", slices_failed: 1 });
+  expect(run.finished_at?.getFullYear()).toBeGreaterThan(2001);
+  const slices = await clean.selectFrom("usage_export.slice").select("attempted_at").execute();
+  expect(slices.every((one) => one.attempted_at.getFullYear() > 2001)).toBe(true);
+});

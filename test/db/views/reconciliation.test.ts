@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { type Filter, GROUPINGS, type Grouping } from "../../../src/usage/series.ts";
+import { testDatabase } from "../../support/database.ts";
+import { configured, type Numbers, newProject, rowOf, rowsOn, store, total, view } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+
+const DAY = "2026-03-17";
+
+/** Stores a total and the rows of a grouping for one day of a new project, and returns the differences. */
+async function reconciled(
+  totals: readonly Numbers[],
+  groups: readonly Numbers[],
+  part: { readonly grouping?: Grouping; readonly filter?: Filter } = {},
+) {
+  const project = newProject();
+  const { grouping = "endpoint", ...filter } = part;
+  const [whole, split] = [configured(project, "none", filter), configured(project, grouping, filter)];
+  const ids = await registerSeries(db, [whole, split]);
+  const [one] = totals;
+  await store(db, seriesIdOf(ids, whole.series), [one ? total(DAY, one) : rowsOn(DAY, [])], { grouping: "none" });
+  const rows = groups.map((numbers, i) => rowOf(`value ${i}`, numbers));
+  await store(db, seriesIdOf(ids, split.series), [rowsOn(DAY, rows)], { grouping });
+  return view(db, "reconciliation", project);
+}
+
+test.each<[string, readonly Numbers[], readonly Numbers[]]>([
+  ["the same", [{ requests: "3" }], [{ requests: "1" }, { requests: "2" }]],
+  ["the same but for the noise of doubles", [{ hours: "0.3" }], [{ hours: "0.1" }, { hours: "0.20000000000000001" }]],
+  ["the same but for the noise of large doubles", [{ hours: "1619724.2069444444" }], [{ hours: "1619724.20694444" }]],
+  ["the same with a metric neither has", [{ requests: "1" }], [{ requests: "1" }]],
+  ["both empty", [], []],
+  ["an empty total of zeros and no group", [{ requests: "0" }], []],
+])("a total and its groups are no difference: %s", async (_, totals, groups) => {
+  expect(await reconciled(totals, groups)).toEqual([]);
+});
+
+test("a lost group is a difference, metric by metric", async () => {
+  const rows = await reconciled(
+    [{ hours: "3", requests: "30", tokens_in: "0" }],
+    [{ hours: "1", requests: "10", tokens_in: "0" }],
+  );
+  expect(rows).toEqual([
+    {
+      project_id: expect.any(String),
+      project: expect.any(String),
+      grouping: "endpoint",
+      usage_date: DAY,
+      metric: "hours",
+      total: "3",
+      sum_of_groups: "1",
+      difference: "-2",
+      total_fetched_at: expect.any(Date),
+      groups_fetched_at: expect.any(Date),
+    },
+    expect.objectContaining({ metric: "requests", total: "30", sum_of_groups: "10", difference: "-20" }),
+  ]);
+});
+
+test.each<[string, readonly Numbers[], readonly Numbers[], string]>([
+  ["a total without any group", [{ requests: "3" }], [], "-3"],
+  ["groups without any total", [], [{ requests: "1" }, { requests: "2" }], "3"],
+  ["one request of a million", [{ requests: "1000000" }], [{ requests: "999999" }], "-1"],
+])("%s is a difference", async (_, totals, groups, difference) => {
+  expect(await reconciled(totals, groups)).toMatchObject([{ metric: "requests", difference }]);
+});
+
+test.each(GROUPINGS.filter((grouping) => grouping !== "none"))(
+  "by %s is compared where it must add up",
+  async (grouping) => {
+    const rows = await reconciled([{ requests: "3" }], [{ requests: "1" }], { grouping });
+    expect(rows).toHaveLength(grouping === "tags" || grouping === "feature_set" ? 0 : 1);
+  },
+);
+
+test("filtered usage is never compared", async () => {
+  const filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
+  expect(await reconciled([{ requests: "3" }], [{ requests: "1" }], { filter })).toEqual([]);
+});
+
+test("a day that only one of both was read for is no difference", async () => {
+  const project = newProject();
+  const [whole, split] = [configured(project, "none"), configured(project)];
+  const ids = await registerSeries(db, [whole, split]);
+  await store(db, seriesIdOf(ids, whole.series), [total(DAY, { requests: "1" })], { grouping: "none" });
+  expect(await view(db, "reconciliation", project)).toEqual([]);
+});

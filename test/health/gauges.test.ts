@@ -1,0 +1,37 @@
+// What is read of the database, as a scrape shows it.
+
+import { expect, test } from "vitest";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { readMetricSamples } from "../../src/db/health.ts";
+import { type MonitoredJob, markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { heartbeatWorker } from "../../src/db/jobs/workers.ts";
+import { markDue } from "../../src/db/usage/series.ts";
+import { NO_COUNTS } from "../../src/usage/export.ts";
+import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
+import { newSeries } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { testMetrics } from "./test-metrics.ts";
+
+const { db } = await testDatabase();
+
+const JOB: MonitoredJob = { kind: "export", name: "nightly", nextAfter: (moment) => moment };
+const DUE = { start: "2026-03-10", end: "2026-03-16" };
+
+test("every gauge of the database gets a sample, and none has another label than it says", async () => {
+  const { seriesId } = await newSeries(db);
+  await markDue(db, [seriesId], { first: DUE.start, oldest: DUE, through: DUE.end });
+  await registerJobs(db, [JOB]);
+  await inTransaction(db, (tx) => markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z")));
+  const runId = "00000000-0000-4000-8000-000000000001";
+  await startRun(db, { runId, kind: "export", job: JOB.name, trigger: "schedule" });
+  await finishRun(db, runId, "ok", NO_COUNTS, undefined);
+  await heartbeatWorker(db, { workerId: runId, host: "node-1", pid: 41, version: "1.2.3" });
+  await (await newRotation(db)).key(newIntent(), "active");
+
+  const { text } = await testMetrics({ readSamples: () => readMetricSamples(db, [JOB]) }).scrape();
+  const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
+  expect(gauges.length).toBeGreaterThan(10);
+  for (const gauge of gauges) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));
+  expect(text).toContain("\nusage_export_database_up 1");
+});

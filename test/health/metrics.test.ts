@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import type { MetricSample } from "../../src/health/metrics.ts";
+import { testMetrics } from "./test-metrics.ts";
+
+const MISSING: MetricSample = {
+  gauge: "incomplete_slices",
+  labels: { project: "p", grouping: "none", filter: "all", status: "missing" },
+  value: 2,
+};
+const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
+
+test("what this process does is counted", async () => {
+  const metrics = testMetrics({ rotations: [{ name: "exporter", maxAgeDays: 30 }] });
+  metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
+  metrics.rowsChanged("nightly", 7);
+  metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3, number: 1 });
+  metrics.attemptEnded({ operation: "breakdown", result: "ok", seconds: 70, number: 2 });
+  metrics.keyFallback("exporter");
+  metrics.tickEnded(0.02);
+  metrics.noticed("webhook", "failed");
+  expect(await metrics.samples()).toEqual(
+    expect.arrayContaining([
+      'usage_export_runs_total{kind="export",job_name="nightly",trigger="schedule",status="ok"} 1',
+      'usage_export_rows_changed_total{job_name="nightly"} 7',
+      'usage_export_service_requests_total{operation="breakdown",result="unavailable"} 1',
+      'usage_export_service_requests_total{operation="breakdown",result="ok"} 1',
+      'usage_export_service_retries_total{operation="breakdown"} 1',
+      'usage_export_service_request_duration_seconds_bucket{le="0.25",operation="breakdown"} 0',
+      'usage_export_service_request_duration_seconds_bucket{le="0.5",operation="breakdown"} 1',
+      'usage_export_service_request_duration_seconds_bucket{le="60",operation="breakdown"} 1',
+      'usage_export_service_request_duration_seconds_count{operation="breakdown"} 2',
+      'usage_export_api_key_fallbacks_total{rotation="exporter"} 1',
+      'usage_export_tick_duration_seconds_bucket{le="0.025"} 1',
+      'usage_export_notices_total{to="webhook",result="failed"} 1',
+    ]),
+  );
+});
+
+test("what it is stands there from the start, with the counts whose first step matters at 0", async () => {
+  const rotations = [{ name: "exporter", maxAgeDays: 30 }];
+  expect(await testMetrics({ rotations, ready: () => false }).samples()).toEqual(
+    expect.arrayContaining([
+      `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
+      'usage_export_config_info{hash="0123abcd"} 1',
+      'usage_export_api_key_max_age_seconds{rotation="exporter"} 2592000',
+      "usage_export_ready 0",
+      'usage_export_api_key_fallbacks_total{rotation="exporter"} 0',
+      'usage_export_notices_total{to="dead_man",result="failed"} 0',
+    ]),
+  );
+});
+
+test("what the process uses is there too", async () => {
+  const { text, contentType } = await testMetrics().scrape();
+  expect(contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
+  for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_seconds", "nodejs_active_handles"]) {
+    expect(text).toContain(`\n${name}`);
+  }
+});
+
+test("two of them in a process do not share their counts", async () => {
+  const [one, other] = [testMetrics(), testMetrics()];
+  one.rowsChanged("nightly", 1);
+  expect((await other.samples()).filter((line) => line.startsWith("usage_export_rows_changed_total"))).toEqual([]);
+});
+
+test("what the database knows is shown, and no longer when it is gone", async () => {
+  const figures = [MISSING];
+  const metrics = testMetrics({ readSamples: async () => figures });
+  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
+  figures.pop();
+  expect(await metrics.samples()).not.toContain(MISSING_LINE);
+});
+
+test("without the database the rest is answered, and the log says why once", async () => {
+  let away = true;
+  const metrics = testMetrics({
+    readSamples: async () => {
+      if (away) throw new Error("connect ECONNREFUSED 10.0.0.1:5432");
+      return [MISSING];
+    },
+  });
+  metrics.rowsChanged("nightly", 1);
+  await metrics.samples();
+  const samples = await metrics.samples();
+  expect(samples).toEqual(
+    expect.arrayContaining(["usage_export_database_up 0", 'usage_export_rows_changed_total{job_name="nightly"} 1']),
+  );
+  expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
+  expect(metrics.lines).toHaveLength(1);
+  expect(metrics.lines[0]).toContain("ECONNREFUSED");
+
+  away = false;
+  expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
+});
+
+test("a name of the configuration may hold anything", async () => {
+  const figure = { ...MISSING, labels: { ...MISSING.labels, project: 'a "b"\\\n' } };
+  const samples = await testMetrics({ readSamples: async () => [figure] }).samples();
+  expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');
+});
+
+test.each([
+  ["a figure that is no gauge", { ...MISSING, gauge: "unheard_of" }],
+  ["a figure with another label", { ...MISSING, labels: { secret: "x" } }],
+])("%s is a mistake", async (_name, figure) => {
+  await expect(testMetrics({ readSamples: async () => [figure] }).scrape()).rejects.toThrow();
+});

@@ -1,0 +1,224 @@
+// What receivers get from workers on one database, whatever happens on the way.
+
+import { randomUUID } from "node:crypto";
+import os from "node:os";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { markScheduled, pauseJob, registerJobs, resumeJob } from "../../src/db/jobs/jobs.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { recordEvent } from "../../src/db/keys/ledger.ts";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue } from "../../src/db/usage/series.ts";
+import { NO_COUNTS } from "../../src/usage/export.ts";
+import { farSchedule } from "../cli/workers.ts";
+import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
+import { daysBack, store, total } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { SECRET, type TestNotices, testNotices } from "./test-notifier.ts";
+
+const { db } = await testDatabase();
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+test("of two workers one tells that a job fails, once, and that it works again", async () => {
+  await using notices = await testNotices(db);
+  const workers = [notices.notifier(), notices.notifier()];
+  const tickAll = () => Promise.all(workers.map(({ tick }) => tick()));
+  await tickAll();
+  expect(notices.texts).toEqual([]);
+
+  await notices.endRun("failed", "the service answered 503");
+  await tickAll();
+  await tickAll();
+  await notices.endRun("failed", "the service answered 500");
+  await tickAll();
+  expect(notices.texts).toEqual([expect.stringMatching(`^Export ${notices.name} failed .*answered 503$`)]);
+
+  await notices.endRun("ok");
+  await tickAll();
+  await tickAll();
+  expect(notices.texts.slice(1)).toEqual([expect.stringMatching(`^Export ${notices.name} works again`)]);
+});
+
+test.each([
+  [{}, `usage-export on ${os.hostname()}`],
+  [{ publicUrl: "https://usage.example.com" }, "usage-export at usage.example.com, https://usage.example.com/"],
+  [
+    { publicUrl: "https://tools.example.com:8443/usage/" },
+    "usage-export at tools.example.com:8443, https://tools.example.com:8443/usage/",
+  ],
+])("with %j a notice says which installation sends it, and where to look", async (monitor, signature) => {
+  await using notices = await testNotices(db, { monitor });
+  await notices.endRun("failed", "x".repeat(1000));
+  await notices.notifier().tick();
+  expect(notices.signatures).toEqual([signature]);
+});
+
+test("a receiver that was away gets it later, once, and the log says so once", async () => {
+  await using notices = await testNotices(db);
+  const worker = notices.notifier();
+  await notices.endRun("failed", "no");
+  notices.status = 503;
+  for (let i = 0; i < 3; i++) await worker.tick();
+  expect(notices.texts).toEqual([]);
+
+  notices.status = 200;
+  for (let i = 0; i < 3; i++) await worker.tick();
+  expect(notices.texts).toHaveLength(1);
+  expect(worker.counts).toEqual([...Array.from({ length: 3 }, () => "webhook failed"), "webhook sent"]);
+  expect(worker.lines.map((line) => JSON.parse(line).msg)).toEqual([
+    "notice not sent, to be tried again",
+    "reached again",
+    "notice sent",
+  ]);
+  expect(worker.lines[0]).toContain("notify.webhook answered 503");
+  expect(worker.lines.join("")).not.toContain("127.0.0.1");
+});
+
+test("a worker that stops while it sends lets another send at once", async () => {
+  await using notices = await testNotices(db);
+  const stop = new AbortController();
+  const stopping = notices.notifier("webhook", stop.signal);
+  await notices.endRun("failed", "no");
+  notices.status = undefined;
+  const ticked = stopping.tick();
+  await expect.poll(() => notices.asked).toHaveLength(1);
+  stop.abort(new Error("the worker stops"));
+  await ticked;
+  expect({ lines: stopping.lines, counts: stopping.counts }).toEqual({ lines: [], counts: [] });
+
+  notices.status = 200;
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test("one that died while it sent lets another send when its claim ran out", async () => {
+  await using notices = await testNotices(db);
+  await notices.endRun("failed", "no");
+  await sql`
+    insert into usage_export.notice (subject, state, claim, claimed_until)
+    values (${`export ${notices.name}`}, 'well', ${randomUUID()}::uuid, now() + interval '1 minute')
+  `.execute(db);
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([]);
+
+  await sql`update usage_export.notice set claimed_until = now() where subject = ${`export ${notices.name}`}`.execute(
+    db,
+  );
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test("a notice holds no secret", async () => {
+  await using notices = await testNotices(db);
+  await notices.endRun("failed", `the service does not know ${SECRET}`);
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([expect.stringMatching(/the service does not know \[secret\]$/)]);
+});
+
+test("a database that can't be read is no reason to end, and told once", async () => {
+  await using notices = await testNotices(db);
+  const worker = notices.notifier();
+  await sql`alter table usage_export.notice rename to notice_away`.execute(db);
+  for (let i = 0; i < 2; i++) await worker.tick();
+  await sql`alter table usage_export.notice_away rename to notice`.execute(db);
+  expect(worker.lines).toEqual([expect.stringMatching(/relation .*notice.* does not exist/)]);
+});
+
+/** Three days are due, and the newest is read. */
+async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => string> {
+  const back = await daysBack(db);
+  const [start, end] = [back(3), back(1)];
+  await markDue(db, [seriesId], { first: start, oldest: { start, end }, through: end });
+  await store(db, seriesId, [total(end, { requests: "1" })], { grouping: "none" });
+  return back;
+}
+
+test("gaps are told with their days, and that they are closed", async () => {
+  await using notices = await testNotices(db);
+  const back = await twoGaps(notices);
+  const fetchNo = await nextFetchNo(db);
+  await recordFailure(db, { seriesId: notices.seriesId, days: [back(2)], fetchNo, reason: "down" });
+  for (let i = 0; i < 2; i++) await notices.notifier().tick();
+  expect(notices.texts).toEqual([
+    `Export ${notices.name} has gaps: 2 slices of 2 days from ${back(3)} to ${back(2)} (1 missing, 1 failed), of production / none / all.`,
+  ]);
+
+  const answers = [3, 2].map((days) => total(back(days), { requests: "1" }));
+  await store(db, notices.seriesId, answers, { grouping: "none" });
+  for (let i = 0; i < 2; i++) await notices.notifier().tick();
+  expect(notices.texts.slice(1)).toEqual([`Export ${notices.name} has no gaps any more.`]);
+});
+
+test("nothing is said of gaps while a run of the job is under way, and then of what it left", async () => {
+  await using notices = await testNotices(db);
+  await twoGaps(notices);
+  const runId = randomUUID();
+  await startRun(db, { runId, kind: "export", job: notices.name, trigger: "backfill" });
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([]);
+
+  await finishRun(db, runId, "stopped", NO_COUNTS, undefined);
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test("nothing is said of the gaps of a job that a person paused", async () => {
+  await using notices = await testNotices(db);
+  await twoGaps(notices);
+  const job = { kind: "export", name: notices.name } as const;
+  await pauseJob(db, job, { why: "moving house", by: "me" });
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([]);
+
+  await resumeJob(db, job);
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([]);
+
+  // The next tick took it up.
+  await inTransaction(db, (tx) => markScheduled(tx, job, new Date()));
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test.each([
+  ["what the next tick is about to read is no gap yet", "* * * * *", 90_000, 0],
+  ["what no tick has taken up is one", farSchedule(), 2 * DAY_MS, 1],
+  ["what no tick has taken up is one, however new the newest moment is", "* * * * *", 5 * 60_000, 1],
+])("%s", async (_, schedule, takenUpAgoMs, told) => {
+  await using notices = await testNotices(db, { schedule });
+  await twoGaps(notices);
+  const job = { kind: "export", name: notices.name } as const;
+  await registerJobs(db, [job]);
+  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - takenUpAgoMs)));
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(told);
+});
+
+test("what a person is needed for with a key is told", async () => {
+  const { job, write, key } = await newRotation(db);
+  await using notices = await testNotices(db, { name: job.name });
+  const [old, lost] = [newIntent(), newIntent()];
+  await key(old, "draining");
+  await write({ kind: "due-for-removal", intentId: old });
+  await key(lost, "intent");
+  await write({ kind: "orphan", intentId: lost });
+  await sql`
+    update usage_export.api_key set requested_at = now() - interval '40 days', active_since = now() - interval '40 days'
+    where rotation = ${job.name}
+  `.execute(db);
+  await recordEvent(db, { rotation: job.name, intentId: undefined, event: "fallback", actor: "me", reason: "refused" });
+  await sql`
+    update usage_export.rotation set failed_attempts = 5, last_error = 'the service answered 403' where name = ${job.name}
+  `.execute(db);
+  await notices.notifier().tick();
+  expect(notices.texts.map((text) => text.replace(`Rotation ${job.name}: `, ""))).toEqual([
+    expect.stringMatching(/^5 attempts failed in a row.*the service answered 403$/),
+    expect.stringMatching(/^the service refused the key in use/),
+    expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30\.$/),
+    expect.stringMatching(/^1 key may exist at the service/),
+    expect.stringMatching(/^1 key can be removed/),
+  ]);
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { queueTotals } from "../../src/health/state.ts";
+
+const textsOf = (...queue: Parameters<typeof queueTotals>[0]) => queueTotals(queue).map(({ text }) => text);
+
+test("an empty queue has nothing in any state", () => {
+  expect(textsOf()).toEqual(["0 waiting", "0 to be tried again", "0 in hand", "0 given up in the last day"]);
+});
+
+test("work of one state is added up over the queues", () => {
+  const texts = textsOf(
+    { queue: "usage_request", state: "waiting", jobs: 3 },
+    { queue: "rotation", state: "waiting", jobs: 1 },
+    { queue: "usage_request", state: "active", jobs: 2 },
+  );
+  expect(texts).toEqual(["4 waiting", "0 to be tried again", "2 in hand", "0 given up in the last day"]);
+});
+
+test("what was given up counts once, though it is moved to a queue of its own", () => {
+  const texts = textsOf(
+    { queue: "usage_request", state: "dead", jobs: 1 },
+    { queue: "usage_request_dead", state: "waiting", jobs: 1 },
+  );
+  expect(texts).toEqual(["0 waiting", "0 to be tried again", "0 in hand", "1 given up in the last day"]);
+});

@@ -1,0 +1,94 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { oneAtATime, shareInFlight } from "../../src/health/single-flight.ts";
+
+/** Readings that end when the test says so, in the order they began. */
+function readings() {
+  const begun: PromiseWithResolvers<string>[] = [];
+  const read = () => {
+    const reading = Promise.withResolvers<string>();
+    begun.push(reading);
+    return reading.promise;
+  };
+  return { begun, read };
+}
+
+test("those who ask while one reads get what it reads", async () => {
+  const { begun, read } = readings();
+  const ask = shareInFlight(read, 10_000);
+  const asked = [ask(), ask(), ask()];
+  begun[0]?.resolve("figures");
+  expect(await Promise.all(asked)).toEqual(Array(3).fill({ ok: true, value: "figures" }));
+  expect(begun).toHaveLength(1);
+});
+
+test("who asks later gets a reading of then", async () => {
+  const { begun, read } = readings();
+  const ask = shareInFlight(read, 10_000);
+  const first = ask();
+  begun[0]?.resolve("old");
+  await first;
+  const second = ask();
+  begun[1]?.resolve("new");
+  expect(await second).toEqual({ ok: true, value: "new" });
+});
+
+test("a reading that is slow is not begun twice: those who wait go without, and who asks later at once", async () => {
+  const { begun, read } = readings();
+  const ask = shareInFlight(read, 50);
+  const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };
+  expect(await Promise.all([ask(), ask()])).toEqual([late, late]);
+  expect(await Promise.race([ask(), setImmediate("not at once")])).toEqual(late);
+  expect(begun).toHaveLength(1);
+
+  begun[0]?.resolve("too late");
+  await setImmediate();
+  const next = ask();
+  begun[1]?.resolve("next");
+  expect(await next).toEqual({ ok: true, value: "next" });
+});
+
+test("a failure is given to all who wait, and the next reading is a new one", async () => {
+  const { begun, read } = readings();
+  const ask = shareInFlight(read, 10_000);
+  const asked = [ask(), ask()];
+  const error = new Error("away");
+  begun[0]?.reject(error);
+  expect(await Promise.all(asked)).toEqual(Array(2).fill({ ok: false, error }));
+  const next = ask();
+  begun[1]?.resolve("back");
+  expect(await next).toEqual({ ok: true, value: "back" });
+});
+
+test("in turn, each reading begins when the one before it is over, whatever became of that", async () => {
+  const { begun, read } = readings();
+  const ask = oneAtATime(10_000);
+  const asked = [ask(read), ask(read), ask(read)];
+  await setImmediate();
+  expect(begun).toHaveLength(1);
+  begun[0]?.reject("no");
+  expect(await asked[0]).toEqual({ ok: false, error: "no" });
+  await setImmediate();
+  expect(begun).toHaveLength(2);
+  begun[1]?.resolve("second");
+  await asked[1];
+  await setImmediate();
+  begun[2]?.resolve("third");
+  expect(await Promise.all(asked.slice(1))).toEqual([
+    { ok: true, value: "second" },
+    { ok: true, value: "third" },
+  ]);
+});
+
+test("in turn, what nobody waits for any more is not begun", async () => {
+  const { begun, read } = readings();
+  const ask = oneAtATime(50);
+  const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };
+  expect(await Promise.all([ask(read), ask(read)])).toEqual([late, late]);
+  begun[0]?.resolve("too late");
+  const next = ask(read);
+  await setImmediate();
+  begun[1]?.resolve("next");
+  expect(await next).toEqual({ ok: true, value: "next" });
+  expect(begun).toHaveLength(2);
+});

@@ -1,0 +1,86 @@
+// A day that can't be read makes one notice, and not one every night.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { recordFailure } from "../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { markDue } from "../../src/db/usage/series.ts";
+import { daysBack, store, total } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { testNotices } from "./test-notifier.ts";
+
+const { db } = await testDatabase();
+
+async function end(name: string, trigger: string, status: string, scheduled: boolean) {
+  await sql`insert into usage_export.run (run_id, kind, job, trigger, status, started_at, finished_at, scheduled_for, error)
+    values (${randomUUID()}, 'export', ${name}, ${trigger}, ${status}, clock_timestamp(), clock_timestamp(), ${scheduled ? sql`clock_timestamp()` : null}, 'refused')`.execute(
+    db,
+  );
+}
+
+test("a day that is refused for ever is told once, as a gap", async () => {
+  await using notices = await testNotices(db);
+  const back = await daysBack(db);
+  await markDue(db, [notices.seriesId], { first: back(2), oldest: { start: back(2), end: back(1) }, through: back(1) });
+  await store(db, notices.seriesId, [total(back(1), { requests: "1" })], { grouping: "none" });
+  await recordFailure(db, {
+    seriesId: notices.seriesId,
+    days: [back(2)],
+    fetchNo: await nextFetchNo(db),
+    reason: "404",
+  });
+  for (let night = 0; night < 5; night++) {
+    await end(notices.name, "schedule", "ok", true);
+    await notices.notifier().tick();
+    await end(notices.name, "catchup", "failed", false);
+    await notices.notifier().tick();
+  }
+  expect(notices.texts).toEqual([expect.stringMatching(/has gaps: 1 slice/)]);
+});
+
+test("a failed night that a catch-up mends is over", async () => {
+  await using notices = await testNotices(db);
+  await end(notices.name, "schedule", "failed", true);
+  await notices.notifier().tick();
+  await end(notices.name, "catchup", "ok", false);
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([expect.stringMatching(/failed/), expect.stringMatching(/works again/)]);
+});
+
+test("a failed night that a catch-up mends in part is not over", async () => {
+  await using notices = await testNotices(db);
+  const back = await daysBack(db);
+  await recordFailure(db, {
+    seriesId: notices.seriesId,
+    days: [back(2)],
+    fetchNo: await nextFetchNo(db),
+    reason: "404",
+  });
+  await end(notices.name, "schedule", "failed", true);
+  await notices.notifier().tick();
+  await end(notices.name, "catchup", "ok", false);
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test("a night that was late counts as a night", async () => {
+  await using notices = await testNotices(db);
+  await end(notices.name, "catchup", "failed", true);
+  await notices.notifier().tick();
+  expect(notices.texts).toHaveLength(1);
+});
+
+test("a slice that failed and is due by nobody's schedule is a gap", async () => {
+  await using notices = await testNotices(db);
+  const back = await daysBack(db);
+  await recordFailure(db, {
+    seriesId: notices.seriesId,
+    days: [back(40)],
+    fetchNo: await nextFetchNo(db),
+    reason: "404",
+  });
+
+  await notices.notifier().tick();
+  expect(notices.texts).toEqual([expect.stringMatching(/0 missing, 1 failed/)]);
+});

@@ -1,0 +1,101 @@
+// Opens notifiers on a database, each as a replica of its own, for an export and a rotation of one test, with a receiver that
+// notes what it gets.
+
+import { randomUUID } from "node:crypto";
+import { pino } from "pino";
+import { parseConfig } from "../../src/config/config.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
+import { registerSeries } from "../../src/db/usage/series.ts";
+import { openNotifier } from "../../src/health/notifier.ts";
+import type { Receivers } from "../../src/jobs/monitor-secrets.ts";
+import { Scrubber, Secret } from "../../src/secret.ts";
+import { NO_COUNTS } from "../../src/usage/export.ts";
+import { configuredSeries } from "../../src/usage/plan.ts";
+import { farSchedule } from "../cli/workers.ts";
+import { answer, scriptedServer } from "../support/scripted-server.ts";
+
+/** Known to the scrubber. */
+export const SECRET = "open-sesame-41";
+
+export type TestNotices = AsyncDisposable & {
+  /** The name of the export, and of the rotation. */
+  readonly name: string;
+  /** Of its one series. */
+  readonly seriesId: number;
+  /** How the receiver answers from now on; undefined does not answer. */
+  status: number | undefined;
+  /** What it took, but for who says so. */
+  readonly texts: readonly string[];
+  /** By whom each says that it is sent. */
+  readonly signatures: readonly string[];
+  /** What it was asked, method and path, taken or not. */
+  readonly asked: readonly string[];
+  /** With one of the two receivers. */
+  readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
+  readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
+};
+
+export type TestNotifier = {
+  readonly tick: () => Promise<void>;
+  readonly counts: readonly string[];
+  readonly lines: readonly string[];
+};
+
+export async function testNotices(
+  db: Database,
+  { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {} } = {},
+): Promise<TestNotices> {
+  const text = JSON.stringify({
+    service: { baseUrl: "http://127.0.0.1:1" },
+    projects: [{ id: randomUUID(), name: "production", key: { env: "KEY" } }],
+    exports: [{ name, schedule, projects: ["production"], window: { days: 2 }, groupings: ["none"] }],
+    rotations: [{ name, schedule, project: "production", comment: "exporter", scopes: ["member"] }],
+    monitor,
+  });
+  const config = parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
+  const ids = await registerSeries(db, configuredSeries(config.exports));
+  const texts: string[] = [];
+  const signatures: string[] = [];
+  const asked: string[] = [];
+  const server = await scriptedServer(({ method, target, body }, response) => {
+    asked.push(`${method} ${target}`);
+    if (notices.status === undefined) return;
+    if (notices.status === 200 && method === "POST") {
+      const [text = "", signature = ""] = JSON.parse(body).text.split(" — ");
+      texts.push(text);
+      signatures.push(signature);
+    }
+    answer(response, notices.status, "");
+  });
+  const key = [...ids].find(([one]) => one.includes(config.projects[0]?.id ?? ""));
+
+  const notices: TestNotices = {
+    ...{ name, texts, signatures, asked, status: 200, seriesId: key?.[1] ?? 0 },
+    notifier(receiver = "webhook", stop = new AbortController().signal) {
+      const counts: string[] = [];
+      const lines: string[] = [];
+      const scrubber = new Scrubber();
+      scrubber.add(new Secret(SECRET));
+      const world = {
+        ...{ db, config, ids },
+        app: { scrubber, log: pino({}, { write: (line: string) => void lines.push(line) }) },
+        metrics: { noticed: (...count: readonly string[]) => void counts.push(count.join(" ")) },
+      };
+      const receivers: Receivers = {
+        webhook: undefined,
+        deadMan: undefined,
+        [receiver]: { place: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
+      };
+      const { tick } = openNotifier(world, receivers, stop, { timeoutMs: 5_000, delayMs: 1 });
+      return { tick, counts, lines };
+    },
+    async endRun(status, error) {
+      const runId = randomUUID();
+      await startRun(db, { runId, kind: "export", job: name, trigger: "schedule" });
+      await finishRun(db, runId, status, NO_COUNTS, error);
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+  return notices;
+}

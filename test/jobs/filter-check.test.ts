@@ -1,0 +1,40 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { openFilterCheck } from "../../src/jobs/filter-check.ts";
+import type { RequestContext } from "../../src/jobs/request-deps.ts";
+import { KEY, limit, openTestService } from "../service/open-test-service.ts";
+import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { ALL_USAGE, PROJECT, WINDOW } from "../usage/sample-request.ts";
+
+const REQUEST = {
+  series: {
+    project: PROJECT,
+    grouping: "none",
+    filter: { ...ALL_USAGE, name: "new", features: { brand_new: "true" } },
+  },
+  window: WINDOW,
+} as const;
+
+test("Get Fields that fails is asked again by the next request of the same run, and an answer is not", async () => {
+  let isAway = true;
+  await using server = await scriptedServer((_request, response) =>
+    isAway ? answerJson(response, 503, {}) : answerJson(response, 200, { features: ["brand_new"] }),
+  );
+  await using service = openTestService(server.origin);
+  const app = { log: pino({ level: "silent" }), signal: limit() } as App;
+  const check = openFilterCheck({
+    app,
+    service,
+    keys: { use: (_: unknown, call: (key: typeof KEY) => unknown) => call(KEY) },
+  } as unknown as RequestContext);
+
+  const together = [check.refusalOf(REQUEST, "error"), check.refusalOf(REQUEST, "error")];
+  expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(server.requests).toHaveLength(5);
+
+  isAway = false;
+  expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
+  expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
+  expect(server.requests).toHaveLength(6);
+});

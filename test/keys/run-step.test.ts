@@ -1,0 +1,79 @@
+// In which order the one step is done that can't be repeated.
+
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { AppError } from "../../src/errors.ts";
+import { runStep } from "../../src/keys/rotate.ts";
+import type { RotationDeps } from "../../src/keys/rotation-deps.ts";
+import { Secret } from "../../src/secret.ts";
+import { JOB, ledger, NOW } from "./sample-ledger.ts";
+
+const NEVER = new AbortController().signal;
+const KEY = new Secret("a".repeat(40));
+
+/** Deps that note what is done with them. */
+function world(part: Partial<RotationDeps> = {}) {
+  const done: string[] = [];
+  const deps: RotationDeps = {
+    readLedger: async () => ({ ledger: ledger([]), now: NOW }),
+    writeLedger: async ({ kind }) => void done.push(`write ${kind}`),
+    newIntentId: () => "ue-1",
+    confirmLease: async () => void done.push("confirm lease"),
+    testSink: async () => void done.push("test sink"),
+    deliver: async () => void done.push("deliver"),
+    inspect: async ({ intentId }) => ({ intentId, refusal: undefined, stale: new Map() }),
+    findCaller: async () => {
+      done.push("find caller");
+      return KEY;
+    },
+    create: async () => {
+      done.push("create");
+      return { apiKeyId: "key-1", key: KEY, scopes: ["member"] };
+    },
+    openKey: async () => ({ apiKeyId: "key-1", key: KEY }),
+    verify: async () => void done.push("verify"),
+    list: async () => [],
+    callerIds: async () => [],
+    clocks: async () => ({ database: NOW, machine: NOW, service: NOW }),
+    remove: async () => "deleted",
+    lastUse: async () => ({ seen: "no", text: "" }),
+    log: pino({ level: "silent" }),
+    ...part,
+  };
+  const create = () => runStep(JOB, { kind: "create", reason: "there is no active key" }, deps, NEVER);
+  return { done, create };
+}
+
+test("a key is asked for once its intent is recorded, and stored as soon as it is there", async () => {
+  const { done, create } = world();
+  await create();
+  expect(done).toEqual(["test sink", "find caller", "write intent", "confirm lease", "create", "write stored"]);
+});
+
+test("where the intent can't be recorded no key is asked for", async () => {
+  const { done, create } = world({
+    writeLedger: async () => {
+      throw new AppError("stopped", "another process has taken over the rotation");
+    },
+  });
+  await expect(create()).rejects.toThrow("another process");
+  expect(done).not.toContain("create");
+});
+
+test.each<[string, Error, string]>([
+  [
+    "without an answer leaves an orphan",
+    new AppError("unavailable", "", { details: { created: "unknown" } }),
+    "orphan",
+  ],
+  ["that was refused leaves nothing", new AppError("rejected", "", { details: { created: "no" } }), "not-created"],
+  ["that ends in a mistake of the program leaves an orphan", new TypeError("no function"), "orphan"],
+])("a create %s", async (_, error, kind) => {
+  const { done, create } = world({
+    create: async () => {
+      throw error;
+    },
+  });
+  await expect(create()).rejects.toBe(error);
+  expect(done.at(-1)).toBe(`write ${kind}`);
+});

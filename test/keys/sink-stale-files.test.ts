@@ -1,0 +1,40 @@
+import * as fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { type Sink, sinkId } from "../../src/keys/policy.ts";
+import { staleFiles } from "../../src/keys/sinks.ts";
+import { Secret } from "../../src/secret.ts";
+
+vi.mock("node:fs/promises", { spy: true });
+
+const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+async function sinkNamed(name: string): Promise<Sink & { readonly kind: "file" }> {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), "usage-export-stale-"));
+  return { kind: "file", path: path.join(folder, name) };
+}
+
+test("a file whose file system does not answer is at fault itself, and the others are looked at", async () => {
+  const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
+  vi.mocked(fs.readFile).mockReturnValueOnce(new Promise(() => {}));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const looked = staleFiles([silent, gone], { deliveredTo: [sinkId(silent), sinkId(gone)] }, KEY);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect([...(await looked).values()]).toEqual([
+    `the delivered file ${silent.path} can't be read: its file system has not answered in 20 s`,
+    `the delivered file ${gone.path} is gone`,
+  ]);
+});
+
+test("a file that this user may not read is not known to be wrong", async () => {
+  const sink = await sinkNamed("exporter.key");
+  await fs.writeFile(sink.path, "\n");
+  vi.mocked(fs.readFile).mockRejectedValueOnce(Object.assign(new Error("denied"), { code: "EACCES" }));
+  expect(await staleFiles([sink], { deliveredTo: [sinkId(sink)] }, KEY)).toEqual(new Map());
+});

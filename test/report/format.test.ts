@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import {
+  changeText,
+  chartNumber,
+  compactText,
+  counted,
+  exactText,
+  headlineText,
+  isZero,
+  roundedText,
+} from "../../src/report/format.ts";
+
+const HUGE = "9".repeat(400);
+
+test.each([
+  ["0", "0"],
+  ["0.00", "0"],
+  ["373381", "373,381"],
+  ["1619.7242069444444", "1,620"],
+  ["123.5", "124"],
+  ["12.345", "12.3"],
+  ["1.2345", "1.23"],
+  ["0.0283", "0.0283"],
+  ["0.000012345", "0.0000123"],
+  ["9007199254740993", "9,007,199,254,740,993"],
+  ["-4.25", "-4.25"],
+  ["9".repeat(30), `${"999,".repeat(9)}999`],
+])("rounds %s to %s", (amount, expected) => {
+  expect(roundedText(amount)).toBe(expected);
+});
+
+test.each([
+  ["1619.7242069444444", "1,620"],
+  ["99999", "99,999"],
+  ["373381", "373.4K"],
+  ["9158866", "9.159M"],
+  ["123456789", "123.5M"],
+  ["12345678901", "12.35B"],
+  ["1234567890123456", "1,235T"],
+  ["123456789012345678", "123,500T"],
+  ["1234567890123456789", "1.23E18"],
+  [HUGE, "1E400"],
+])("writes %s as the headline %s", (amount, expected) => {
+  expect(headlineText(amount)).toBe(expected);
+});
+
+test.each([
+  ["1619.7242069444444", "1,619.7242069444444"],
+  ["1000", "1,000"],
+  ["12.50", "12.5"],
+  ["0.00", "0"],
+  ["-1234567.89", "-1,234,567.89"],
+  ["90071992547409931234567890.123456789012345678901", "90,071,992,547,409,931,234,567,890.123456789012345678901"],
+])("writes every digit of %s", (amount, expected) => {
+  expect(exactText(amount)).toBe(expected);
+});
+
+test.each([
+  ["112.34", "100", "+12.3%"],
+  ["96", "100", "-4%"],
+  ["2500", "100", "+2,400%"],
+  ["0", "100", "-100%"],
+  ["100.0", "100", "unchanged"],
+  ["0", "0.000", "unchanged"],
+  ["100.00000000000000001", "100", "about the same"],
+  ["100.04", "100", "about the same"],
+  ["99.96", "100", "about the same"],
+  ["5", "0", "new"],
+  ["5", "0.00", "new"],
+  ["5", null, "not known before"],
+  [HUGE, "1", "not comparable"],
+  [HUGE, `${HUGE}9`, "not comparable"],
+])("the change to %s from %s is %s", (amount, before, expected) => {
+  expect(changeText(amount, before)).toBe(expected);
+});
+
+test("a chart gets finite numbers, however large the amount, and sums of them stay finite", () => {
+  expect(chartNumber("1.5")).toBe(1.5);
+  expect(chartNumber(HUGE) * 400).toBeLessThan(Number.POSITIVE_INFINITY);
+});
+
+test.each([
+  ["0", true],
+  ["0.000", true],
+  ["-0.0", true],
+  ["0.001", false],
+  ["10", false],
+])("%s is zero: %s", (amount, expected) => {
+  expect(isZero(amount)).toBe(expected);
+});
+
+test("counts with a noun, and shortens for an axis", () => {
+  expect([counted(1, "day"), counted(0, "day"), counted(1200, "day")]).toEqual(["1 day", "0 days", "1,200 days"]);
+  expect(counted(2, "day is", "days are")).toBe("2 days are");
+  expect([compactText(0), compactText(950), compactText(30_000), compactText(2.5e6)]).toEqual([
+    "0",
+    "950",
+    "30K",
+    "2.5M",
+  ]);
+});

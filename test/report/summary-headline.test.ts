@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import type { Totals } from "../../src/report/report-data.ts";
+import { headlineFigures } from "../../src/report/summary.ts";
+import { makeReportData } from "./make-report-data.ts";
+
+const { totals } = makeReportData();
+const shown = (part: Partial<Totals>) => String(headlineFigures(makeReportData({ totals: { ...totals, ...part } })));
+
+test("the figures that the service sent, each with its exact value and its change", () => {
+  const figures = [
+    ...shown({}).matchAll(
+      /<dt>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>(?: <span class="exact">(.*?)<\/span>)?\s*<span class="change">(.*?)</g,
+    ),
+  ];
+  expect(figures.map(([, ...figure]) => figure)).toEqual([
+    ["Hours", "1,620", "1,619.7242069444444", "+9.4%"],
+    ["Requests", "373.4K", "373,381", "-4.3%"],
+    ["Tokens in", "0", undefined, "unchanged"],
+    ["TTS characters", "9.159M", "9,158,866", "new"],
+  ]);
+});
+
+test("every digit stands in the table below", () => {
+  expect(shown({})).toContain(
+    '<th scope="row">Hours</th><td class="n">1,619.7242069444444</td><td class="n">1,480.25</td>',
+  );
+});
+
+test("where nothing was sent that is said", () => {
+  expect(shown({ metrics: [] })).toContain("The service sent no figures for this period.");
+});
+
+test.each([
+  [{ incompleteDays: 1 }, "in this period 1 day is not complete.", true],
+  [{ incompleteDaysBefore: 2 }, "in the period before 2 days are not complete.", false],
+  [{ unreadDays: 3 }, "in this period 3 days were not read.", false],
+  [{ unreadDaysBefore: 1 }, "in the period before 1 day was not read.", false],
+  [
+    { incompleteDays: 4, unreadDays: 1, unreadDaysBefore: 30 },
+    "in this period 4 days are not complete and 1 day was not read; in the period before 30 days were not read.",
+    true,
+  ],
+])("with %j the periods are not compared, and it says why", (lack, why, low) => {
+  const text = shown(lack);
+  expect(text).toContain(`Not compared with the period before: ${why}`);
+  expect(text).not.toMatch(/class="change"|\d%/);
+  expect(text.includes("too low")).toBe(low);
+});

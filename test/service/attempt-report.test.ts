@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import { type AttemptReport, operationOf, type ServiceCall } from "../../src/service/service.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService } from "./open-test-service.ts";
+
+const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+
+function collect(): { readonly reports: AttemptReport[]; readonly onAttempt: (report: AttemptReport) => void } {
+  const reports: AttemptReport[] = [];
+  return { reports, onAttempt: (report) => void reports.push(report) };
+}
+
+test.each<[ServiceCall["method"], string, string]>([
+  ["GET", "v1/projects/p1/usage/breakdown", "breakdown"],
+  ["GET", "v1/projects/p1/usage/fields", "fields"],
+  ["GET", "v1/projects/p1/keys", "list_keys"],
+  ["POST", "v1/projects/p1/keys", "create_key"],
+  ["GET", "v1/projects/p1/keys/k1", "read_key"],
+  ["DELETE", "v1/projects/p1/keys/k1", "delete_key"],
+  ["GET", "v1/auth/token", "token"],
+  ["GET", "v1/projects", "projects"],
+  ["GET", "v1/projects/keys/usage/breakdown", "breakdown"],
+  ["GET", "v1/projects/p1/balances", "other"],
+])("%s %s is called %s", (method, path, operation) => {
+  expect(operationOf({ method, path: path.split("/") })).toBe(operation);
+});
+
+test("every attempt of a call is told about, with how it ended", async () => {
+  const { reports, onAttempt } = collect();
+  await using server = await scriptedServer(({ number }, response) => {
+    if (number === 1) answer(response, 503, "");
+    else if (number === 2) answer(response, 429, "");
+    else answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin, {}, { onAttempt });
+  await service.call(READ, KEY, limit());
+  expect(reports.map(({ operation, result, number }) => [operation, result, number])).toEqual([
+    ["breakdown", "unavailable", 1],
+    ["breakdown", "rate_limited", 2],
+    ["breakdown", "ok", 3],
+  ]);
+});
+
+test("the time of an attempt is that of its answer, and not of the wait before it", async () => {
+  const { reports, onAttempt } = collect();
+  let nowMs = 0;
+  await using server = await scriptedServer(({ number }, response) => {
+    nowMs += 250;
+    if (number === 1) answer(response, 503, "");
+    else answerJson(response, 200, {});
+  });
+  const sleep = async (ms: number) => {
+    nowMs += ms;
+  };
+  await using service = openTestService(server.origin, {}, { onAttempt, now: () => nowMs, sleep });
+  await service.call(READ, KEY, limit());
+  expect(reports.map(({ seconds }) => seconds)).toEqual([0.25, 0.25]);
+});
+
+test("an attempt that is cut by the end of the work is stopped, and no failure of the service", async () => {
+  const { reports, onAttempt } = collect();
+  const controller = new AbortController();
+  await using server = await scriptedServer(() => controller.abort(new Error("enough")));
+  await using service = openTestService(server.origin, {}, { onAttempt });
+  await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
+  expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
+});
+
+test("what is not sent, as the key was refused before, is no attempt", async () => {
+  const { reports, onAttempt } = collect();
+  await using server = await scriptedServer((_request, response) => answer(response, 401, "no"));
+  await using service = openTestService(server.origin, {}, { onAttempt });
+  for (let calls = 0; calls < 2; calls++) {
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "unauthorized" });
+  }
+  expect(reports).toMatchObject([{ result: "unauthorized" }]);
+});

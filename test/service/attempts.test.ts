@@ -1,0 +1,154 @@
+// The behaviour of the attempt loop for several calls together.
+
+import type { ServerResponse } from "node:http";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { sleep } from "../../src/async.ts";
+import { AppError } from "../../src/errors.ts";
+import type { Outcome } from "../../src/service/answer.ts";
+import { openAttempts } from "../../src/service/attempts.ts";
+import type { ServiceCall } from "../../src/service/service.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService } from "./open-test-service.ts";
+
+const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+
+test.each([
+  ["seconds", { "retry-after": "31" }, 31_000],
+  [
+    "a date by the service's own clock",
+    { date: "Sun, 01 Mar 2026 12:00:00 GMT", "retry-after": "Sun, 01 Mar 2026 12:02:00 GMT" },
+    120_000,
+  ],
+])("a 429 that asks to wait, in %s, is asked again not a millisecond early", async (_name, headers, waitMs) => {
+  const times: number[] = [];
+  await using server = await scriptedServer(({ number }, response) => {
+    times.push(service.now());
+    if (number === 1) answer(response, 429, "", headers);
+    else answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin, {}, { random: () => 0 });
+  await service.call(READ, KEY, limit());
+  expect(times).toEqual([0, waitMs]);
+});
+
+test("what the service asks for is known before the place goes to another call", async () => {
+  const events: string[] = [];
+  const attempts = openAttempts({
+    pace: {
+      enter: async () => () => void events.push("leave"),
+      hold: () => void events.push("hold"),
+      close: async () => {},
+    },
+    waitMsMax: 1_000,
+    random: () => 0,
+    sleep: async () => {},
+    log: pino({ enabled: false }),
+  });
+  const error = new AppError("rate_limited", "slow down");
+  const outcomes: Outcome[] = [
+    { ok: false, failure: { kind: "transient", error, requestedWaitMs: 500 } },
+    { ok: true, answer: { status: 200, value: {} } },
+  ];
+  await attempts(async () => outcomes.shift() ?? { ok: false, failure: { kind: "final", error } }, true, limit());
+  expect(events).toEqual(["hold", "leave", "leave"]);
+});
+
+test("one call that is told to wait makes all the others wait", async () => {
+  const times: number[] = [];
+  await using server = await scriptedServer(({ target }, response) => {
+    times.push(service.now());
+    if (target.endsWith("/first") && times.length === 2) answer(response, 503, "", { "retry-after": "60" });
+    else answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin, { maxConcurrent: 1 });
+  const call = (part: string) => service.call({ ...READ, path: ["v1", "projects", "p1", part] }, KEY, limit());
+  await call("warm-up");
+  await Promise.all([call("first"), call("second"), call("third")]);
+  expect(times).toEqual([0, 1, 60_001, 60_002, 60_003]);
+});
+
+test.each([429, 503])("a %i that asks for an hour is not waited for, nor called again by anybody", async (status) => {
+  await using server = await scriptedServer((_request, response) =>
+    answer(response, status, "slow down", { "retry-after": "3600" }),
+  );
+  await using service = openTestService(server.origin);
+  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    code: "rate_limited",
+    message: expect.stringMatching(/slow down; it asks to be called again in 3600 s, and at most 300 s are waited/),
+    details: { status, askedSeconds: 3600 },
+  });
+  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    code: "rate_limited",
+    details: { sent: "no" },
+  });
+  expect(server.requests).toHaveLength(1);
+  expect(service.sleeps).toEqual([]);
+});
+
+test("after three calls in a row without an answer the next are tried once, until one is answered", async () => {
+  let isDown = true;
+  await using server = await scriptedServer((_request, response) => {
+    if (isDown) answer(response, 500, "");
+    else answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin);
+  const requestsOf = async (succeeds: boolean) => {
+    const before = server.requests.length;
+    const call = service.call(READ, KEY, limit());
+    if (succeeds) await call;
+    else await expect(call).rejects.toMatchObject({ code: "unavailable" });
+    return server.requests.length - before;
+  };
+  const whileDown = [];
+  for (let i = 0; i < 5; i++) whileDown.push(await requestsOf(false));
+  expect(whileDown).toEqual([5, 5, 5, 1, 1]);
+
+  isDown = false;
+  expect(await requestsOf(true)).toBe(1);
+  isDown = true;
+  expect(await requestsOf(false)).toBe(5);
+});
+
+test("no more calls are under way than allowed", async () => {
+  const open: ServerResponse[] = [];
+  let most = 0;
+  await using server = await scriptedServer(({ number }, response) => {
+    open.push(response);
+    most = Math.max(most, open.length);
+    const answerAll = () => {
+      for (const waiting of open.splice(0)) answerJson(waiting, 200, {});
+    };
+    // The first goes alone. After that there is time for a fourth to come, if one does.
+    if (number === 1) answerAll();
+    else if (open.length === 3) setTimeout(answerAll, 5);
+  });
+  await using service = openTestService(server.origin, { maxConcurrent: 3 });
+  await Promise.all(Array.from({ length: 13 }, () => service.call(READ, KEY, limit())));
+  expect(most).toBe(3);
+  expect(server.connections()).toBe(3);
+});
+
+test("calls are spread evenly", async () => {
+  const times: number[] = [];
+  await using server = await scriptedServer((_request, response) => {
+    times.push(service.now());
+    answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin, { requestsPerSecond: 2 });
+  for (let i = 0; i < 4; i++) await service.call(READ, KEY, limit());
+  expect(times).toEqual([0, 500, 1_000, 1_500]);
+});
+
+test("on the real clock a short wait is waited out", async () => {
+  const times: number[] = [];
+  await using server = await scriptedServer(({ number }, response) => {
+    times.push(performance.now());
+    if (number === 1) answer(response, 429, "", { "x-ratelimit-reset": "1" });
+    else answerJson(response, 200, {});
+  });
+  await using service = openTestService(server.origin, {}, { now: () => performance.now(), sleep });
+  await service.call(READ, KEY, limit());
+  const [first = 0, second = 0] = times;
+  expect(second - first).toBeGreaterThanOrEqual(1_000);
+});

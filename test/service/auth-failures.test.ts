@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import { AppError } from "../../src/errors.ts";
+import { Secret } from "../../src/secret.ts";
+import type { Service } from "../../src/service/service.ts";
+import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService } from "./open-test-service.ts";
+
+const OTHER_KEY = new Secret("sk_CANARY_other_0123456789");
+
+function read(service: Service, key = KEY, project = "p1", part = "usage"): Promise<unknown> {
+  return service.call({ method: "GET", path: ["v1", "projects", project, part], retry: true }, key, limit());
+}
+
+test("a refused key is sent once, however many calls begin at once, and the others take no turn", async () => {
+  await using server = await scriptedServer((_request, response) => answer(response, 401, "Invalid credentials."));
+  await using service = openTestService(server.origin, { requestsPerSecond: 1 });
+  const calls = await Promise.allSettled(["a", "b", "c", "d"].map((part) => read(service, KEY, "p1", part)));
+  expect(calls.map((call) => call.status === "rejected" && call.reason.code)).toEqual(Array(4).fill("unauthorized"));
+  await expect(read(service, KEY, "p2")).rejects.toThrow(/^not called again after a refusal: .*Invalid credentials/);
+  expect(server.requests).toHaveLength(1);
+  expect(service.sleeps).toEqual([]);
+});
+
+test("a key that is refused later stops the calls that wait for their turn", async () => {
+  await using server = await scriptedServer(({ number }, response) =>
+    number === 1 ? answerJson(response, 200, {}) : answer(response, 401, ""),
+  );
+  await using service = openTestService(server.origin, { maxConcurrent: 2 });
+  await read(service);
+  await Promise.allSettled(Array.from({ length: 20 }, (_, i) => read(service, KEY, "p1", `part-${i}`)));
+  expect(server.requests).toHaveLength(3);
+});
+
+test("another key is tried, also one with the same text never again", async () => {
+  await using server = await scriptedServer(({ headers }, response) =>
+    headers.authorization?.includes("other") ? answerJson(response, 200, {}) : answer(response, 401, ""),
+  );
+  await using service = openTestService(server.origin);
+  await expect(read(service)).rejects.toMatchObject({ code: "unauthorized" });
+  await read(service, OTHER_KEY);
+  await expect(read(service, new Secret(KEY.reveal()))).rejects.toMatchObject({ code: "unauthorized" });
+  expect(server.requests).toHaveLength(2);
+});
+
+test.each([
+  ["a 403", 403, "Forbidden"],
+  ["a 401 that names a scope", 401, "Check that your account has the 'keys:read' scope for this project."],
+])("%s is about that operation only", async (_name, status, details) => {
+  await using server = await scriptedServer(({ target }, response) =>
+    target.endsWith("/keys") ? answerJson(response, status, { details }) : answerJson(response, 200, {}),
+  );
+  await using service = openTestService(server.origin);
+  await expect(read(service, KEY, "p1", "keys")).rejects.toMatchObject({ code: "unauthorized" });
+  await read(service, KEY, "p1", "usage");
+  await expect(read(service, KEY, "p1", "keys")).rejects.toMatchObject({ code: "unauthorized", details: { status } });
+  await expect(read(service, KEY, "p2", "keys")).rejects.toMatchObject({ code: "unauthorized" });
+  expect(server.requests.map(({ target }) => target)).toEqual([
+    "/v1/projects/p1/keys",
+    "/v1/projects/p1/usage",
+    "/v1/projects/p2/keys",
+  ]);
+});
+
+test("what a key may not do is asked once, however many calls begin at once, though it was let in before", async () => {
+  await using server = await scriptedServer(({ target }, response) =>
+    target.includes("/usage") ? answer(response, 403, "") : answerJson(response, 200, {}),
+  );
+  await using service = openTestService(server.origin);
+  await read(service, KEY, "p1", "keys");
+  await Promise.allSettled(Array.from({ length: 4 }, () => read(service)));
+  expect(server.requests).toHaveLength(2);
+});
+
+test("refused keys are tried again once they are forgotten", async () => {
+  await using server = await scriptedServer(({ number }, response) =>
+    number === 1 ? answer(response, 401, "") : answerJson(response, 200, {}),
+  );
+  await using service = openTestService(server.origin);
+  await expect(read(service)).rejects.toMatchObject({ code: "unauthorized" });
+  service.forgetAuthFailures();
+  await read(service);
+});
+
+test("one refused key can be forgotten and another remembered", async () => {
+  await using server = await scriptedServer((_request, response) => answer(response, 401, ""));
+  await using service = openTestService(server.origin);
+  await expect(read(service)).rejects.toMatchObject({ code: "unauthorized" });
+  await expect(read(service, OTHER_KEY)).rejects.toMatchObject({ code: "unauthorized" });
+  service.forgetAuthFailures(OTHER_KEY);
+  await expect(read(service)).rejects.toThrow("not called again");
+  await expect(read(service, OTHER_KEY)).rejects.not.toThrow("not called again");
+  expect(server.requests).toHaveLength(3);
+});
+
+test("the first call of a key goes alone, and when it is not refused the others go together", async () => {
+  const started: string[] = [];
+  const answers: (() => void)[] = [];
+  const { promise: together, resolve } = Promise.withResolvers<void>();
+  await using server = await scriptedServer(({ target }, response) => {
+    started.push(target.slice(-1));
+    answers.push(() => answerJson(response, 200, {}));
+    if (answers.length === 3) resolve();
+  });
+  await using service = openTestService(server.origin);
+  const calls = ["a", "b", "c"].map((part) => read(service, KEY, "p1", part));
+  await expect.poll(() => answers.length).toBe(1);
+  expect(started).toEqual(["a"]);
+  answers[0]?.();
+  await together;
+  for (const answerNow of answers.slice(1)) answerNow();
+  await Promise.all(calls);
+});
+
+test("an abort ends the wait for the first call", async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  await using server = await scriptedServer(() => resolve());
+  await using service = openTestService(server.origin);
+  const controller = new AbortController();
+  const first = service.call({ method: "GET", path: ["v1", "projects", "p1"], retry: true }, KEY, controller.signal);
+  const second = service.call({ method: "GET", path: ["v1", "projects", "p1"], retry: true }, KEY, controller.signal);
+  await asked;
+  const reason = new AppError("stopped", "a signal ended the work");
+  controller.abort(reason);
+  await expect(first).rejects.toBe(reason);
+  await expect(second).rejects.toBe(reason);
+  expect(server.requests).toHaveLength(1);
+});
+
+test.each([
+  [401, "Invalid credentials.", "does not accept the key: Invalid credentials.; check the key and service.authScheme"],
+  [403, "No.", "may not do this: No.; the key needs the scope project:read or usage:read, and access to this project"],
+  [
+    403,
+    "Check that your account has the 'usage:read' scope for this project.",
+    "the key needs the scope usage:read, and access to this project",
+  ],
+  [404, "Not found.", "Not found.; check the project id, and that the key belongs to that project"],
+])("a %i saying %j tells what to do", async (status, body, expected) => {
+  await using server = await scriptedServer((_request, response) => answer(response, status, body));
+  await using service = openTestService(server.origin);
+  const call = service.call(
+    { method: "GET", path: ["v1", "projects", "p1"], retry: true, scopes: ["project:read", "usage:read"] },
+    KEY,
+    limit(),
+  );
+  await expect(call).rejects.toThrow(expected);
+});

@@ -1,0 +1,119 @@
+// What becomes of connections that break, stall, or cannot be trusted.
+
+import https from "node:https";
+import type net from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import type { ServiceCall } from "../../src/service/service.ts";
+import { certificate } from "../support/certificates.ts";
+import { rawServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService } from "./open-test-service.ts";
+
+const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [{ requests: 12 }] });
+const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
+const CHUNKED_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+
+type Cut = (socket: net.Socket) => void;
+
+test.each<[string, Cut]>([
+  ["before the headers, closed", (socket) => socket.end()],
+  ["before the headers, reset", (socket) => socket.resetAndDestroy()],
+  ["within the headers", (socket) => socket.end(HEAD.slice(0, 30))],
+  ["after the headers", (socket) => socket.end(HEAD)],
+  ["within the body", (socket) => socket.end(HEAD + BODY.slice(0, 40))],
+  ["one byte before the end", (socket) => socket.end((HEAD + BODY).slice(0, -1))],
+  ["within a chunk", (socket) => socket.end(`${CHUNKED_HEAD}ff\r\n${BODY}`)],
+  ["before the last chunk", (socket) => socket.end(`${CHUNKED_HEAD}${BODY.length.toString(16)}\r\n${BODY}\r\n`)],
+  ["by something that is not HTTP", (socket) => socket.end("220 mail.example ESMTP\r\n")],
+  [
+    "by an upgrade that nobody asked for",
+    (socket) => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+  ],
+])("an answer that is cut %s is asked for again as a whole", async (_name, cut) => {
+  const asked: string[] = [];
+  await using server = await rawServer((socket, number, request) => {
+    asked.push(request);
+    if (number === 1) cut(socket);
+    else socket.end(HEAD + BODY);
+  });
+  await using service = openTestService(server.origin);
+  expect((await service.call(READ, KEY, limit())).value).toEqual(JSON.parse(BODY));
+  expect(asked).toHaveLength(2);
+  expect(asked.join("")).not.toMatch(/^range:/im);
+});
+
+test("an answer whose length nobody said and that ends early is not taken for the whole", async () => {
+  const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+  await using server = await rawServer((socket) => socket.end(head + BODY.slice(0, 40)));
+  await using service = openTestService(server.origin);
+  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "bad_answer" });
+});
+
+test("headers without end are cut off", async () => {
+  await using server = await rawServer((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`));
+  await using service = openTestService(server.origin);
+  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
+    code: "unavailable",
+    message: expect.stringContaining("UND_ERR_HEADERS_OVERFLOW"),
+  });
+});
+
+test("a connection that is never made costs no more than the time limit", { timeout: 5_000 }, async () => {
+  // The service takes the connection and says nothing, so that the handshake does not end.
+  await using server = await rawServer(() => undefined);
+  await using service = openTestService(server.origin.replace("http:", "https:"), { timeoutSeconds: 0.05 });
+  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
+    message: expect.stringContaining("no whole answer within 0.05 s"),
+  });
+});
+
+test("an abort ends a call whose connection is not yet made", { timeout: 5_000 }, async () => {
+  const controller = new AbortController();
+  await using server = await rawServer(() => controller.abort("enough"));
+  await using service = openTestService(server.origin.replace("http:", "https:"));
+  await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
+});
+
+test("HTTP/2 is not offered, over which a request may be sent again unasked", async () => {
+  const { promise: hello, resolve } = Promise.withResolvers<string>();
+  await using server = await rawServer((socket, _number, request) => {
+    resolve(request);
+    socket.destroy();
+  });
+  await using service = openTestService(server.origin.replace("http:", "https:"));
+  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({ code: "unavailable" });
+  expect(await hello).toContain("\x08http/1.1");
+  expect(await hello).not.toContain("\x02h2");
+});
+
+test.each([undefined, "0"])(
+  "a certificate that nobody vouches for ends the call, with NODE_TLS_REJECT_UNAUTHORIZED %s",
+  async (setting) => {
+    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    onTestFinished(() => setVariable(before));
+    setVariable(setting);
+    let requests = 0;
+    const server = https.createServer(certificate(), (_request, response) => {
+      requests++;
+      response.end("{}");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+
+    await using service = openTestService(`https://127.0.0.1:${port}`);
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+      code: "rejected",
+      message: expect.stringContaining("DEPTH_ZERO_SELF_SIGNED_CERT"),
+      details: { sent: "no" },
+    });
+    expect(service.sleeps).toEqual([]);
+    expect(requests).toBe(0);
+  },
+);
+
+function setVariable(value: string | undefined): void {
+  if (value === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  else process.env.NODE_TLS_REJECT_UNAUTHORIZED = value;
+}

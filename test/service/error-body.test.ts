@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { Secret } from "../../src/secret.ts";
+import { readErrorBody, redactorFor } from "../../src/service/errors.ts";
+import type { ResponseHeaders } from "../../src/service/retry.ts";
+import { ENCODINGS } from "../support/encodings.ts";
+import { findSecrets } from "../support/leak-search.ts";
+
+const KEY_TEXT = "sk_CANARY_0123456789abcdef";
+const hide = redactorFor(new Secret(KEY_TEXT));
+const JSON_TYPE = { "content-type": "application/json" };
+
+function textOf(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE): string {
+  return readErrorBody(headers, Buffer.from(body), hide).text;
+}
+
+test.each<[string, string, ResponseHeaders, string]>([
+  [
+    "category, message and details",
+    JSON.stringify({ category: "NOT_FOUND", message: "Project not found.", details: "Look again.", request_id: "r1" }),
+    JSON_TYPE,
+    "NOT_FOUND: Project not found. Look again.",
+  ],
+  ["err_code and err_msg", '{"err_code":"INVALID_AUTH","err_msg":"Invalid."}', JSON_TYPE, "INVALID_AUTH: Invalid."],
+  ["error_code", '{"error_code":"OVERLOADED","err_msg":"Later."}', JSON_TYPE, "OVERLOADED: Later."],
+  ["an error alone", '{"error":"Project is suspended."}', JSON_TYPE, "Project is suspended."],
+  ["an error in an error", '{"error":{"message":"Later.","code":7}}', JSON_TYPE, "Later."],
+  ["an error beside a message", '{"error":"Bad Request","message":"No such day."}', JSON_TYPE, "No such day."],
+  ["an error of another type", '{"error":7}', JSON_TYPE, "(a body without a message)"],
+  ["a message alone", '{"message":"Later."}', JSON_TYPE, "Later."],
+  ["a code alone", '{"err_code":"X"}', JSON_TYPE, "X"],
+  ["members of other types", '{"err_code":7,"message":{"a":1},"err_msg":"Later."}', JSON_TYPE, "Later."],
+  ["plain text", "Invalid credentials.", { "content-type": "text/plain" }, "Invalid credentials."],
+  ["plain text without a type", "Invalid credentials.", {}, "Invalid credentials."],
+  ["JSON of another shape", '{"key":"abcdefgh"}', JSON_TYPE, "(a body without a message)"],
+  ["JSON that is cut", '{"key":"abcdefgh', JSON_TYPE, "(a body without a message)"],
+  ["nothing", "", JSON_TYPE, "(no body)"],
+  ["HTML", "<html><body>[]</body></html>", { "content-type": "text/html; charset=utf-8" }, "(an HTML page)"],
+  [
+    "HTML that says it is JSON",
+    "<!DOCTYPE html><title> 502 Bad\nGateway </title>",
+    JSON_TYPE,
+    '(an HTML page, "502 Bad Gateway")',
+  ],
+  ["a compressed body", "\x1f\x8b", { "content-encoding": "gzip" }, "(a compressed body)"],
+])("of %s the message shows what a person can use", (_name, body, headers, expected) => {
+  expect(textOf(body, headers)).toBe(expected);
+});
+
+test("of a body that was cut nothing is shown, as it could end within a key", () => {
+  expect(readErrorBody({}, undefined, hide).text).toBe("(a body that was cut or too long)");
+});
+
+test("long words are cut to 300 characters, and not within one", () => {
+  const text = textOf(JSON.stringify({ message: "😀".repeat(500) }));
+  expect(text).toBe(`${"😀".repeat(300)}…`);
+});
+
+test.each([
+  ["as it is", `key ${KEY_TEXT} refused`],
+  ["as JSON with escapes", JSON.stringify({ message: KEY_TEXT }).replace("s", "\\u0073")],
+  ["in a title", `<html><title>${KEY_TEXT}</title></html>`],
+  ["just before the cut", `${"x".repeat(290)}${KEY_TEXT}`],
+  ["in base64", Buffer.from(KEY_TEXT).toString("base64")],
+  ...Object.entries(ENCODINGS).map(([name, encode]): [string, string] => [name, `Token ${encode(KEY_TEXT)} refused`]),
+])("the key in use is hidden %s", (_name, body) => {
+  const text = textOf(body, {});
+  expect(text).not.toContain("CANARY");
+  expect(findSecrets(text, [KEY_TEXT])).toEqual([]);
+  expect(text).not.toContain("012345");
+});
+
+test("a control character inside the key does not bring the key back", () => {
+  expect(textOf(`${KEY_TEXT.slice(0, 10)}\u0000${KEY_TEXT.slice(10)}`, {})).not.toContain(KEY_TEXT);
+});
+
+test("what is said stays on one line and in one direction", () => {
+  expect(textOf('first\r\n{"level":30}\u001b[31m\u202eevil\u2028end\u0085', {})).toBe(
+    'first {"level":30} [31m evil end',
+  );
+});
+
+test("invalid bytes do not keep an error from being shown", () => {
+  expect(textOf(Buffer.from([0x61, 0xff, 0x62]), {})).toBe("a\ufffdb");
+});
+
+test.each<[string, ResponseHeaders, string, string | undefined]>([
+  ["the header", { "dg-request-id": "r-header" }, '{"request_id":"r-body"}', "r-header"],
+  ["the body", {}, '{"message":"x","request_id":"r-body"}', "r-body"],
+  ["nowhere", {}, "plain", undefined],
+  ["a header with the key in it", { "dg-request-id": KEY_TEXT }, "", "[secret]"],
+])("the request id comes from %s", (_name, headers, body, expected) => {
+  expect(readErrorBody(headers, Buffer.from(body), hide).requestId).toBe(expected);
+});
+
+test("the scope that is missing is read where the service quotes it", () => {
+  const details = "Check that your account has the 'keys:write' scope for this project.";
+  expect(readErrorBody({}, Buffer.from(JSON.stringify({ details })), hide).scope).toBe("keys:write");
+  expect(readErrorBody({}, Buffer.from("it's not yours: don't"), hide).scope).toBeUndefined();
+});

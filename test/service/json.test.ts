@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseExact } from "../../src/service/answer.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
+
+test.each([
+  ["0", 0],
+  ["-0", -0],
+  ["7", 7],
+  ["-7", -7],
+  ["1.5", 1.5],
+  ["1.50", 1.5],
+  ["100.000000000000000000", 100],
+  ["1e3", 1000],
+  ["1E+3", 1000],
+  ["0e99999", 0],
+  ["1619.7242069444444", 1619.7242069444444],
+  ["0.1", 0.1],
+  ["123456789012345", 123456789012345],
+  ["9007199254740992", 9007199254740992],
+  ["9007199254740993.0e0", undefined],
+  ["100000000000000000000000", 1e23],
+  ["1.7976931348623157e308", Number.MAX_VALUE],
+  ["5e-324", Number.MIN_VALUE],
+  ["9007199254740993", undefined],
+  ["-9007199254740993", undefined],
+  ["0.1000000000000000055511151231257827", undefined],
+  ["1234567890123456789012345678901234567.891", undefined],
+  ["1e999", undefined],
+  ["-1e999", undefined],
+  ["1e-400", undefined],
+  ["4.9e-324", undefined],
+])("the number %s comes back with its exact value", (source, number) => {
+  const expected = number === undefined ? new ExactNumber(source) : number;
+  expect(parseExact(`{"n":[${source}]}`)).toStrictEqual({ n: [expected] });
+  expect(parseExact(`{"a": 1,\n  "n" :\t\r\n ${source} , "b": 2}`)).toStrictEqual({ a: 1, n: expected, b: 2 });
+  expect(parseExact(source)).toStrictEqual(expected);
+});
+
+test("a long row of zeros takes no longer than a long number", () => {
+  const source = `0.${"0".repeat(200_000)}1`;
+  expect(parseExact(source)).toStrictEqual(new ExactNumber(source));
+});
+
+test("two million values are read, and one more is refused before it is", () => {
+  const values = (count: number) => `[${"0,".repeat(count - 2)}0]`;
+  expect(parseExact(values(2_000_000))).toHaveLength(1_999_999);
+  expect(() => parseExact(values(2_000_001))).toThrow("more than 2000000 values");
+});
+
+test.each([
+  ["text that is no JSON", "<html>[]</html>"],
+  ["nothing", ""],
+  ["a literal that is not a number of JSON", '{"n":NaN}'],
+  ["a byte order mark", '\ufeff{"a":1}'],
+  ["two values", "{}{}"],
+])("%s is refused without being quoted", (_name, text) => {
+  expect(() => parseExact(text)).toThrow(/^it is not valid JSON$/);
+});
+
+test.each([
+  ["a value", '{"tag":"\\ud800"}'],
+  ["an element", '["\\udc00"]'],
+  ["a key", '{"a":{"\\ud800":1}}'],
+])("half of a surrogate pair in %s is refused", (_name, text) => {
+  expect(() => parseExact(text)).toThrow("half of a surrogate pair");
+});
+
+test("a whole surrogate pair is text", () => {
+  expect(parseExact('["\\ud83d\\ude00"]')).toEqual(["😀"]);
+});
+
+test("64 levels are read, 65 and 100,000 are refused", () => {
+  const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+  expect(() => parseExact(nested(64))).not.toThrow();
+  expect(() => parseExact(nested(65))).toThrow("nested more than 64 levels");
+  expect(() => parseExact(nested(100_000))).toThrow("nested more than 64 levels");
+});
+
+test.each(['{"__proto__":{"polluted":true}}', '{"a":[{"\\u005f_proto__":1}]}'])(
+  "a member named __proto__ is refused: %s",
+  (text) => {
+    expect(() => parseExact(text)).toThrow("it has a member named __proto__");
+    expect("polluted" in {}).toBe(false);
+  },
+);
+
+test("digits in text stay text", () => {
+  const value = { tag: "9007199254740993", id: "1e9995-9e8", "12345678901234567890": 1 };
+  expect(parseExact(JSON.stringify(value))).toStrictEqual(value);
+});
+
+test("an exact number leaves its neighbours alone", () => {
+  expect(parseExact('{"a":"x","b":[null,true,1.5,1e999],"c":{"d":9007199254740993}}')).toStrictEqual({
+    a: "x",
+    b: [null, true, 1.5, new ExactNumber("1e999")],
+    c: { d: new ExactNumber("9007199254740993") },
+  });
+});
+
+test("every number that JavaScript writes is read back as it was", () => {
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
+      expect(parseExact(JSON.stringify(number))).toBe(Object.is(number, -0) ? 0 : number);
+    }),
+  );
+});
+
+test("every whole number is a number that writes the same digits, or kept as it came", () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), (whole) => {
+      const value = parseExact(String(whole));
+      expect(value instanceof ExactNumber ? value.source : String(value)).toBe(String(whole));
+    }),
+  );
+});

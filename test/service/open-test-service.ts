@@ -1,0 +1,56 @@
+// Opens the service for a test: a clock that moves when somebody sleeps, and log lines to look at.
+
+import { pino } from "pino";
+import { Secret } from "../../src/secret.ts";
+import { openService } from "../../src/service/client.ts";
+import type { Service, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
+
+export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
+export const KEY = new Secret(KEY_TEXT);
+
+export type TestService = Service &
+  AsyncDisposable & {
+    /** How long was slept, in milliseconds, in the order it began. */
+    readonly sleeps: readonly number[];
+    readonly now: () => number;
+    readonly lines: readonly string[];
+  };
+
+export function openTestService(
+  origin: string,
+  settings: Partial<ServiceSettings> = {},
+  deps: Partial<ServiceDeps> = {},
+): TestService {
+  const sleeps: number[] = [];
+  const lines: string[] = [];
+  let nowMs = 0;
+  const now = () => nowMs;
+  const service = openService(
+    {
+      baseUrl: origin,
+      authScheme: "Token",
+      dialect: "interface",
+      requestsPerSecond: 1000,
+      maxConcurrent: 4,
+      timeoutSeconds: 5,
+      ...settings,
+    },
+    {
+      log: pino({}, { write: (line) => lines.push(line) }),
+      now,
+      random: () => 1,
+      async sleep(ms, signal) {
+        signal.throwIfAborted();
+        sleeps.push(ms);
+        nowMs += ms;
+      },
+      ...deps,
+    },
+  );
+  return { ...service, sleeps, now, lines, [Symbol.asyncDispose]: () => service.close() };
+}
+
+/** A signal that nobody aborts, but that ends a test which hangs. */
+export function limit(): AbortSignal {
+  return AbortSignal.timeout(10_000);
+}

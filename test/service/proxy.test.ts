@@ -1,0 +1,182 @@
+// The service behind a company's proxy: a real one, with tunnels. All that holds for direct calls holds in them.
+
+import tls from "node:tls";
+import { expect, onTestFinished, test } from "vitest";
+import { proxyOf } from "../../src/proxy.ts";
+import type { ServiceCall } from "../../src/service/service.ts";
+import { authority, certificate } from "../support/certificates.ts";
+import { AUTHORITY, type ConnectProxy, connectProxy, type ProxyOptions, tlsFront } from "../support/connect-proxy.ts";
+import { answer, answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, KEY_TEXT, limit, openTestService } from "./open-test-service.ts";
+
+tls.setDefaultCACertificates([AUTHORITY.cert]);
+
+const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+const CREATE: ServiceCall = { method: "POST", path: ["v1", "projects", "p1", "keys"], body: {}, retry: false };
+const FINE: Script = (_request, response) => answerJson(response, 200, { fine: true });
+
+const proxyAt = ({ port }: ConnectProxy, rest: Readonly<Record<string, string>> = {}) =>
+  proxyOf({ HTTPS_PROXY: `http://127.0.0.1:${port}`, ...rest });
+
+/** A service over https, a proxy, and a client that knows of it; closed with the test. */
+async function behindProxy(
+  script: Script,
+  options: ProxyOptions = {},
+  { env = {}, timeoutSeconds = 5, maxConcurrent = 4, identity = certificate({ by: AUTHORITY }) } = {},
+) {
+  const opened = new AsyncDisposableStack();
+  onTestFinished(() => opened.disposeAsync());
+  const server = opened.use(await scriptedServer(script));
+  const front = opened.use(await tlsFront(server.origin, identity));
+  const proxy = opened.use(await connectProxy(options));
+  const origin = `https://127.0.0.1:${front.port}`;
+  const service = opened.use(
+    openTestService(origin, { timeoutSeconds, maxConcurrent }, { proxy: proxyAt(proxy, env) }),
+  );
+  return { server, front, proxy, service };
+}
+
+test("a call goes through the proxy, which learns where to and nothing else", async () => {
+  const { server, front, proxy, service } = await behindProxy(FINE);
+  expect((await service.call(READ, KEY, limit())).value).toEqual({ fine: true });
+  expect(proxy.tunnels).toEqual([`127.0.0.1:${front.port}`]);
+  expect(proxy.requests).toEqual([]);
+  expect(proxy.seen()).not.toMatch(/CANARY|authorization|projects/i);
+  expect(server.requests[0]?.headers.authorization).toBe(`Token ${KEY_TEXT}`);
+});
+
+test("its user name and password go to the proxy and never to the service", async () => {
+  const env = (port: number) => ({ HTTPS_PROXY: `http://me:p%40ss%20word@127.0.0.1:${port}` });
+  await using server = await scriptedServer(FINE);
+  await using front = await tlsFront(server.origin);
+  await using proxy = await connectProxy({ credentials: "me:p@ss word" });
+  await using service = openTestService(`https://127.0.0.1:${front.port}`, {}, { proxy: proxyOf(env(proxy.port)) });
+  await service.call(READ, KEY, limit());
+  expect(JSON.stringify(server.requests[0]?.headers)).not.toContain("proxy");
+});
+
+test.each([["127.0.0.1"], ["other.example, 127.0.0.1"], ["*"]])(
+  "what NO_PROXY names, %j, is called directly",
+  async (NO_PROXY) => {
+    const { proxy, service } = await behindProxy(FINE, {}, { env: { NO_PROXY } });
+    await service.call(READ, KEY, limit());
+    expect(proxy.tunnels).toEqual([]);
+  },
+);
+
+test("what NO_PROXY does not name goes through the proxy", async () => {
+  const { proxy, service } = await behindProxy(FINE, {}, { env: { NO_PROXY: "127.0.0.11,example.com" } });
+  await service.call(READ, KEY, limit());
+  expect(proxy.tunnels).toHaveLength(1);
+});
+
+test("a service of this machine that speaks http is never asked for through a proxy", async () => {
+  await using server = await scriptedServer(FINE);
+  await using proxy = await connectProxy();
+  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, http_proxy: `http://127.0.0.1:${proxy.port}` };
+  await using service = openTestService(server.origin, {}, { proxy: proxyAt(proxy, env) });
+  await service.call(READ, KEY, limit());
+  expect({ tunnels: proxy.tunnels, requests: proxy.requests }).toEqual({ tunnels: [], requests: [] });
+});
+
+test.each([undefined, "0"])(
+  "a proxy that opens TLS by a certificate of its own is told nothing, with NODE_TLS_REJECT_UNAUTHORIZED %s",
+  async (setting) => {
+    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    onTestFinished(() => setVariable(before));
+    setVariable(setting);
+    await using listener = await scriptedServer(FINE);
+    await using opener = await tlsFront(listener.origin, certificate({ by: authority("of the company") }));
+    const { service } = await behindProxy(FINE, { leadsTo: opener.port });
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+      code: "rejected",
+      message: expect.stringContaining("NODE_EXTRA_CA_CERTS"),
+      details: { sent: "no" },
+    });
+    expect(listener.requests).toEqual([]);
+  },
+);
+
+test.each([
+  [407, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) asks for a user name and password/, 1],
+  [403, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) refuses to make the connection \(403\)$/, 1],
+  [502, "unavailable", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) could not make the connection \(502\)/, 5],
+])("a proxy that says %i is named, and nothing was sent", async (status, code, message, tunnels) => {
+  const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
+  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    code,
+    message: expect.stringMatching(message),
+    details: { sent: "no" },
+  });
+  expect(proxy.tunnels).toHaveLength(tunnels);
+  expect(server.requests).toEqual([]);
+});
+
+test("a proxy that is not there is named, and nothing was sent", async () => {
+  const proxy = proxyOf({ HTTPS_PROXY: "http://127.0.0.1:1" });
+  await using service = openTestService("https://127.0.0.1:2", {}, { proxy });
+  await expect(service.call(CREATE, KEY, limit())).rejects.toMatchObject({
+    code: "unavailable",
+    message: expect.stringContaining("the proxy at 127.0.0.1:1 (HTTPS_PROXY) can't be reached (ECONNREFUSED)"),
+    details: { sent: "no" },
+  });
+});
+
+test("a proxy that does not answer costs no more than the time limit of the attempt", { timeout: 5_000 }, async () => {
+  const { service } = await behindProxy(FINE, { refuse: () => undefined }, { timeoutSeconds: 0.1 });
+  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.1 s");
+});
+
+test("a service that does not answer in the tunnel costs no more either", { timeout: 5_000 }, async () => {
+  const { service } = await behindProxy(() => {}, {}, { timeoutSeconds: 0.3 });
+  await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.3 s");
+});
+
+test("an abort ends a call whose tunnel is not yet made", { timeout: 5_000 }, async () => {
+  const controller = new AbortController();
+  const { service } = await behindProxy(FINE, {
+    refuse() {
+      controller.abort("enough");
+      return undefined;
+    },
+  });
+  await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
+});
+
+test("an answer that is too long is cut off in the tunnel too", async () => {
+  const megabyte = " ".repeat(1024 * 1024);
+  const { service } = await behindProxy((_request, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    const flow = () => {
+      while (response.writable && response.write(megabyte));
+    };
+    response.on("drain", flow);
+    flow();
+  });
+  await expect(service.call(READ, KEY, AbortSignal.timeout(50_000))).rejects.toThrow("is longer than 33554432 bytes");
+});
+
+test("no more tunnels are made than calls may be made at once, and they are used again", async () => {
+  const { proxy, server, service } = await behindProxy(FINE, {}, { maxConcurrent: 2 });
+  await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, limit())));
+  expect(server.requests).toHaveLength(12);
+  expect(proxy.tunnels.length).toBeLessThanOrEqual(2);
+});
+
+test("a create has a tunnel of its own, and is sent once even when that breaks", async () => {
+  const { server, proxy, service } = await behindProxy(({ number }, response) => {
+    if (number === 3) response.destroy();
+    else answer(response, 200, "{}", { "content-type": "application/json" });
+  });
+  await service.call(READ, KEY, limit());
+  await service.call(CREATE, KEY, limit());
+  const lost = service.call(CREATE, KEY, limit());
+  await expect(lost).rejects.toMatchObject({ code: "unavailable", details: {} });
+  expect(server.requests.map(({ method }) => method)).toEqual(["GET", "POST", "POST"]);
+  expect(proxy.tunnels).toHaveLength(3);
+});
+
+function setVariable(value: string | undefined): void {
+  if (value === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  else process.env.NODE_TLS_REJECT_UNAUTHORIZED = value;
+}

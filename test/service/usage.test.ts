@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { breakdownQuery, fetchBreakdown } from "../../src/service/usage.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
+import type { UsageRequest } from "../../src/usage/plan.ts";
+import type { Filter, Grouping } from "../../src/usage/series.ts";
+import { answer, scriptedServer } from "../support/scripted-server.ts";
+import { KEY, limit, openTestService } from "./open-test-service.ts";
+
+const WINDOW = { start: "2026-03-01", end: "2026-03-07" };
+
+function requestOf(grouping: Grouping, filter: Partial<Filter> = {}, window?: UsageRequest["window"]): UsageRequest {
+  const series = {
+    project: { id: "p1", name: "production" },
+    grouping,
+    filter: { name: "all", features: {}, dimensions: {}, ...filter },
+  };
+  return { series, window };
+}
+
+test.each<[string, UsageRequest, string, string]>([
+  [
+    "the ungrouped total",
+    requestOf("none", {}, WINDOW),
+    "start=2026-03-01&end=2026-03-07",
+    "start=2026-03-01&end=2026-03-07",
+  ],
+  ["no window", requestOf("none"), "", ""],
+  ["a grouping without a window", requestOf("method"), "grouping=method", "grouping=method"],
+  ["by model", requestOf("model"), "grouping=model", "grouping=models"],
+  ["by tags", requestOf("tags"), "grouping=tags", "grouping=tags"],
+  ["a tag as a filter", requestOf("none", { dimensions: { tags: "prod" } }), "tags=prod", "tag=prod"],
+  ["a model as a filter", requestOf("none", { dimensions: { model: "m" } }), "model=m", "model=m"],
+  [
+    "features as text, and dimensions",
+    requestOf("accessor", { features: { diarize: "true", redact: "false" }, dimensions: { endpoint: "listen" } }),
+    "grouping=accessor&diarize=true&redact=false&endpoint=listen",
+    "grouping=accessor&diarize=true&redact=false&endpoint=listen",
+  ],
+  [
+    "a value that would be another parameter",
+    requestOf("none", { dimensions: { tags: "a&grouping=model" } }),
+    "tags=a%26grouping%3Dmodel",
+    "tag=a%26grouping%3Dmodel",
+  ],
+])("the query for %s", (_name, request, inInterface, in2026) => {
+  expect(breakdownQuery(request, "interface").toString()).toBe(inInterface);
+  expect(breakdownQuery(request, "2026").toString()).toBe(in2026);
+});
+
+test.each(["start", "end", "grouping", "model", "models", "tag", "tags", "endpoint"])(
+  "a feature named %s would change the question and is refused",
+  (feature) => {
+    const request = requestOf("none", { name: "odd", features: { [feature]: "true" } });
+    expect(() => breakdownQuery(request, "interface")).toThrow(`the filter "odd" has "${feature}" as a feature`);
+  },
+);
+
+test("a breakdown is the parsed answer, with its numbers exact", async () => {
+  await using server = await scriptedServer((_request, response) =>
+    answer(response, 200, '{"results":[{"requests":9007199254740993}]}', { "content-type": "application/json" }),
+  );
+  await using service = openTestService(server.origin, { dialect: "2026" });
+  expect(await fetchBreakdown(service, requestOf("model", {}, WINDOW), KEY, limit())).toStrictEqual({
+    results: [{ requests: new ExactNumber("9007199254740993") }],
+  });
+  expect(server.requests[0]).toMatchObject({
+    method: "GET",
+    target: "/v1/projects/p1/usage/breakdown?start=2026-03-01&end=2026-03-07&grouping=models",
+  });
+});
+
+test("a refused breakdown names both scopes that a service may want", async () => {
+  await using server = await scriptedServer((_request, response) => answer(response, 403, "Forbidden."));
+  await using service = openTestService(server.origin);
+  await expect(fetchBreakdown(service, requestOf("none"), KEY, limit())).rejects.toThrow("project:read or usage:read");
+});

@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  type BackfillMode,
+  distinctSeries,
+  type KnownSlices,
+  planBackfill,
+  rangeState,
+  type SliceStatus,
+} from "../../src/usage/backfill.ts";
+import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
+import { type ExportJob, sliceCount } from "../../src/usage/plan.ts";
+import { type Grouping, seriesKey } from "../../src/usage/series.ts";
+import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
+
+const TODAY = "2026-03-18";
+const WEEK: Window = { start: "2026-03-11", end: "2026-03-17" };
+
+/** What is known of the total, and of other groupings. */
+function known(slices: Readonly<Partial<Record<Grouping, Readonly<Record<Day, SliceStatus>>>>>): KnownSlices {
+  return new Map(
+    Object.entries(slices).map(([grouping, days]) => [JSON.stringify([PROJECT.id, grouping, "{}"]), days]),
+  );
+}
+
+/** Each request as "job: grouping start to end". */
+function planned(
+  jobs: readonly ExportJob[],
+  range: Window,
+  only: BackfillMode = "missing",
+  slices: KnownSlices = new Map(),
+): string[] {
+  return planBackfill(distinctSeries(jobs, {}), range, only, slices, TODAY).flatMap(({ job, plan }) =>
+    plan.requests.map(({ series, window }) => `${job.name}: ${series.grouping} ${window?.start} to ${window?.end}`),
+  );
+}
+
+const STATES = known({
+  none: {
+    "2026-03-11": "complete",
+    "2026-03-12": "failed",
+    "2026-03-13": "failed",
+    "2026-03-15": "suspect",
+    "2026-03-17": "failed",
+  },
+});
+
+test.each<[BackfillMode, readonly string[]]>([
+  ["missing", ["2026-03-16 to 2026-03-16", "2026-03-14 to 2026-03-14"]],
+  ["failed", ["2026-03-17 to 2026-03-17", "2026-03-12 to 2026-03-13"]],
+  ["all", ["2026-03-11 to 2026-03-17"]],
+])("in the mode %s it reads %j", (only, windows) => {
+  expect(planned([sampleJob()], WEEK, only, STATES)).toEqual(windows.map((window) => `nightly: none ${window}`));
+});
+
+test.each<[string, BackfillMode, SliceStatus]>([
+  ["nothing is missing where every day was read", "missing", "complete"],
+  ["a suspect day is not missing", "missing", "suspect"],
+  ["a failed day is not missing", "missing", "failed"],
+  ["a day that was never read has not failed", "failed", "complete"],
+])("%s", (_, only, status) => {
+  const days = Object.fromEntries(daysOf(WEEK).map((day) => [day, status]));
+  expect(planned([sampleJob()], WEEK, only, known({ none: days }))).toEqual([]);
+});
+
+test("a range of one day is one request", () => {
+  expect(planned([sampleJob()], { start: "2026-03-17", end: "2026-03-17" })).toEqual([
+    "nightly: none 2026-03-17 to 2026-03-17",
+  ]);
+});
+
+test("the newest days of all series come first, in requests of at most 31 days", () => {
+  const job = sampleJob({ groupings: ["none", "model"] });
+  expect(planned([job], { start: "2026-02-01", end: "2026-03-17" })).toEqual([
+    "nightly: none 2026-02-15 to 2026-03-17",
+    "nightly: model 2026-02-15 to 2026-03-17",
+    "nightly: none 2026-02-01 to 2026-02-14",
+    "nightly: model 2026-02-01 to 2026-02-14",
+  ]);
+});
+
+test("a series that has less left than another waits for its turn", () => {
+  const job = sampleJob({ groupings: ["none", "model"] });
+  const slices = known({ none: { "2026-03-17": "complete", "2026-03-16": "complete" } });
+  expect(planned([job], { start: "2026-03-15", end: "2026-03-17" }, "missing", slices)).toEqual([
+    "nightly: model 2026-03-15 to 2026-03-17",
+    "nightly: none 2026-03-15 to 2026-03-15",
+  ]);
+});
+
+test("a series that two jobs read is read once, by the first", () => {
+  const jobs = [
+    sampleJob({ groupings: ["none", "model"] }),
+    sampleJob({ name: "weekly", groupings: ["model", "tags"] }),
+    sampleJob({ name: "same", groupings: ["tags"] }),
+  ];
+  const day = { start: "2026-03-17", end: "2026-03-17" };
+  expect(planned(jobs, day)).toEqual([
+    "nightly: none 2026-03-17 to 2026-03-17",
+    "nightly: model 2026-03-17 to 2026-03-17",
+    "weekly: tags 2026-03-17 to 2026-03-17",
+  ]);
+});
+
+test("a selection narrows the series", () => {
+  const job = sampleJob({ groupings: ["none", "model"] });
+  const [one] = distinctSeries([job], { groupings: ["model"] });
+  expect(one?.series.map(({ grouping }) => grouping)).toEqual(["model"]);
+});
+
+test.each<[string, BackfillMode, Window, unknown]>([
+  ["up to yesterday is due", "missing", WEEK, { first: WEEK.start, oldest: WEEK, through: WEEK.end }],
+  [
+    "of old days is due only where it reaches what is due already",
+    "all",
+    { start: "2025-01-01", end: "2025-01-31" },
+    { first: undefined, oldest: { start: "2025-01-01", end: "2025-01-31" }, through: "2025-01-31" },
+  ],
+  ["whose failed days are read again becomes due no more than it was", "failed", WEEK, undefined],
+])("a range %s", (_, only, range, due) => {
+  const slices = known({ none: { [range.end]: only === "failed" ? "failed" : "complete" } });
+  const [first] = planBackfill(distinctSeries([sampleJob()], {}), range, only, slices, TODAY);
+  expect(first?.plan).toMatchObject({ runDay: TODAY, due });
+});
+
+const aStatus = fc.constantFrom<(SliceStatus | undefined)[]>("complete", "suspect", "failed", undefined);
+
+test("whatever is stored, the modes read just their days, each once, and what is left over has them all", () => {
+  fc.assert(
+    fc.property(fc.array(aStatus, { minLength: 1, maxLength: 100 }), (statuses) => {
+      const range = { start: addDays(TODAY, -statuses.length), end: addDays(TODAY, -1) };
+      const entries = daysOf(range).map((day, index) => [day, statuses[index]] as const);
+      const slices = known({
+        none: Object.fromEntries(entries.flatMap(([day, status]) => (status ? [[day, status]] : []))),
+      });
+      const jobs = distinctSeries([sampleJob()], {});
+      const daysRead = (only: BackfillMode) =>
+        planBackfill(jobs, range, only, slices, TODAY)
+          .flatMap(({ plan }) => plan.requests)
+          .toReversed()
+          .flatMap(({ window }) => (window ? daysOf(window) : []));
+      const daysThatAre = (wanted: SliceStatus | undefined) =>
+        entries.filter(([, status]) => status === wanted).map(([day]) => day);
+
+      expect(daysRead("missing")).toEqual(daysThatAre(undefined));
+      expect(daysRead("failed")).toEqual(daysThatAre("failed"));
+      expect(daysRead("all")).toEqual(daysOf(range));
+      expect(rangeState(jobs, range, slices).counts).toEqual({
+        complete: daysThatAre("complete").length,
+        suspect: daysThatAre("suspect").length,
+        failed: daysThatAre("failed").length,
+        missing: daysThatAre(undefined).length,
+      });
+    }),
+  );
+});
+
+test("ten years are cut without loss", () => {
+  const range = { start: "2016-03-11", end: "2026-03-17" };
+  const [one] = planBackfill(distinctSeries([sampleJob()], {}), range, "all", new Map(), TODAY);
+  const counts = one?.plan.requests.map(sliceCount) ?? [];
+  expect([Math.max(...counts), counts.reduce((sum, count) => sum + count, 0)]).toEqual([31, daysOf(range).length]);
+});
+
+test("what is left to read comes with its mode and its days", () => {
+  expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, STATES)).toEqual({
+    slices: 7,
+    counts: { complete: 1, suspect: 1, failed: 3, missing: 2 },
+    left: [
+      { status: "failed", only: "failed", days: { start: "2026-03-12", end: "2026-03-17" } },
+      { status: "suspect", only: "all", days: { start: "2026-03-15", end: "2026-03-15" } },
+      { status: "missing", only: "missing", days: { start: "2026-03-14", end: "2026-03-16" } },
+    ],
+  });
+});
+
+test("nothing is left of a range that is complete", () => {
+  const days = Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete" as const]));
+  expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, known({ none: days })).left).toEqual([]);
+});
+
+test("slices are known by the series' own key", () => {
+  const series = { project: PROJECT, grouping: "none" as const, filter: ALL_USAGE };
+  expect([...known({ none: {} }).keys()]).toEqual([seriesKey(series)]);
+});

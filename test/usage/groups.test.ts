@@ -1,0 +1,123 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { groupOf } from "../../src/usage/groups.ts";
+
+const keyOf = (value: unknown) => groupOf("tags", value, "results[0].tags").key;
+const shown = (value: unknown) => groupOf("model", value, "results[0].model").display;
+
+test("the order of a set and what it repeats do not matter", () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constant(null))), (values) => {
+      expect(keyOf([...values].reverse())).toBe(keyOf(values));
+      expect(keyOf([...values, ...values])).toBe(keyOf(values));
+    }),
+  );
+});
+
+test("different sets of texts are different groups", () => {
+  const aSet = fc.uniqueArray(fc.string({ unit: "binary", maxLength: 3 }), { maxLength: 4 });
+  fc.assert(
+    fc.property(aSet, aSet, (one, other) => {
+      const same = JSON.stringify([...one].sort()) === JSON.stringify([...other].sort());
+      expect(keyOf(one) === keyOf(other)).toBe(same);
+    }),
+  );
+});
+
+test("no value, an empty text, an empty set and nothing at all are four groups, and none is empty", () => {
+  const keys = [null, "", [], undefined].map(keyOf);
+  expect(new Set(keys).size).toBe(4);
+  expect(keys.every((key) => key.length > 0)).toBe(true);
+});
+
+test.each<[unknown, unknown]>([
+  ["x", ["x"]],
+  ["", [""]],
+  [
+    ["b", "a"],
+    ["a", "b", "a"],
+  ],
+  [
+    [null, "a"],
+    ["a", null, null],
+  ],
+])("%j and %j are one group", (one, other) => {
+  expect(keyOf(one)).toBe(keyOf(other));
+});
+
+test.each<[unknown, unknown]>([
+  ["null", null],
+  ["absent", undefined],
+  ["[]", []],
+  ["all", null],
+  [[null], null],
+  [[null], []],
+  [[null], ["null"]],
+  [[null, "a"], ["a"]],
+  [["a,b"], ["a", "b"]],
+  ['["a","b"]', ["a", "b"]],
+  [["a", "b"], ["ab"]],
+  ["a", "A"],
+  ["a", "a "],
+  ["\u0000", ""],
+  ["\u0000", "\\u0000"],
+  // The same word to a person, and two to the service: composed and decomposed.
+  ["\u00e9", "e\u0301"],
+])("%j and %j are two groups", (one, other) => {
+  expect(keyOf(one)).not.toBe(keyOf(other));
+});
+
+test("the value is kept as it was sent", () => {
+  expect(groupOf("tags", ["b", "a", "b"], "").sent).toBe('["b","a","b"]');
+  expect(groupOf("model", "nova", "").sent).toBe('"nova"');
+  expect(groupOf("model", null, "").sent).toBe("null");
+  expect(groupOf("model", undefined, "").sent).toBe("absent");
+});
+
+test.each<[string, unknown, string | null]>([
+  ["a text as it is", "nova-3", "nova-3"],
+  ["an array of one as its text", ["nova-3"], "nova-3"],
+  ["several as a sorted array", ["nova-3", "aura-2"], '["aura-2","nova-3"]'],
+  ["null as no value", null, null],
+  ["nothing as no value", undefined, null],
+  ["an empty array as no value", [], null],
+  ["an array of nothing but null as no value", [null], null],
+  ["null among others", ["nova-3", null], '["nova-3",null]'],
+  ["an empty text as an empty text", "", ""],
+  ["the text null as a text", "null", "null"],
+  ["NUL as JSON writes it", "a\u0000b", "a\\u0000b"],
+])("a person reads %s", (_, value, display) => {
+  expect(shown(value)).toBe(display);
+});
+
+test.each<[unknown, string | null]>([
+  [["b", "a"], '["a","b"]'],
+  [["a"], '["a"]'],
+  ["a", '["a"]'],
+  [[], "[]"],
+  [null, null],
+  [undefined, null],
+])("the tags %j are shown as %j: always a sorted array, but for no value", (value, display) => {
+  expect(groupOf("tags", value, "").display).toBe(display);
+});
+
+test("a value of 100 kB stays whole", () => {
+  const long = "é".repeat(50_000);
+  expect(groupOf("model", long, "")).toEqual({
+    key: JSON.stringify([long]),
+    sent: JSON.stringify(long),
+    display: long,
+  });
+});
+
+test.each<[unknown, string]>([
+  [3, "got the number 3"],
+  [true, "got the boolean true"],
+  [{ name: "x" }, "got an object"],
+  [["a", 3], "got the number 3"],
+  [[["a"]], "got an array"],
+])("%j is not the value of a dimension", (value, reason) => {
+  expect(() => groupOf("tags", value, "results[7].tags")).toThrow(
+    `results[7].tags: expected a text, an array of texts or null, ${reason}`,
+  );
+});

@@ -1,0 +1,122 @@
+import { expect, test } from "vitest";
+import { Secret } from "../../src/secret.ts";
+import { type Access, isLoopbackAddress, openGate } from "../../src/web/access.ts";
+import { testMonitor } from "./test-monitor.ts";
+
+const TOKEN = "open-sesame-open-sesame";
+const BEARER: Access = { scheme: "Bearer", credentials: new Secret(TOKEN) };
+const BASIC: Access = { scheme: "Basic", credentials: new Secret(`ops:${TOKEN}:ä`) };
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+const PATHS = ["/", "/report.html", "/metrics", "/nothing", "/livez", "/readyz"];
+
+test.each([
+  ["127.0.0.1", true],
+  ["127.8.9.1", true],
+  ["::1", true],
+  ["::ffff:127.0.0.1", true],
+  ["0.0.0.0", false],
+  ["::", false],
+  ["10.127.0.1", false],
+  ["::ffff:10.0.0.1", false],
+  ["fe80::1", false],
+])("%s is this machine alone: %s", (address, isLoopback) => {
+  expect(isLoopbackAddress(address)).toBe(isLoopback);
+});
+
+test.each([
+  ["localhost", true],
+  ["LocalHost:9464", true],
+  ["127.0.0.1:9464", true],
+  ["127.0.1.1", true],
+  ["[::1]:9464", true],
+  [undefined, false],
+  ["", false],
+  ["evil.example", false],
+  ["evil.example:9464", false],
+  ["localhost.evil.example", false],
+  ["127.0.0.1.evil.example", false],
+  ["evil.example:80@localhost", false],
+  ["localhost:9464.evil.example", false],
+  ["10.0.0.1:9464", false],
+  ["[::ffff:10.0.0.1]", false],
+])("on this machine's own address a page at host %j is answered: %s", (host, answered) => {
+  const gate = openGate(undefined, true);
+  for (const audience of ["people", "machines"] as const) {
+    expect(gate(audience, { host })?.status).toBe(answered ? undefined : 403);
+  }
+  expect(gate("anyone", { host })).toBeUndefined();
+});
+
+test("where others reach it and nothing is asked, the dashboard is shut and says what would open it", () => {
+  const gate = openGate(undefined, false);
+  const page = gate("people", { host: "worker:9464" });
+  expect(page).toMatchObject({ status: 403, body: expect.stringContaining("set monitor.access in the configuration") });
+  expect(gate("machines", { host: "worker:9464" })).toBeUndefined();
+  expect(gate("anyone", {})).toBeUndefined();
+});
+
+test.each([
+  [BEARER, `Bearer ${TOKEN}`, true],
+  [BEARER, `bearer  ${TOKEN}`, true],
+  [BEARER, undefined, false],
+  [BEARER, "", false],
+  [BEARER, "Bearer", false],
+  [BEARER, "Bearer ", false],
+  [BEARER, TOKEN, false],
+  [BEARER, `Bearer ${TOKEN.slice(1)}`, false],
+  [BEARER, `Bearer ${TOKEN} `, false],
+  [BEARER, `Bearer ${TOKEN.toUpperCase()}`, false],
+  [BEARER, `Basic ${TOKEN}`, false],
+  [BEARER, `Basic ${base64(TOKEN)}`, false],
+  [BEARER, `Token ${TOKEN}`, false],
+  [BASIC, `Basic ${base64(`ops:${TOKEN}:ä`)}`, true],
+  [BASIC, `BASIC ${base64(`ops:${TOKEN}:ä`)}`, true],
+  [BASIC, `Basic ${base64(`ops:${TOKEN}`)}`, false],
+  [BASIC, `Basic ${base64(`other:${TOKEN}:ä`)}`, false],
+  [BASIC, `Basic ${base64("ops:")}`, false],
+  [BASIC, `Basic ops:${TOKEN}:ä`, false],
+  [BASIC, `Bearer ${base64(`ops:${TOKEN}:ä`)}`, false],
+  [BASIC, "Basic !!!", false],
+] as const)("asked for %o, %j is let in: %s", (access, authorization, letIn) => {
+  const gate = openGate(access, false);
+  for (const audience of ["people", "machines"] as const) {
+    expect(gate(audience, { host: "anywhere", authorization })?.status).toBe(letIn ? undefined : 401);
+  }
+  expect(gate("anyone", { authorization })).toBeUndefined();
+});
+
+test.each([
+  [BEARER, 'Bearer realm="usage-export"'],
+  [BASIC, 'Basic realm="usage-export", charset="UTF-8"'],
+])(
+  "asked for %o, whoever sends nothing is asked on every path but those of health checks",
+  async (access, challenge) => {
+    await using monitor = await testMonitor({ access });
+    const answers = await Promise.all(PATHS.map((path) => fetch(monitor.url + path)));
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 200, 200]);
+    expect(answers.map(({ headers }) => headers.get("www-authenticate"))).toEqual([
+      ...Array(4).fill(challenge),
+      ...[null, null],
+    ]);
+  },
+);
+
+test("who sends what is asked for is answered, and nothing of any attempt is in the log", async () => {
+  await using monitor = await testMonitor({ access: BEARER });
+  const ask = (token: string) => fetch(monitor.url, { headers: { authorization: `Bearer ${token}` } });
+  expect([(await ask(TOKEN)).status, (await ask("open-sesame-?")).status]).toEqual([200, 401]);
+  expect(monitor.lines.join("\n")).not.toContain("sesame");
+});
+
+test("at an address of all the machine's networks the dashboard is shut and everything else is answered", async () => {
+  await using monitor = await testMonitor({}, "0.0.0.0");
+  const answers = await Promise.all(PATHS.map((path) => fetch(`http://127.0.0.1:${monitor.port}${path}`)));
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 200, 404, 200, 200]);
+});
+
+test("with what is asked for, the dashboard is shown there", async () => {
+  await using monitor = await testMonitor({ access: BASIC }, "0.0.0.0");
+  const authorization = `Basic ${base64(`ops:${TOKEN}:ä`)}`;
+  const response = await fetch(`http://127.0.0.1:${monitor.port}/`, { headers: { authorization } });
+  expect([response.status, await response.text()]).toEqual([200, "dashboard\n"]);
+});

@@ -1,0 +1,182 @@
+import { expect, test } from "vitest";
+import {
+  type DashboardContent,
+  dashboardPage,
+  invalidQueryPage,
+  reportFilePage,
+  unavailablePage,
+  usageContent,
+} from "../../../src/web/dashboard/pages.ts";
+import { makeReportData } from "../../report/make-report-data.ts";
+import { WELL } from "../test-monitor.ts";
+import { jobLine, keyLine, NOW, operations, runLine } from "./sample-operations.ts";
+
+const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
+
+const USAGE = { ok: true, value: usageContent(makeReportData()) } as const;
+const PERIOD = { start: "2026-02-08", end: "2026-03-09", live: true };
+
+function shown(part: Partial<DashboardContent> = {}): DashboardContent {
+  return { period: PERIOD, operations: operations(), usage: USAGE, health: WELL, ...part };
+}
+
+/** What a person reads, on one line. */
+function textOf(body: string): string {
+  const visible = body.replace(/^[\s\S]*<body>/, "").replaceAll(/<svg[\s\S]*?<\/svg>/g, "");
+  return visible.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+}
+
+test("all that goes on is on one page, and the usage of the days below it", () => {
+  const { status, body } = dashboardPage(shown());
+  const text = textOf(body);
+  expect(status).toBe(200);
+  expect(body).toContain("<title>All is well, usage-export as of 2026-03-10 06:00:30 UTC</title>");
+  expect(text).toContain("nightly export at 15 2 * * * Europe/Vienna ok 2026-03-10 01:15 schedule 2026-03-11 01:15");
+  expect(text).toContain("2026-03-10 01:15 export nightly , schedule ok 60 of 60 12,345 42 s");
+  expect(text).toContain("11111111-2222-3333-4444-555555555555 active 12 of 30 days 2026-03-09 no");
+  expect(text).toContain("No day that is due is missing or failed.");
+  expect(text).toContain("Usage, 2026-02-08 to 2026-03-09");
+  expect(text).toContain("In short");
+});
+
+test("a gap is a row with its days, why they failed, and their series", () => {
+  const series = { project: "production", grouping: "model", filter: "diarized" };
+  const gaps = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
+  const { body } = dashboardPage(shown({ operations: operations({ gaps }) }));
+  expect(textOf(body)).toContain(
+    "Days Status Series 2026-03-01 to 2026-03-02 failed answered 400 production · model · diarized",
+  );
+  const cells = /<section id="gaps"[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(body)?.[1]?.match(/<(?:th|td)[ >]/g);
+  expect(cells).toHaveLength(3);
+});
+
+test("an outage, which is the same gap in every series, is one row with its reason once", () => {
+  const gaps = ["model", "tags", "none"].map((grouping) => ({
+    ...{ project: "production", grouping, filter: "all", status: "failed" },
+    ...{ from: "2026-03-01", to: "2026-03-02", error: "connect ECONNREFUSED" },
+  }));
+  const text = textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body);
+  expect(text.match(/ECONNREFUSED/g)).toHaveLength(1);
+  expect(text).toMatch(/3 series production · model production · tags production · total/);
+});
+
+test("of many gaps the newest are shown, and the rest counted", () => {
+  const gap = { project: "p", grouping: "model", filter: "all", status: "missing", error: null };
+  const gaps = Array.from({ length: 53 }, (_, i) => ({
+    ...gap,
+    from: "2026-03-01",
+    to: "2026-03-01",
+    error: `no ${i}`,
+  }));
+  expect(textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body)).toContain("And 3 more: see the view");
+});
+
+test("every anchor that the page links to is there once", () => {
+  const slices = { complete: 1, missing: 1, failed: 1, suspect: 1 };
+  const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: ["no"], keys: [] }];
+  const jobs = [jobLine({ overdueSince: NOW })];
+  const { body } = dashboardPage(shown({ operations: operations({ slices, rotations, jobs }) }));
+  const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+  const links = [...body.matchAll(/ href="#([^"]*)"/g)].map(([, id]) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids).toEqual(expect.arrayContaining(links));
+  expect(new Set(links)).toEqual(new Set([...links, "jobs", "runs", "gaps", "keys", "usage"]));
+});
+
+test("a page of days that go on is renewed, one of dates is not", () => {
+  expect(dashboardPage(shown()).headers).toMatchObject({ refresh: "60" });
+  expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep it as it is</a>');
+  expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).headers).not.toHaveProperty("refresh");
+});
+
+test("the policy that the header sends is that of the page, and lets nothing be loaded", () => {
+  const { headers, body } = dashboardPage(shown());
+  const policy = headers?.["content-security-policy"] ?? "";
+  const inPage = /Content-Security-Policy" content="([^"]*)"/.exec(body)?.[1];
+  expect(policy).toBe(`${inPage}; frame-ancestors 'none'`);
+  expect(policy).toMatch(
+    /^default-src 'none'; style-src 'sha256-[^']*'; base-uri 'none'; img-src data:; form-action 'self'/,
+  );
+});
+
+test("names and errors from outside are shown as they are, and can't become markup", () => {
+  const hostile = operations({
+    jobs: [jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } })],
+    runs: [runLine({ job: HOSTILE, status: "failed", error: HOSTILE })],
+    gaps: [
+      {
+        ...{ project: HOSTILE, grouping: "model", filter: HOSTILE, status: "failed" },
+        ...{ from: "2026-03-01", to: "2026-03-01", error: HOSTILE },
+      },
+    ],
+    rotations: [
+      {
+        ...{ rotation: HOSTILE, maxAgeDays: null, warnings: [HOSTILE] },
+        keys: [keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE })],
+      },
+    ],
+  });
+  const health = { live: true, ready: false, reasons: [HOSTILE] };
+  const usage = { ok: false, error: new Error(HOSTILE) } as const;
+  const pages = [
+    dashboardPage(shown({ operations: hostile, health })),
+    dashboardPage(shown({ operations: hostile, usage, health })),
+    unavailablePage([HOSTILE]),
+    invalidQueryPage(HOSTILE),
+  ];
+  for (const { body } of pages) {
+    expect(body).not.toMatch(/<script|<img/i);
+    expect(body).toContain(HOSTILE.replaceAll(/[<>"']/g, (char) => `&${NAMES[char]};`));
+  }
+});
+
+const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
+
+test("a long error is folded, and whole", () => {
+  const error = `the service refused the call: ${"and so on ".repeat(100)}the end`;
+  const { body } = dashboardPage(shown({ operations: operations({ runs: [runLine({ status: "failed", error })] }) }));
+  expect(body).toMatch(
+    /<details><summary><bdi>the service refused the call: [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/,
+  );
+});
+
+test("of many runs the newest are shown, and the others folded", () => {
+  const runs = Array.from({ length: 50 }, () => runLine());
+  expect(textOf(dashboardPage(shown({ operations: operations({ runs }) })).body)).toContain("40 runs before these");
+});
+
+test("a key that should have been replaced is marked; one that rests is not", () => {
+  const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
+  const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }];
+  const { body } = dashboardPage(shown({ operations: operations({ rotations }) }));
+  expect(body).toContain('<span class="state warn">31 of 30 days</span>');
+  expect(body).toContain(">61 days</td>");
+});
+
+test("where the usage can't be read the rest is shown all the same", () => {
+  const usage = { ok: false, error: new Error("not read within 5 s") } as const;
+  const { status, body } = dashboardPage(shown({ usage }));
+  expect(status).toBe(200);
+  expect(textOf(body)).toContain("The usage could not be read. not read within 5 s : choose fewer days, or try again.");
+  expect(textOf(body)).toContain("nightly export at");
+});
+
+test("a database that is away is a page that says so and is tried again", () => {
+  const { status, headers, body } = unavailablePage(["connect ECONNREFUSED"]);
+  expect(status).toBe(503);
+  expect(headers).toMatchObject({ refresh: "10", "retry-after": "10" });
+  expect(textOf(body)).toContain("What goes on can't be read now. connect ECONNREFUSED");
+});
+
+test("days that can't be shown are a page that says why and lets others be chosen", () => {
+  const { status, body } = invalidQueryPage("expected both from and to");
+  expect(status).toBe(400);
+  expect(textOf(body)).toContain("These days can't be shown. expected both from and to");
+  expect(body).toContain('<form action="./" method="get">');
+});
+
+test("the file to send on is the report, by the name of its days", () => {
+  const { headers, body } = reportFilePage(makeReportData());
+  expect(headers).toMatchObject({ "content-disposition": 'attachment; filename="usage-2026-10-22-2026-11-20.html"' });
+  expect(body).toContain("<h1>Usage report</h1>");
+});

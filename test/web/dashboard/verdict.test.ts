@@ -1,0 +1,111 @@
+import { expect, test } from "vitest";
+import type { FailureCause } from "../../../src/health/state.ts";
+import { dashboardAlerts } from "../../../src/web/dashboard/sections.ts";
+import { WELL } from "../test-monitor.ts";
+import { jobLine, NOW, operations, worker } from "./sample-operations.ts";
+
+const SLICES = operations().slices;
+const FAILED_RUN = {
+  status: "failed",
+  trigger: "manual",
+  startedAt: NOW,
+  error: "no",
+  overCompleteDays: true,
+} as const;
+const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
+
+test("where all is well there is nothing to look at, whatever runs failed before", () => {
+  const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
+  expect(dashboardAlerts(operations({ jobs: [paused] }), WELL)).toEqual([]);
+});
+
+test("a job that no worker ever knew, or that is paused, needs none", () => {
+  const jobs = [jobLine({ needsWorker: false })];
+  expect(dashboardAlerts(operations({ jobs, workers: [] }), WELL)).toEqual([]);
+});
+
+test("a worker that was told to stop a moment ago may be on its way back", () => {
+  const workers = [worker({ state: "stopped" })];
+  expect(dashboardAlerts(operations({ workers }), WELL)).toEqual([]);
+});
+
+test.each([
+  [{ slices: { ...SLICES, missing: 1 } }, "1 slice missing: due and never read", "gaps"],
+  [{ slices: { ...SLICES, failed: 2 } }, "2 slices failed: the newest reading went wrong", "gaps"],
+  [{ slices: { ...SLICES, suspect: 3 } }, "3 slices suspect: empty where there were numbers, which stay", "gaps"],
+  [
+    { jobs: [jobLine({ overdueSince: NOW })] },
+    "export nightly is overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
+    "jobs",
+  ],
+  [
+    { jobs: [jobLine({ overdueSince: NOW })], workers: [worker({ state: "silent", recent: false })] },
+    "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
+    "jobs",
+  ],
+  [
+    { jobs: [jobLine({ failedRun: FAILED_RUN })] },
+    "export nightly failed in its run of 2026-03-10 06:00 UTC (manual): no",
+    "runs",
+  ],
+  [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
+])("%o is something to look at", (part, text, section) => {
+  expect(dashboardAlerts(operations(part), WELL)).toEqual([{ text, section }]);
+});
+
+test("a rotation whose run failed is told once, by its warning where it has one", () => {
+  const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
+  const told = (warnings: readonly string[]) =>
+    dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }), WELL).map(({ text }) => text);
+  expect(told(["1 failed attempts, the last: no"])).toEqual(["rotation exporter: 1 failed attempts, the last: no"]);
+  expect(told([])).toEqual([expect.stringMatching(/^rotation exporter failed in its run of /)]);
+});
+
+const CAUSE: FailureCause = {
+  ...{
+    code: "unavailable",
+    project: undefined,
+    since: new Date("2026-03-10T03:23:10Z"),
+    error: "connect ECONNREFUSED",
+  },
+  ...{ slices: 12, slicesWithNumbers: 12, series: 6, requests: 5, nextTry: new Date("2026-03-10T06:01:00Z") },
+};
+
+test.each<[Partial<FailureCause>, string]>([
+  [
+    {},
+    "service not reachable since 2026-03-10 03:23 UTC; 5 requests, 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown",
+  ],
+  [
+    { code: "unauthorized", project: "production", error: "the service answered 403", requests: 0, nextTry: undefined },
+    "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
+  ],
+  [
+    {
+      code: "bad_answer",
+      error: "expected an array (request id c8b6) (2 attempts)",
+      requests: 0,
+      slicesWithNumbers: 3,
+    },
+    '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
+  ],
+])("failures are told by their cause (%o)", (part, text) => {
+  const causes = [{ ...CAUSE, ...part }];
+  const slices = { ...SLICES, failed: 12 };
+  expect(dashboardAlerts(operations({ causes, slices }), WELL)).toEqual([{ text, section: "gaps" }]);
+});
+
+test("of many causes the largest are told, and the others counted", () => {
+  const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
+  const texts = dashboardAlerts(operations({ causes }), WELL).map(({ text }) => text);
+  expect(texts).toHaveLength(6);
+  expect(texts.at(-1)).toBe("36 slices failed for other reasons");
+});
+
+test("what keeps this worker from its work is said first", () => {
+  const health = { live: true, ready: false, reasons: ["the database does not answer"] };
+  expect(dashboardAlerts(operations({ slices: { ...SLICES, missing: 1 } }), health)).toMatchObject([
+    { text: "this worker can't work now: the database does not answer" },
+    { section: "gaps" },
+  ]);
+});

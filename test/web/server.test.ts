@@ -1,0 +1,236 @@
+import { once } from "node:events";
+import { Agent, get } from "node:http";
+import net from "node:net";
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { openMonitor } from "../../src/web/server.ts";
+import { testMonitor, WELL } from "./test-monitor.ts";
+
+const STARTING = { live: true, ready: false, reasons: ["the database does not answer", "no tick for 5 minutes"] };
+const STUCK = { live: false, ready: false, reasons: ["no tick for an hour"] };
+
+test.each([
+  ["/livez", WELL, 200, "ok\n"],
+  ["/readyz", WELL, 200, "ok\n"],
+  ["/livez", STARTING, 200, "ok\n"],
+  ["/readyz", STARTING, 503, "the database does not answer\nno tick for 5 minutes\n"],
+  ["/livez", STUCK, 503, "no tick for an hour\n"],
+  ["/readyz?verbose", WELL, 200, "ok\n"],
+])("%s of %o answers %i", async (path, health, status, body) => {
+  await using monitor = await testMonitor({ health: () => health });
+  const response = await fetch(monitor.url + path);
+  expect([response.status, await response.text()]).toEqual([status, body]);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    "content-type": "text/plain; charset=utf-8",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+});
+
+test("/metrics answers what is measured, with its content type", async () => {
+  await using monitor = await testMonitor({ metrics: async () => ({ contentType: "text/x", text: "up 1\n" }) });
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.headers.get("content-type"), await response.text()]).toEqual(["text/x", "up 1\n"]);
+});
+
+test("HEAD answers what GET would, without a body", async () => {
+  await using monitor = await testMonitor({ health: () => STARTING });
+  const response = await fetch(`${monitor.url}/readyz`, { method: "HEAD" });
+  expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([503, "51", ""]);
+});
+
+test.each([
+  ["/", "dashboard\n"],
+  ["/?days=7&x=%3C", "dashboard days=7&x=%3C\n"],
+  ["/?", "dashboard\n"],
+  ["/report.html?from=2026-01-01", "report from=2026-01-01\n"],
+])("%s is answered by the dashboard", async (path, body) => {
+  await using monitor = await testMonitor();
+  const response = await fetch(monitor.url + path);
+  expect([response.status, await response.text()]).toEqual([200, body]);
+});
+
+test("no page may be framed, embedded, kept or named to others, and none may load anything", async () => {
+  await using monitor = await testMonitor();
+  for (const path of ["/", "/livez", "/nothing"]) {
+    const { headers } = await fetch(monitor.url + path);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "cache-control": "no-store",
+      "content-security-policy": expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    });
+  }
+});
+
+test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
+  "%s is not found, and what there is is named",
+  async (path) => {
+    await using monitor = await testMonitor();
+    const response = await fetch(monitor.url + path);
+    expect(response.status).toBe(404);
+    expect(await response.text()).toMatch(/there is:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n$/);
+  },
+);
+
+test("another method is refused", async () => {
+  await using monitor = await testMonitor();
+  for (const [method, path] of [
+    ["POST", "/metrics"],
+    ["DELETE", "/"],
+    ["OPTIONS", "/livez"],
+    ["PUT", "/nothing"],
+  ]) {
+    const response = await fetch(`${monitor.url}${path}`, { method: String(method) });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  }
+});
+
+test("a scrape that hangs holds up nobody else", async () => {
+  const never = new Promise<never>(() => {});
+  await using monitor = await testMonitor({ metrics: () => never });
+  const hanging = fetch(`${monitor.url}/metrics`).catch((error: unknown) => error);
+  expect((await fetch(`${monitor.url}/livez`)).status).toBe(200);
+  await monitor[Symbol.asyncDispose]();
+  expect(await hanging).toBeInstanceOf(TypeError);
+});
+
+test("a page that fails says nothing of why, and the log does", async () => {
+  await using monitor = await testMonitor({ metrics: () => Promise.reject(new Error("at postgres://me:pw@db")) });
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.status, await response.text()]).toEqual([500, "this page could not be made; the log says why\n"]);
+  expect(monitor.lines.map((line) => JSON.parse(line))).toMatchObject([
+    { path: "/metrics", reason: "at postgres://me:pw@db", msg: "monitor page failed" },
+  ]);
+});
+
+test("a secret in use does not stand on a page", async () => {
+  const health = () => ({ ...STARTING, reasons: ["password sesame refused"] });
+  await using monitor = await testMonitor({ health, scrub: (text) => text.replaceAll("sesame", "[secret]") });
+  expect(await (await fetch(`${monitor.url}/readyz`)).text()).toBe("password [secret] refused\n");
+});
+
+test("it closes at once although a client keeps its connection, and then answers no more", async () => {
+  const monitor = await testMonitor();
+  const agent = new Agent({ keepAlive: true });
+  const [response] = await once(get(`${monitor.url}/livez`, { agent }), "response");
+  await once(response.resume(), "end");
+  const startedMs = performance.now();
+  await monitor[Symbol.asyncDispose]();
+  expect(performance.now() - startedMs).toBeLessThan(500);
+  await expect(fetch(`${monitor.url}/livez`)).rejects.toThrow();
+  await monitor[Symbol.asyncDispose]();
+  agent.destroy();
+});
+
+test("an answer that is under way when it closes is finished", async () => {
+  const { promise, resolve } = Promise.withResolvers<{ contentType: string; text: string }>();
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  const monitor = await testMonitor({
+    metrics: () => {
+      ask();
+      return promise;
+    },
+  });
+  const scrape = fetch(`${monitor.url}/metrics`);
+  await asked;
+  const closed = monitor[Symbol.asyncDispose]();
+  resolve({ contentType: "text/plain", text: "last 1\n" });
+  const response = await scrape;
+  expect([response.headers.get("connection"), await response.text()]).toEqual(["close", "last 1\n"]);
+  await closed;
+});
+
+test.each([
+  ["a port that is taken", "127.0.0.1", /^monitor\.port: expected a free port; \d+ at 127\.0\.0\.1 is in use/],
+  ["an address of another machine", "192.0.2.1", /^monitor\.host: expected an address of this machine; .*192\.0\.2\.1/],
+])("%s is a mistake of the configuration", async (_name, host, message) => {
+  await using other = await testMonitor();
+  const never = () => Promise.reject();
+  const deps = {
+    log: pino({ enabled: false }),
+    scrub: String,
+    access: undefined,
+    health: () => WELL,
+    metrics: never,
+    dashboard: { page: never, report: never },
+  };
+  await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
+    code: "config",
+    message: expect.stringMatching(message),
+  });
+});
+
+/** Connections that send so much and no more; closed with the test. */
+async function halfSent(port: number, count: number, bytes: string): Promise<readonly net.Socket[]> {
+  const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
+  onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      socket.on("error", () => {}).resume();
+      await once(socket, "connect");
+      if (bytes !== "") socket.write(bytes);
+    }),
+  );
+  return sockets;
+}
+
+/** The statuses of so many health checks, each on a connection of its own; 0 for one that got no answer. */
+async function healthChecks(url: string, count: number): Promise<readonly number[]> {
+  const check = async () => {
+    const signal = AbortSignal.timeout(3_000);
+    const response = await once(get(`${url}/livez`, { agent: false, signal }), "response").catch(() => []);
+    response[0]?.resume();
+    return response[0]?.statusCode ?? 0;
+  };
+  return Promise.all(Array.from({ length: count }, check));
+}
+
+test.each([
+  ["requests without their headers' end", 100, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["requests without their headers' end", 1000, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["connections that say nothing", 300, ""],
+  ["requests without their body", 300, "POST / HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345"],
+  [
+    "health checks without their body",
+    300,
+    "GET /livez HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345",
+  ],
+])("while %s stand open, %i of them, every health check is answered", async (_what, count, bytes) => {
+  await using monitor = await testMonitor();
+  await halfSent(monitor.port, count, bytes);
+  expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
+});
+
+test("pages that hang leave room for health checks, and past their limit say so", async () => {
+  let asked = 0;
+  await using monitor = await testMonitor({
+    metrics: () => {
+      asked++;
+      return new Promise<never>(() => {});
+    },
+  });
+  await halfSent(monitor.port, 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await expect.poll(() => asked).toBeGreaterThan(10);
+  expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
+  const response = await fetch(`${monitor.url}/metrics`);
+  expect([response.status, response.headers.get("retry-after"), await response.text()]).toEqual([
+    503,
+    "5",
+    "too many pages are being made at this moment: try again\n",
+  ]);
+  expect(asked).toBeLessThan(100);
+});
+
+test("a request that does not come to its end is given up after a few seconds", { timeout: 20_000 }, async () => {
+  await using monitor = await testMonitor();
+  for (const bytes of ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n"]) {
+    const [socket] = await halfSent(monitor.port, 1, bytes);
+    const startedMs = performance.now();
+    await once(socket as net.Socket, "close");
+    expect(performance.now() - startedMs).toBeLessThan(6_000);
+  }
+});

@@ -1,0 +1,35 @@
+// Opens the monitor on a free port, with everything filled in that a test does not care about.
+
+import { pino } from "pino";
+import { type Page, textPage } from "../../src/web/page.ts";
+import type { MonitorDeps, Readiness } from "../../src/web/routes.ts";
+import { type Monitor, openMonitor, type ServerDeps } from "../../src/web/server.ts";
+
+export const WELL: Readiness = { live: true, ready: true, reasons: [] };
+
+export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
+
+/** A page that says what was asked for. */
+function said(word: string): (query: URLSearchParams) => Promise<Page> {
+  return async (query) => textPage(200, [`${word} ${query}`.trim()]);
+}
+
+export async function testMonitor(
+  deps: Partial<MonitorDeps & ServerDeps> = {},
+  host = "127.0.0.1",
+): Promise<TestMonitor> {
+  const lines: string[] = [];
+  const monitor = await openMonitor(
+    { host, port: 0 },
+    {
+      log: pino({}, { write: (line) => lines.push(line) }),
+      scrub: (text) => text,
+      health: () => WELL,
+      access: undefined,
+      metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
+      dashboard: { page: said("dashboard"), report: said("report") },
+      ...deps,
+    },
+  );
+  return { ...monitor, port: Number(new URL(monitor.url).port), lines };
+}

@@ -1,0 +1,50 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { openLiveness } from "../../src/worker/liveness.ts";
+
+const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
+
+test.each([
+  ["a deadlock", failed("40P01", "deadlock detected")],
+  ["a lock that was waited for too long", failed("55P03", "canceling statement due to lock timeout")],
+])("after %s the worker is as ready as before, and nobody is told that its database is away", (_name, error) => {
+  const lines: string[] = [];
+  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  contact.reportDatabase();
+  contact.reportDatabase(error);
+  expect(contact.reasons()).toEqual([]);
+  expect(lines).toMatchObject([expect.stringContaining(`"reason":"${error.message}"`)]);
+  expect(lines.join()).not.toContain("not reached");
+});
+
+test("a database that ends connections and is back soon is one line, however many notice", () => {
+  const lines: string[] = [];
+  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  contact.reportDatabase();
+  for (let i = 0; i < 4; i++)
+    contact.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
+  expect(contact.reasons()).toEqual([]);
+  for (let i = 0; i < 3; i++)
+    contact.reportDatabase(failed("57P01", "terminating connection due to administrator command"));
+  expect(contact.reasons()).toEqual(["terminating connection due to administrator command"]);
+  for (let i = 0; i < 3; i++) contact.reportDatabase();
+  expect(contact.reasons()).toEqual([]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      level: 40,
+      msg: "database was away for a moment, and is reached again",
+      reason: expect.stringMatching(/terminating/),
+    },
+  ]);
+});
+
+test("a database that stays away is told of meanwhile, and when it is back", async () => {
+  const lines: string[] = [];
+  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
+  contact.reportDatabase();
+  contact.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
+  await expect.poll(() => lines.length).toBe(1);
+  contact.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  contact.reportDatabase();
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
+});
