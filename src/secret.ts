@@ -161,7 +161,7 @@ function reversed(text: string): string {
 }
 
 /** The base64 of the secret after `offset` other bytes, without the characters that also encode those bytes. */
-export function base64At(secret: string, offset: number): string {
+function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   return encoded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));

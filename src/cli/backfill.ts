@@ -90,7 +90,7 @@ function openProgress(app: App, planned: number): Progress {
 
 // What a backfill answers: what it would read, what it read, and how its range stands then.
 
-export type BackfillResult = {
+type BackfillResult = {
   readonly options: BackfillOptions;
   readonly configPath: string;
   /** One for each job that had something to read. */
@@ -100,7 +100,7 @@ export type BackfillResult = {
   readonly isStopped: boolean;
 };
 
-export function backfillText(outcome: BackfillResult): string {
+function backfillText(outcome: BackfillResult): string {
   const { options, results, state, isStopped } = outcome;
   const { complete, suspect, failed, missing } = state.counts;
   const lines = [
@@ -120,7 +120,7 @@ const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   all: "nothing to do",
 };
 
-export function backfillJson(outcome: BackfillResult): object {
+function backfillJson(outcome: BackfillResult): object {
   const { options, results, state, isStopped } = outcome;
   const { from, to, only } = options;
   const range = { slices: state.slices, ...state.counts };
@@ -150,7 +150,7 @@ function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-export function backfillPlanText(plans: readonly BackfillPlan[]): string {
+function backfillPlanText(plans: readonly BackfillPlan[]): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const lines = requests.map((request) => {
     const { project, grouping, filter, start, end } = describeRequest(request);
@@ -162,7 +162,7 @@ export function backfillPlanText(plans: readonly BackfillPlan[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-export function backfillPlanJson(plans: readonly BackfillPlan[]): object {
+function backfillPlanJson(plans: readonly BackfillPlan[]): object {
   return plans.map(({ job, plan: { requests } }) => ({
     job: job.name,
     slices: totalSliceCount(requests),
@@ -171,7 +171,7 @@ export function backfillPlanJson(plans: readonly BackfillPlan[]): object {
 }
 
 /** A run has no requests where others that wait already ask for the same days. */
-export function enqueuedText(enqueued: readonly QueuedBackfill[]): string {
+function enqueuedText(enqueued: readonly QueuedBackfill[]): string {
   return enqueued
     .map(({ job, runId, requests }) =>
       requests > 0

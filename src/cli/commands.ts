@@ -12,9 +12,9 @@ import { examplesText } from "./examples.ts";
 
 export type CommandRun = (app: App) => Promise<number>;
 /** Loads what a command does. */
-export type LoadCommand = (options: OptionValues, args: readonly string[]) => Promise<CommandRun>;
+type LoadCommand = (options: OptionValues, args: readonly string[]) => Promise<CommandRun>;
 /** Adds a command, to another one where it is given. */
-export type AddCommand = (name: string, summary: string, load: LoadCommand, parent?: Command) => Command;
+type AddCommand = (name: string, summary: string, load: LoadCommand, parent?: Command) => Command;
 
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
@@ -200,7 +200,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
 
 // The commands about jobs: list them, see when they run, pause and resume them.
 
-export function addJobCommands(add: AddCommand): void {
+function addJobCommands(add: AddCommand): void {
   const jobs = add("jobs", "the jobs, when they run next, and which are paused", async (options) => {
     const { runJobs } = await import("./jobs.ts");
     return (app) => runJobs(app, options);
@@ -229,33 +229,33 @@ export function addJobCommands(add: AddCommand): void {
 
 // Reads the values of options. What is wrong with one is said in the words the command line adds it to.
 
-export function parseDay(text: string): string {
+function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
   return text;
 }
 
-export function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
+function parseDays(text: string, days: readonly string[] | undefined): readonly string[] {
   return [...(days ?? []), parseDay(text)];
 }
 
-export function parsePort(text: string): number {
+function parsePort(text: string): number {
   const port = parseWhole(text);
   if (port > 65_535) throw new InvalidArgumentError("expected a port from 0 to 65535.");
   return port;
 }
 
-export function parseCount(text: string): number {
+function parseCount(text: string): number {
   const count = parseWhole(text);
   if (count < 1 || count > 1000) throw new InvalidArgumentError("expected a whole number from 1 to 1000.");
   return count;
 }
 
-export function parseReason(text: string): string {
+function parseReason(text: string): string {
   if (text.trim() === "") throw new InvalidArgumentError("expected a reason.");
   return text.trim();
 }
 
-export function parseWhole(text: string): number {
+function parseWhole(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number.");
   return Number(text);
 }

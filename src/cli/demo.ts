@@ -190,7 +190,7 @@ const ALWAYS_LIVE: Liveness = {
   isLive: () => true,
 };
 
-export async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
+async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
   const deps = { db, contact: ALWAYS_LIVE, access: undefined };
   await using monitoring = await openMonitoring(app, { ...config, monitor }, deps);

@@ -25,7 +25,7 @@ type ProgressState = ProgressCount & {
   readonly secondsLeft: number | undefined;
 };
 
-export function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number): ProgressState {
+function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number): ProgressState {
   const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
   return {
     done,

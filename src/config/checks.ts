@@ -214,7 +214,7 @@ type FilterAtPath = {
 };
 
 /** A filter with a fault is no measure for the next ones: its mend would be a fault of theirs. */
-export function filterIssues(outline: LenientConfig): ConfigIssue[] {
+function filterIssues(outline: LenientConfig): ConfigIssue[] {
   const faults: ConfigIssue[] = [];
   const sound: FilterAtPath[] = [];
   for (const filter of outline.exports.flatMap(filtersOf)) {
@@ -270,10 +270,10 @@ export function featureValuesAsText(features: Readonly<Record<string, string | b
 // Names that must be given once, and names that must exist. Pure.
 
 /** A value and where it stands; undefined where the shape has found something else than text. */
-export type NameAtPath = { readonly value: string | undefined; readonly path: Path };
+type NameAtPath = { readonly value: string | undefined; readonly path: Path };
 
 /** One fault for each value that was there before. */
-export function duplicateIssues(named: readonly NameAtPath[], what: string): ConfigIssue[] {
+function duplicateIssues(named: readonly NameAtPath[], what: string): ConfigIssue[] {
   const first = new Map<string, Path>();
   return named.flatMap(({ value, path }) => {
     if (value === undefined) return [];
@@ -292,7 +292,7 @@ export function duplicateIssues(named: readonly NameAtPath[], what: string): Con
 }
 
 /** A reference to something that is not there. */
-export function unknownNameIssues(
+function unknownNameIssues(
   what: string,
   known: readonly (string | undefined)[],
   { value, path }: NameAtPath,
@@ -309,6 +309,6 @@ export function unknownNameIssues(
 }
 
 /** The entries of a list, each with its place. */
-export function listEntries(values: readonly (string | undefined)[], path: Path): NameAtPath[] {
+function listEntries(values: readonly (string | undefined)[], path: Path): NameAtPath[] {
   return values.map((value, index) => ({ value, path: [...path, index] }));
 }

@@ -22,7 +22,7 @@ export type Config = {
   readonly notify: NotifyConfig;
 };
 
-export type ServiceConfig = {
+type ServiceConfig = {
   /** Without a slash at its end. */
   readonly baseUrl: string;
   readonly authScheme: "Token" | "Bearer" | "none";
@@ -35,7 +35,7 @@ export type ServiceConfig = {
 /** `createWith` is the key that creates and deletes the rotation's keys; left out, the project's own key does. */
 export type RotationConfig = RotationJob & { readonly createWith?: KeyReference };
 
-export type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
+type ProjectConfig = { readonly id: string; readonly name: string; readonly key: KeyReference };
 
 export type MonitorConfig = {
   readonly host: string;
@@ -109,7 +109,7 @@ type RawReference = Exclude<RawProject["key"], { rotation: string }>;
 type RawExport = ConfigFile["exports"][number];
 type RawRotation = ConfigFile["rotations"][number];
 
-export function resolveConfig(shape: ConfigFile, baseDir: string): Config {
+function resolveConfig(shape: ConfigFile, baseDir: string): Config {
   const byName = new Map(shape.projects.map(({ id, name }) => [name, { id, name }]));
   return {
     service: { ...shape.service, baseUrl: normaliseBaseUrl(shape.service.baseUrl) },

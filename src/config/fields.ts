@@ -87,12 +87,12 @@ export function secretReference(word: string) {
 }
 
 /** What who wrote something else is told: it may be the secret itself. */
-export function neverInThisFile(word: string): string {
+function neverInThisFile(word: string): string {
   return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
 /** The two ways to refer to a secret, apart. */
-export function referenceForms(word: string) {
+function referenceForms(word: string) {
   const refuse = (context: z.RefinementCtx) =>
     context.addIssue({
       code: "custom",

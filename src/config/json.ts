@@ -5,7 +5,7 @@ import { AppError } from "../errors.ts";
 import type { Path, Position } from "./messages.ts";
 
 /** A name that stands twice in one object: JSON.parse would take the last without a word. */
-export type DuplicateName = { readonly path: Path; readonly firstLine: number };
+type DuplicateName = { readonly path: Path; readonly firstLine: number };
 
 export type JsonDocument = {
   readonly value: unknown;
@@ -123,7 +123,7 @@ function positionOf(scan: Scan, path: Path): Position {
 type SourceText = { readonly text: string; readonly source: string };
 
 /** One character of the file is shown and no more: what stands there may be the beginning of a key. */
-export function syntaxError({ text, source }: SourceText, at: number, expected: string): AppError {
+function syntaxError({ text, source }: SourceText, at: number, expected: string): AppError {
   const { line, column } = positionAt(text, at);
   const mend = hintFor(text, at, expected);
   return new AppError(
@@ -133,7 +133,7 @@ export function syntaxError({ text, source }: SourceText, at: number, expected: 
   );
 }
 
-export function positionAt(text: string, at: number): Position {
+function positionAt(text: string, at: number): Position {
   const lines = text.slice(0, at).split("\n");
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }

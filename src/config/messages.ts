@@ -45,7 +45,7 @@ function isSecretPath(path: Path): boolean {
 }
 
 /** Nothing of a project's `key` is repeated: what stands there may be the key itself. */
-export function isProjectKeyPath(path: Path): boolean {
+function isProjectKeyPath(path: Path): boolean {
   return path[0] === "projects" && path[2] === "key";
 }
 

@@ -42,7 +42,7 @@ const PublicUrl = z
     "The address at which people reach the dashboard, through any reverse proxy. Notices name it and link to it.",
   );
 
-export const Monitor = object({
+const Monitor = object({
   host: z
     .string()
     .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
@@ -59,7 +59,7 @@ export const Monitor = object({
 
 const Address = secretReference("address");
 
-export const Notify = object({
+const Notify = object({
   webhook: Address.exactOptional().describe(
     'Where { "text": … } is posted when something goes wrong and when it is well again. Never the address itself.',
   ),

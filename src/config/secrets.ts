@@ -11,14 +11,14 @@ import { fileReadProblem, formatPath } from "./messages.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What kind of secret it is, in words, and what is wrong with a value that can't be one. */
-export type SecretKind = {
+type SecretKind = {
   readonly file: string;
   readonly what: string;
   readonly problemOf: (value: string) => string | undefined;
 };
 
 /** Throws an AppError that says where the secret was looked for and how to mend it. */
-export async function readSecret(reference: SecretReference, env: Environment, kind: SecretKind): Promise<Secret> {
+async function readSecret(reference: SecretReference, env: Environment, kind: SecretKind): Promise<Secret> {
   const read = reference.kind === "env" ? fromEnv(reference.name, env, kind) : await fromFile(reference.path, kind);
   const value = read.replace(/\r?\n$/, "");
   const fault = value.trim() === "" ? `is empty: expected ${kind.what}` : kind.problemOf(value);
@@ -27,7 +27,7 @@ export async function readSecret(reference: SecretReference, env: Environment, k
 }
 
 /** Why nothing was read, with its place in the configuration; empty where it was. */
-export async function readProblem(path: readonly (string | number)[], reading: Promise<Secret>): Promise<string[]> {
+async function readProblem(path: readonly (string | number)[], reading: Promise<Secret>): Promise<string[]> {
   try {
     await reading;
     return [];

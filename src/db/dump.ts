@@ -127,7 +127,7 @@ export function hasDayColumn(view: View): boolean {
  * By project, day, the texts in the order of the columns, then the rest: the same rows come in the same order anywhere,
  * whatever language the database sorts in.
  */
-export function dumpQuery(view: View, { from, to }: DayRange): RawBuilder<Record<string, string | null>> {
+function dumpQuery(view: View, { from, to }: DayRange): RawBuilder<Record<string, string | null>> {
   const days = dayColumnsOf(view);
   const conditions = [
     sql`true`,

@@ -19,7 +19,7 @@ export type ServicePace = {
 export type TurnAnswer = { readonly outcome: "turn" | "busy" | "held"; readonly wait: number };
 
 /** A call whose process says nothing for so long has no place any more. */
-export const CALL_LIVES_SECONDS = 10;
+const CALL_LIVES_SECONDS = 10;
 
 /** Turns are given ahead for so long: what a process does not use of it is lost for all. */
 const AHEAD_SECONDS = 0.1;

@@ -9,13 +9,13 @@ import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
  * first, and would round what comes in the others without a word. An hour is 3,600 seconds, so hours have digits without
  * end, and the service sends 17 of them: 24 behind the point hold the hours of a millisecond. No format has more than 38.
  */
-export const DECIMAL_PRECISION = 38;
-export const DECIMAL_SCALE = 24;
+const DECIMAL_PRECISION = 38;
+const DECIMAL_SCALE = 24;
 
 const DAY_MS = 86_400_000;
 
 /** The value of a column, which is not null; undefined where it can't be held. */
-export function parquetValue(kind: ColumnKind, text: string): string | number | bigint | undefined {
+function parquetValue(kind: ColumnKind, text: string): string | number | bigint | undefined {
   switch (kind) {
     case "integer":
       return BigInt(text);

@@ -83,7 +83,7 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
 // Reads the parameters of a usage breakdown by the names of a dialect. Nothing is refused: a name that the dialect does
 // not have is taken for a feature, and a feature that nobody knows narrows nothing. Pure.
 
-export const DIALECTS = ["interface", "2026"] as const;
+const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 export type BreakdownQuery = {
@@ -127,7 +127,7 @@ export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialec
 }
 
 /** Whether the usage is in the answer: any of the features used, none of those not used, and every dimension's value. */
-export function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
+function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
   const features = record.feature_set ?? [];
   if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
   if (query.featuresNotUsed.some((name) => features.includes(name))) return false;

@@ -114,7 +114,7 @@ export function mayDo(granted: readonly string[], scope: string): boolean {
 }
 
 /** A role's name, or a scope's: words with colons between them. */
-export function isScope(name: string): boolean {
+function isScope(name: string): boolean {
   return ROLES.has(name) || /^[a-z][a-z_-]*(:[a-z][a-z_-]*)+$/.test(name);
 }
 
@@ -128,7 +128,7 @@ export function grantedScopes(asked: readonly string[]): string[] {
 }
 
 /** "half": one of the two products without the other, which makes no key of either kind. */
-export function kindOfKey(granted: readonly string[]): "regular" | "self-hosted" | "half" {
+function kindOfKey(granted: readonly string[]): "regular" | "self-hosted" | "half" {
   const products = SELF_HOSTED_PRODUCTS.filter((product) => granted.includes(product)).length;
   if (products === 0) return "regular";
   return products === SELF_HOSTED_PRODUCTS.length ? "self-hosted" : "half";

@@ -86,10 +86,10 @@ function listProjects({ caller: { projectId } }: Call): Answer {
  * - "unnamed": both are honoured, and the answer is one summary that does not name them; without them it is of yesterday
  * - "cumulative": both are ignored, and the answer is one summary of all usage up to now, which only grows and has no date
  */
-export const WINDOW_MODES = ["on", "ignored", "undated", "unnamed", "cumulative"] as const;
+const WINDOW_MODES = ["on", "ignored", "undated", "unnamed", "cumulative"] as const;
 export type WindowMode = (typeof WINDOW_MODES)[number];
 
-export type UsageService = BreakdownStyle & {
+type UsageService = BreakdownStyle & {
   readonly window: WindowMode;
   /** "ignored": every answer is the one without a grouping. */
   readonly grouping: "on" | "ignored";
@@ -99,7 +99,7 @@ export type UsageService = BreakdownStyle & {
   readonly usage: UsageSource;
 };
 
-export function answerBreakdown(call: Call, service: UsageService): Answer {
+function answerBreakdown(call: Call, service: UsageService): Answer {
   const parsed = parseBreakdownQuery(call.parameters, service.dialect);
   const query = service.grouping === "ignored" ? { ...parsed, grouping: undefined } : parsed;
   const window = requestedWindow(call, service);
@@ -117,7 +117,7 @@ export function answerBreakdown(call: Call, service: UsageService): Answer {
   return ok(dailyBreakdown(window, (day) => usageOn(day, call, service), query, service));
 }
 
-export function answerFields(call: Call, service: UsageService): Answer {
+function answerFields(call: Call, service: UsageService): Answer {
   if (service.fields === "missing") return refuse(notFound("no such path"), call.requestId);
   const window = requestedWindow(call, service);
   if (!window) return refuse(badRequest("start and end must be days, YYYY-MM-DD"), call.requestId);
@@ -151,7 +151,7 @@ function usageOn(day: string, { caller, now }: Call, { usage }: UsageService): r
 
 // What the service answers about API keys. A secret is in the answer of a create and nowhere else.
 
-export function createKey(call: Call, keys: KeyStore): Answer {
+function createKey(call: Call, keys: KeyStore): Answer {
   if (!/^application\/json\b/i.test(call.contentType)) {
     return refuse(badRequest("expected the content type application/json"), call.requestId);
   }
@@ -161,17 +161,17 @@ export function createKey(call: Call, keys: KeyStore): Answer {
   return ok({ ...describeKey(key), key: secret });
 }
 
-export function listKeys(call: Call, keys: KeyStore): Answer {
+function listKeys(call: Call, keys: KeyStore): Answer {
   return ok({ api_keys: keys.visibleTo(call.caller, call.now).map(withMember) });
 }
 
-export function getKey(call: Call, keys: KeyStore): Answer {
+function getKey(call: Call, keys: KeyStore): Answer {
   const key = findVisibleKey(call, keys);
   return key ? ok(withMember(key)) : refuse(notFound("no such key"), call.requestId);
 }
 
 /** Nothing protects the caller's own key, nor the last one of a project. */
-export function deleteKey(call: Call, keys: KeyStore): Answer {
+function deleteKey(call: Call, keys: KeyStore): Answer {
   const key = findVisibleKey(call, keys);
   if (!key) return refuse(notFound("no such key"), call.requestId);
   keys.remove(key);
@@ -179,7 +179,7 @@ export function deleteKey(call: Call, keys: KeyStore): Answer {
 }
 
 /** Tells a key who it is. */
-export function describeCaller({ caller }: Call): Answer {
+function describeCaller({ caller }: Call): Answer {
   return ok({ api_key_id: caller.apiKeyId, scopes: caller.scopes, created: caller.created });
 }
 

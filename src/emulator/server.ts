@@ -110,7 +110,7 @@ function portOf(address: ReturnType<Server["address"]>): number {
 /** Only there to make a path a URL. */
 const BASE = "http://emulator.test";
 
-export type MutableSeenRequest = { -readonly [Member in keyof SeenRequest]: SeenRequest[Member] };
+type MutableSeenRequest = { -readonly [Member in keyof SeenRequest]: SeenRequest[Member] };
 
 /** What a test may change between two requests. */
 type Controls = { readonly fault: FaultPlan | undefined; readonly now: () => Date };
@@ -123,7 +123,7 @@ type Exchange = {
   readonly log: MutableSeenRequest[];
 };
 
-export async function serveRequest(exchange: Exchange): Promise<void> {
+async function serveRequest(exchange: Exchange): Promise<void> {
   const { request, response, controls, service, log } = exchange;
   const now = controls.now();
   const caller = service.keys.find(secretOf(request), now);
@@ -178,14 +178,14 @@ function answerInternalError(response: ServerResponse, error: unknown): void {
 
 // Sends an answer, whole or broken as a fault wants it.
 
-export type Outgoing = {
+type Outgoing = {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | Uint8Array;
 };
 
 /** The answer's Date header comes from the service's own clock. */
-export function outgoingOf(answer: Answer, fault: Fault | undefined, requestId: string, now: Date): Outgoing {
+function outgoingOf(answer: Answer, fault: Fault | undefined, requestId: string, now: Date): Outgoing {
   const body = bodyOf(answer, fault);
   return {
     status: answer.status,
@@ -200,7 +200,7 @@ export function outgoingOf(answer: Answer, fault: Fault | undefined, requestId: 
 }
 
 /** Resolves when there is nothing more to send. `onHead` is called as soon as the client may see a status. */
-export async function sendResponse(
+async function sendResponse(
   response: ServerResponse,
   { status, headers, body }: Outgoing,
   fault: Fault | undefined,

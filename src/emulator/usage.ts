@@ -48,7 +48,7 @@ export function sumOf(records: readonly UsageRecord[]): Amounts {
 }
 
 /** Cut rather than rounded: a growing share never makes an amount smaller. */
-export function shareOf(amounts: Amounts, share: number): Amounts {
+function shareOf(amounts: Amounts, share: number): Amounts {
   return eachMetric((metric) => Math.floor(Math.round(amounts[metric] * SCALE[metric]) * share) / SCALE[metric]);
 }
 
@@ -125,7 +125,7 @@ type Choices<T> = readonly [T, ...T[]];
 type Endpoint = "listen" | "speak" | "agent" | "read";
 
 /** One kind of request: everything about it but the amounts of a day. */
-export type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
+type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
   readonly endpoint: Endpoint;
   readonly tags: readonly string[] | null;
   /** Requests on an ordinary weekday. */
@@ -192,7 +192,7 @@ const TAG_SETS: Choices<readonly string[] | null> = [
   ["batch", "research"],
 ];
 
-export function workloadsOf(seed: number, projectId: string): Workload[] {
+function workloadsOf(seed: number, projectId: string): Workload[] {
   return Array.from({ length: WORKLOADS }, (_, n) => {
     const random = randomFrom("workload", seed, projectId, n);
     // In turn and not by chance, so that every project uses every endpoint.

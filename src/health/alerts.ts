@@ -64,7 +64,7 @@ export type AlertState = {
   readonly rotations: readonly RotationHealth[];
 };
 
-export type JobRunState = {
+type JobRunState = {
   readonly kind: "export" | "rotation";
   readonly name: string;
   /** Of the newest of its runs that ended well or failed, but backfills; undefined before the first. */
@@ -113,7 +113,7 @@ export type RotationHealth = {
 
 // What a person is needed for with a rotation, each on its own, and what is said when they are not any more. Pure.
 
-export type RotationAlert = {
+type RotationAlert = {
   readonly concern: "attention" | "fallback" | "age" | "orphans" | "removal";
   readonly state: AlertPhase;
   readonly text: string;
@@ -123,7 +123,7 @@ export type RotationAlert = {
 const LATE_DAYS_MAX = 2;
 
 /** In the order of how much they matter. */
-export function rotationAlerts(rotation: RotationHealth): readonly RotationAlert[] {
+function rotationAlerts(rotation: RotationHealth): readonly RotationAlert[] {
   const { failedAttempts, lastError, ageDays, maxAgeDays, orphans } = rotation;
   const tooOld = ageDays !== null && ageDays > maxAgeDays + LATE_DAYS_MAX;
   const keeps = rotation.retire === "keep";
@@ -170,7 +170,7 @@ export type AlertPhase = "wrong" | "well";
 const NOTIFICATION_LENGTH_MAX = 500;
 const SERIES_SHOWN_MAX = 3;
 
-export function jobText({ kind, name }: JobRunState, last: RunResult): string {
+function jobText({ kind, name }: JobRunState, last: RunResult): string {
   const job = `${kind === "export" ? "Export" : "Rotation"} ${name}`;
   const run = `run of ${minuteText(last.startedAt)} (${last.trigger})`;
   if (last.status === "ok") return `${job} works again: its ${run} went well.`;
@@ -189,7 +189,7 @@ function sliceText({ planned, failed, suspect }: RunResult): string {
   return parts.length > 0 ? `: ${parts.join(", ")}` : "";
 }
 
-export function gapsText(job: string, slices: readonly UnreadSlice[]): string {
+function gapsText(job: string, slices: readonly UnreadSlice[]): string {
   if (slices.length === 0) return `Export ${job} has no gaps any more.`;
   const days = [...new Set(slices.map(({ day }) => day))].sort();
   const missing = slices.filter(({ status }) => status === "missing").length;
@@ -228,7 +228,7 @@ export function senderSuffix(publicUrl: string | undefined, host: string): strin
  * The text as it is sent: on one line, without secrets, not too long, and with the three characters escaped that Slack takes
  * for its own: an error may quote anything, and `<!channel>` would ring everybody's phone. Secrets go first, while they are whole.
  */
-export function sanitizeText(text: string, scrub: (text: string) => string): string {
+function sanitizeText(text: string, scrub: (text: string) => string): string {
   const line = [...scrub(text).replaceAll(/\s+/g, " ")];
   const short =
     line.length > NOTIFICATION_LENGTH_MAX ? `${line.slice(0, NOTIFICATION_LENGTH_MAX - 1).join("")}…` : line.join("");

@@ -117,14 +117,14 @@ export type ProcessMetrics = {
   readonly noticed: (to: NotificationTarget, result: "sent" | "failed") => void;
 };
 
-export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
+type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
 const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
 
 /** A breakdown takes from a tenth of a second to the limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-export function openProcessMetrics(registry: Registry, rotations: readonly string[]): ProcessMetrics {
+function openProcessMetrics(registry: Registry, rotations: readonly string[]): ProcessMetrics {
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
@@ -244,7 +244,7 @@ const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNam
   },
 };
 
-export function gaugesRegistry(figures: readonly MetricSample[]): Registry {
+function gaugesRegistry(figures: readonly MetricSample[]): Registry {
   const registry = new Registry();
   const gauges = new Map(
     Object.entries(GAUGES).map(([name, { help, labelNames }]) => [

@@ -136,7 +136,7 @@ type AlertContext = Pick<WorkerContext, "db" | "config" | "ids">;
 
 const DAY_SECONDS = 24 * 60 * 60;
 
-export async function readAlertState(world: AlertContext): Promise<AlertState> {
+async function readAlertState(world: AlertContext): Promise<AlertState> {
   const { exports, rotations } = world.config;
   return readSnapshot(world.db, async (tx) => {
     const gaps = await jobGaps(tx, world);

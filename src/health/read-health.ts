@@ -28,7 +28,7 @@ import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type Window
 import { type Grouping, type Series, seriesKey } from "../usage/series.ts";
 import type { DashboardRotation, FailedRun, JobHealth, Operations, WorkerHealth } from "./state.ts";
 
-export type JobStatus = JobHealth & {
+type JobStatus = JobHealth & {
   readonly schedule: string;
   readonly timezone: string;
   readonly nextRun: Date | undefined;

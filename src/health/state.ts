@@ -141,7 +141,7 @@ function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
 }
 
 /** One line for all failures with the same cause. */
-export function causeText(cause: FailureCause): string {
+function causeText(cause: FailureCause): string {
   const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
   const numbers =
     slicesWithNumbers === 0
@@ -264,7 +264,7 @@ export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & {
 /** The parts in which error texts with the same reason differ. */
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
-export function errorReason(error: string): string {
+function errorReason(error: string): string {
   return error.replaceAll(REQUEST_DETAILS, "");
 }
 

@@ -284,7 +284,7 @@ type UndatedResult = Omit<Finding, "what">;
 type Proof = { readonly span: ProvenSpan; readonly by: string };
 
 /** `jobs` are exports without a window; `total` is the project's series of all usage. */
-export async function checkUndated(
+async function checkUndated(
   probe: ProjectCheck,
   total: Series,
   jobs: readonly ExportJob[],

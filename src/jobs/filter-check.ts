@@ -288,7 +288,7 @@ function valueText(kind: FilterValue["kind"], name: string, guess: string, state
 // The names that the service knows for a project: those that Get Fields lists now or ever listed, and those that the numbers
 // proved.
 
-export type NameDeps = {
+type NameDeps = {
   readonly app: Pick<App, "log" | "signal">;
   /** If undefined, the database is away, and nothing is remembered from one run to the next. */
   readonly db: Database | undefined;
@@ -296,7 +296,7 @@ export type NameDeps = {
   readonly keys: KeyRing;
 };
 
-export type FoundNames = {
+type FoundNames = {
   /** Empty if the name is not known. For a model: all models with that name, or the one with that id. */
   readonly matches: readonly ListedName[];
   /** Known names of the same kind, to suggest what was meant. */
@@ -305,14 +305,14 @@ export type FoundNames = {
   readonly isListed: boolean;
 };
 
-export type KnownNames = {
+type KnownNames = {
   readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
   /** Records that the numbers have shown that the service knows the name. */
   readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
 };
 
 /** Asks once for each project. A failed request fails only the callers that wait for it. */
-export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
+function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
   const listed = memoizeAsync<ListedFields | undefined>();
   const stored = memoizeAsync<readonly ListedName[]>();
   const proved = new Map<string, ListedName[]>();

@@ -106,7 +106,7 @@ const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
 const DAY_SECONDS = 24 * 60 * 60;
 
-export function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease): RotationDeps {
+function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease): RotationDeps {
   const { app, db, service, keys } = context;
   const { project } = job;
   const log = app.log.child({ rotation: job.name });

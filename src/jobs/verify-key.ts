@@ -184,7 +184,7 @@ function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
 }
 
 /** Pure. `listed` are the ids of the keys that the service lists. */
-export function lastUseVerdict(
+function lastUseVerdict(
   { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
   used: readonly KeyUsage[],
   listed: ReadonlySet<string>,

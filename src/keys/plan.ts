@@ -145,7 +145,7 @@ function markOrphanStep(key: LedgerKey): RotationStep {
   return { kind: "lose", key, reason: "the create was begun, and its answer is not known" };
 }
 
-export function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): boolean {
+function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): boolean {
   const putBackAt = activeKey(ledger)?.putBackAt;
   return previousSince !== undefined && (putBackAt === undefined || putBackAt < previousSince);
 }
@@ -178,7 +178,7 @@ function dueReason(
 }
 
 /** A key that a person put back stays for as long as a new one would, or it would be replaced at once. */
-export function daysInService(key: LedgerKey, now: Date): number {
+function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.putBackAt ?? key.requestedAt, now);
 }
 

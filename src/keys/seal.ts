@@ -10,7 +10,7 @@ const CURRENT = "USAGE_EXPORT_MASTER_KEY";
 const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
 const MASTER_KEY_BYTES = 32;
 
-export type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
+type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
 export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
 
 /** Throws `config`; no message repeats any of a value. */

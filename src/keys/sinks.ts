@@ -177,7 +177,7 @@ async function syncFolder(folder: string): Promise<void> {
  * What is wrong with the file. Undefined if it holds the key, or if this user may not read it because it now belongs to the
  * program that reads the key. Without a key, only the existence of the file is checked.
  */
-export async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
+async function keyFileFault(file: string, key: Secret | undefined): Promise<string | undefined> {
   try {
     const text = await readFile(file, "utf8");
     return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;

@@ -108,7 +108,7 @@ function provenanceNote({ projects, incompleteDays, unreadDays }: Breakdown): Ht
 
 // The chart of an amount by day, stacked by group. Pure.
 
-export type StackedDays = {
+type StackedDays = {
   readonly days: readonly Day[];
   readonly layers: readonly Layer[];
   /** What is drawn of these days is too low. */
@@ -118,13 +118,13 @@ export type StackedDays = {
 };
 
 /** The label is one of chartLabels; the values are one a day. */
-export type Layer = { readonly label: string; readonly colour: string; readonly values: readonly number[] };
+type Layer = { readonly label: string; readonly colour: string; readonly values: readonly number[] };
 
 const LEGEND_ROW_PX = 22;
 const LEGEND_WIDTH_PX = 220;
 
 /** The legend stands beside the bars, or below them on a phone. */
-export function stackedDays(content: StackedDays): { readonly wide: Drawing; readonly narrow: Drawing } {
+function stackedDays(content: StackedDays): { readonly wide: Drawing; readonly narrow: Drawing } {
   const marks = [content.incompleteDays, content.unreadDays].filter(({ length }) => length > 0);
   const legendHeight = (content.layers.length + marks.length) * LEGEND_ROW_PX;
   const wide = { width: 1040, height: Math.max(300, legendHeight + 40) };

@@ -41,7 +41,7 @@ export type Totals = Shortfall & {
  * `none` where a project has it, else the first dimension of which each request has one value. One that began later than
  * another does not count while it reaches over fewer of the days.
  */
-export type TotalsSource = { readonly project: string; readonly grouping: Grouping };
+type TotalsSource = { readonly project: string; readonly grouping: Grouping };
 
 export type MetricTotal = {
   /** By the name of its column in bi.usage_total. */

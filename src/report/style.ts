@@ -74,7 +74,7 @@ function cssName(name: string): string {
 
 // The part of the style sheet for what a page of a server has and a file has not: states of what goes on, and a form. Pure.
 
-export const CONTROL_STYLE = `
+const CONTROL_STYLE = `
 .state{font-weight:600}
 .state.good{color:var(--good)}
 .state.warn{color:var(--warn)}

@@ -197,8 +197,8 @@ export type LocalClock = {
 /** How far the clock is ahead of UTC from one moment until another. It may be set as late as the moment at which the stretch ends. */
 type OffsetSpan = { readonly aheadMs: number; readonly setAtMs: number | undefined; readonly aheadMsAtEnd: number };
 
-export const SECOND_MS = 1_000;
-export const DAY_MS = 24 * 60 * 60 * SECOND_MS;
+const SECOND_MS = 1_000;
+const DAY_MS = 24 * 60 * 60 * SECOND_MS;
 
 /** Since 1970 every zone has left its clocks alone for a week at least before it set them again. */
 const OFFSET_SPAN_MS = 4 * DAY_MS;

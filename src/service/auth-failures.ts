@@ -6,7 +6,7 @@ import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "./errors.ts";
 
 /** What a refusal can be about. */
-export type KeyUse = {
+type KeyUse = {
   readonly key: Secret;
   /** Where the key is let in, or not: a project. */
   readonly project: string;

@@ -15,7 +15,7 @@ export const DOCUMENTED_FEATURES: readonly string[] = [
   ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
 ];
 
-export type ListedModel = {
+type ListedModel = {
   readonly name: string;
   /** Today's service filters by this id. */
   readonly id: string | undefined;

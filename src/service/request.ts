@@ -11,7 +11,7 @@ import type { ServiceCall, ServiceSettings } from "./service.ts";
 const PATH_PART = /^[A-Za-z0-9_-]{1,128}$/;
 const SHOWN_ID_LENGTH_MAX = 60;
 
-export function isIdentifier(text: string): boolean {
+function isIdentifier(text: string): boolean {
   return PATH_PART.test(text);
 }
 

@@ -13,7 +13,7 @@ import type { Turns } from "./shared-rate-limiter.ts";
 export type Dialect = "interface" | "2026";
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
-export type DialectSetting = Dialect | "auto";
+type DialectSetting = Dialect | "auto";
 
 export type ServiceSettings = {
   readonly baseUrl: string;

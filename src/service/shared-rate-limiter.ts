@@ -102,7 +102,7 @@ const NEWS = "there is news";
 const AGAIN: TurnAnswer = { outcome: "busy", wait: 0 };
 
 /** The place's name is that of the call it was first given to. */
-export type Place = { readonly name: string; readonly waitMs: number };
+type Place = { readonly name: string; readonly waitMs: number };
 
 type Waiting = { readonly resolve: (place: Place) => void; readonly reject: (reason: unknown) => void };
 
@@ -311,9 +311,9 @@ export function openTurnLine(
 const VALID_MS = 100;
 
 /** Milliseconds of the clock at which a turn is, or was a moment ago. */
-export type TurnAt = number;
+type TurnAt = number;
 
-export type TurnsAhead = {
+type TurnsAhead = {
   readonly count: () => number;
   readonly take: () => TurnAt | undefined;
   /** Asks for more, and keeps what comes. False where all were forgotten meanwhile: turns of that question are void. */
@@ -322,7 +322,7 @@ export type TurnsAhead = {
   readonly forget: () => void;
 };
 
-export function openTurnsAhead(now: () => number): TurnsAhead {
+function openTurnsAhead(now: () => number): TurnsAhead {
   let turns: readonly TurnAt[] = [];
   let forgotten = 0;
 

@@ -60,7 +60,7 @@ export type ExportRun = {
 };
 
 export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
-export type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
+type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
 
 /**
  * Every request is tried, whatever became of the others, so that one broken project does not cost the rest their

@@ -12,7 +12,7 @@ export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials
 export type Audience = "anyone" | "machines" | "people";
 
 /** The headers of a request that matter here. */
-export type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
+type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
 
 export type Gate = (audience: Audience, visitor: RequestHeaders) => Page | undefined;
 

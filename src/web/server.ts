@@ -159,7 +159,7 @@ const IDLE_CONNECTIONS_MAX = 200;
 /** Limit for pages being built or sent. Health checks do not count, because their answers are ready and small. */
 const PAGES_IN_PROGRESS_MAX = 50;
 
-export type Connections = {
+type Connections = {
   /** Called for every request; `page` is false for a health check. Returns whether the request may be answered. */
   readonly begin: (request: IncomingMessage, response: ServerResponse, page: boolean) => boolean;
 };
@@ -168,7 +168,7 @@ export type Connections = {
  * One connection too many closes the one that has waited longest. If the new connection were refused instead, half-sent requests
  * could fill the limit and block health checks.
  */
-export function limitConnections(server: Server): Connections {
+function limitConnections(server: Server): Connections {
   const waiting = new Set<Socket>();
   let pages = 0;
   const wait = (socket: Socket) => {

@@ -186,14 +186,14 @@ export function requestOf({ project, grouping, filter, window }: QueuedRequest):
 }
 
 /** Two requests for the same days of a series are the same work, whichever run wants them. */
-export function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "window">): string {
+function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "window">): string {
   return window ? `${seriesId} ${window.start} ${window.end}` : `${seriesId}`;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The newest days first: what people look at, and the nightly run before a backfill. */
-export function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {
+function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {
   const day: Day = window?.end ?? runDay;
   return Math.floor(startOfDay(day).getTime() / DAY_MS);
 }

@@ -84,7 +84,7 @@ async function tickSafely(
 
 // Decides what an export does at a tick: its night, and the days that are due and not there.
 
-export async function tickExport(world: WorkerContext, job: ExportJob): Promise<TickOutcome> {
+async function tickExport(world: WorkerContext, job: ExportJob): Promise<TickOutcome> {
   const scheduled = { ...job, kind: "export" } as const;
   const now = await databaseNow(world.db);
   return inTransaction(world.db, async (tx) => {

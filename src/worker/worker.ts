@@ -181,14 +181,14 @@ async function waitAtMost(ms: number, over: Promise<unknown>): Promise<void> {
 
 // Runs something one at a time: asked for while it runs, it runs once more after.
 
-export type SerialTask = {
+type SerialTask = {
   readonly request: () => void;
   /** Runs no more. Resolves when what runs is over. */
   readonly stop: () => Promise<void>;
 };
 
 /** `work` must not throw. */
-export function serialTask(work: () => Promise<void>): SerialTask {
+function serialTask(work: () => Promise<void>): SerialTask {
   let asked = false;
   let stopped = false;
   let running: Promise<void> | undefined;

@@ -34,7 +34,7 @@ export async function measureGrowth(newDatabase: NewDatabase): Promise<string[]>
 }
 
 /** Of databases of growing size. What there is nothing to read of in an empty one is compared with the next. */
-export async function measureGrown(grown: readonly GrownDatabase[]): Promise<string[]> {
+async function measureGrown(grown: readonly GrownDatabase[]): Promise<string[]> {
   const lines = [
     `${"rows stored".padEnd(WIDTH)}${grown.map(({ rows }) => rows.toLocaleString("en").padStart(22)).join("")}`,
   ];

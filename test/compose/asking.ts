@@ -5,8 +5,8 @@ import { afterAll } from "vitest";
 import type { Dashboard } from "./dashboards.ts";
 import { asSent, type TimeRange, type Values } from "./grafana-sql.ts";
 
-export type Row = Readonly<Record<string, string | null>>;
-export type Answer = {
+type Row = Readonly<Record<string, string | null>>;
+type Answer = {
   /** Types by their numbers in pg_type. */
   readonly fields: readonly { readonly name: string; readonly type: number }[];
   readonly rows: readonly Row[];

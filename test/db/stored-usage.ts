@@ -14,7 +14,7 @@ import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import type { Dimension, Filter, Grouping, Project, Series } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 
-export type Metric = (typeof METRICS)[number];
+type Metric = (typeof METRICS)[number];
 export type Numbers = Readonly<Partial<Record<Metric, string>>>;
 
 /** A project of its own for each test, so that tests of one file do not see each other's numbers. */
@@ -43,7 +43,7 @@ export async function newSeries(
   return { project, series: one.series, seriesId: seriesIdOf(ids, one.series) };
 }
 
-export function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {
+function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 

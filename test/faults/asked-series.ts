@@ -115,7 +115,7 @@ function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: UR
   return asked.windowDays === undefined && query.has("start");
 }
 
-export function soundAnswer(fixture: Fixture): Case {
+function soundAnswer(fixture: Fixture): Case {
   return { name: `a sound answer: ${fixture.name}`, fixture, body: (window) => Buffer.from(fixture.body(window)) };
 }
 

@@ -4,7 +4,7 @@ import type { Fault } from "./arm.ts";
 import { type FaultEvent, PASS } from "./gate.ts";
 import type { Running } from "./interrupt.ts";
 
-export const KINDS = [
+const KINDS = [
   "kill",
   "kill twice",
   "stop and continue",

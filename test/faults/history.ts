@@ -33,7 +33,7 @@ export type Exchange = {
   days?: ReadonlyMap<string, readonly RowText[]>;
 };
 
-export type Asked = { readonly series: string; readonly days: readonly string[] };
+type Asked = { readonly series: string; readonly days: readonly string[] };
 
 export type History = { readonly exchanges: Exchange[]; newestVersion: number };
 
@@ -71,9 +71,9 @@ function versioned(answer: Answer, seen: Exchange, history: History): Answer {
 
 const Row = z.looseObject({ grouping: z.looseObject({ start: z.string() }), requests: z.number() });
 const Breakdown = z.looseObject({ results: z.array(Row) });
-export type Breakdown = z.infer<typeof Breakdown>;
+type Breakdown = z.infer<typeof Breakdown>;
 
-export function parseBreakdown(body: string): Breakdown {
+function parseBreakdown(body: string): Breakdown {
   return Breakdown.parse(JSON.parse(body));
 }
 
@@ -85,7 +85,7 @@ const STAMP = 1_000;
  * The same answer with its version in every row, and without one of its groups: a stored slice tells which answer it is of,
  * and one with rows of two answers shows.
  */
-export function stamped(breakdown: Breakdown, version: number): Breakdown {
+function stamped(breakdown: Breakdown, version: number): Breakdown {
   const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
   const results = [...days.values()].flatMap((rows) =>
     rows
@@ -96,7 +96,7 @@ export function stamped(breakdown: Breakdown, version: number): Breakdown {
 }
 
 /** The rows of each day as text. */
-export function rowsByDay(breakdown: Breakdown, grouping: string): ReadonlyMap<string, readonly RowText[]> {
+function rowsByDay(breakdown: Breakdown, grouping: string): ReadonlyMap<string, readonly RowText[]> {
   const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
   return new Map(
     [...days].map(([day, rows]) => [
@@ -119,7 +119,7 @@ function shownGroup(grouping: string, value: unknown): string | null {
 }
 
 /** Which series a breakdown asks for, by its grouping and what else narrows it; its filter is told by its conditions. */
-export function askedFor(url: string): Asked | undefined {
+function askedFor(url: string): Asked | undefined {
   const { pathname, searchParams } = new URL(url, "http://front.test");
   if (!pathname.endsWith("/usage/breakdown")) return undefined;
   const start = searchParams.get("start");

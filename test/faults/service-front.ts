@@ -16,14 +16,14 @@ export type ServiceFrontOptions = {
   readonly watch: (request: SeenRequest) => Watch;
 };
 
-export type SeenRequest = {
+type SeenRequest = {
   readonly who: string;
   readonly method: string;
   readonly url: string;
   readonly body: Buffer;
 };
 
-export type Watch = {
+type Watch = {
   /** Returns what the program is answered. */
   readonly answered: (answer: Answer) => Answer;
   /** The last byte of that was given away. */

@@ -12,7 +12,7 @@ import { type Program, type ProgramResult, startProgram } from "../support/progr
 export const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
-export type SlotState = {
+type SlotState = {
   readonly status: string;
   readonly error: string | null;
   /** The one number that is visible. */

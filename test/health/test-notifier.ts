@@ -36,7 +36,7 @@ export type TestNotices = AsyncDisposable & {
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
 };
 
-export type TestNotifier = {
+type TestNotifier = {
   readonly tick: () => Promise<void>;
   readonly counts: readonly string[];
   readonly lines: readonly string[];

@@ -3,7 +3,7 @@
 import http from "node:http";
 import net from "node:net";
 
-export type SeenRequest = {
+type SeenRequest = {
   /** 1 for the first request. */
   readonly number: number;
   readonly method: string;

@@ -179,7 +179,7 @@ export type ReconnectOptions = {
 const RECONNECT_PAUSE_MS = 500;
 
 /** Until the server was reached once nothing is waited for: that is a mistake in its address more often than an outage. */
-export function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
+function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
   let reached = false;
   return {
     options: pool.options,

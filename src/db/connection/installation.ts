@@ -240,13 +240,13 @@ async function createReader(tx: Tx): Promise<boolean> {
   return true;
 }
 
-export async function readerExists(db: Database): Promise<boolean> {
+async function readerExists(db: Database): Promise<boolean> {
   const { rows } = await sql`select from pg_roles where rolname = 'usage_reader'`.execute(db);
   return rows.length > 0;
 }
 
 /** The statements that correct the rights of the role. Views of other owners are not touched. */
-export async function missingGrants(db: Database): Promise<readonly string[]> {
+async function missingGrants(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with ours as (select name from usage_export.view_version),
     routine as (

@@ -176,7 +176,7 @@ const LOCK_SAMPLE_MS = 300;
 const LOCK_HOLDERS_NAMED_MAX = 3;
 
 /** Names the sessions and the next step, worded as the beginning of a sentence. */
-export async function describeLockHolders(db: Database): Promise<string> {
+async function describeLockHolders(db: Database): Promise<string> {
   const before = await readLockHolders(db);
   await sleep(LOCK_SAMPLE_MS);
   const transactions = new Set(before.map(({ transaction }) => transaction));

@@ -27,7 +27,7 @@ export type ClaimedJob = {
   readonly lastCode: string | undefined;
 };
 
-export type JobFailure = { readonly reason: string; readonly code: string };
+type JobFailure = { readonly reason: string; readonly code: string };
 
 export type NewJob = {
   /** What no two pieces of work are about at the same time. */
@@ -255,7 +255,7 @@ export function onPool(db: Database): Db {
 }
 
 /** What is done by it is done with the transaction or not at all. */
-export function onTransaction(tx: Tx): Db {
+function onTransaction(tx: Tx): Db {
   return { executeSql: (text, values) => executeRaw(tx, text, values) };
 }
 

@@ -192,11 +192,11 @@ async function applyChange(
 // The statements that change rows of the key ledger. Each throws where it changes nothing: a plan that is not about this
 // ledger must not look as if it had been carried out.
 
-export type SealedText = { readonly text: string; readonly masterKey: string };
+type SealedText = { readonly text: string; readonly masterKey: string };
 
-export const NOW = sql<Date>`clock_timestamp()`;
+const NOW = sql<Date>`clock_timestamp()`;
 
-export async function insertIntent(tx: Tx, job: RotationJob, intentId: string, comment: string): Promise<void> {
+async function insertIntent(tx: Tx, job: RotationJob, intentId: string, comment: string): Promise<void> {
   await tx
     .insertInto("usage_export.api_key")
     .values({
@@ -213,7 +213,7 @@ export async function insertIntent(tx: Tx, job: RotationJob, intentId: string, c
     .execute();
 }
 
-export async function removeIntent(tx: Tx, intentId: string): Promise<void> {
+async function removeIntent(tx: Tx, intentId: string): Promise<void> {
   const removed = await tx
     .deleteFrom("usage_export.api_key")
     .where("intent_id", "=", intentId)
@@ -222,7 +222,7 @@ export async function removeIntent(tx: Tx, intentId: string): Promise<void> {
   requireOneRow(removed.numDeletedRows, intentId);
 }
 
-export async function storeKey(
+async function storeKey(
   tx: Tx,
   job: RotationJob,
   intentId: string,
@@ -250,7 +250,7 @@ export async function storeKey(
   requireOneRow(stored.numUpdatedRows, intentId);
 }
 
-export async function recordDelivery(tx: Tx, rotation: string, sink: string, intentId: string): Promise<void> {
+async function recordDelivery(tx: Tx, rotation: string, sink: string, intentId: string): Promise<void> {
   await sql`
     insert into usage_export.key_delivery (rotation, sink, intent_id) values (${rotation}, ${sink}, ${intentId})
     on conflict (rotation, sink) do update set intent_id = excluded.intent_id, delivered_at = clock_timestamp()
@@ -258,7 +258,7 @@ export async function recordDelivery(tx: Tx, rotation: string, sink: string, int
 }
 
 /** In one transaction: at no moment are there two keys in use, or none. */
-export async function promote(tx: Tx, rotation: string, intentId: string, putBack: boolean): Promise<void> {
+async function promote(tx: Tx, rotation: string, intentId: string, putBack: boolean): Promise<void> {
   await tx
     .updateTable("usage_export.api_key")
     .set({ state: "draining", draining_since: NOW })
@@ -277,7 +277,7 @@ export async function promote(tx: Tx, rotation: string, intentId: string, putBac
   await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
 
-export async function updateKey(
+async function updateKey(
   tx: Tx,
   intentId: string,
   change: UpdateObject<Tables, "usage_export.api_key">,
@@ -290,7 +290,7 @@ export async function updateKey(
   requireOneRow(changed.numUpdatedRows, intentId);
 }
 
-export async function updateRotation(
+async function updateRotation(
   tx: Tx,
   name: string,
   change: UpdateObject<Tables, "usage_export.rotation">,

@@ -239,7 +239,7 @@ export type DemoNumbers = {
   readonly latest: LatestTotal | undefined;
 };
 
-export type LatestTotal = {
+type LatestTotal = {
   readonly usage_date: string;
   readonly requests: string;
   readonly hours: string;

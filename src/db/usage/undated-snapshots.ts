@@ -13,7 +13,7 @@ import { type GroupIds, groupId, plainArray } from "./rows.ts";
 const SNAPSHOTS_COMPARED_MAX = 200;
 
 /** The newest snapshot of a series; `contentNo` is that of the snapshot which holds its rows. */
-export type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
+type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
 
 /** By series id. */
 export type NewestSnapshots = ReadonlyMap<number, NewestSnapshot>;

@@ -247,7 +247,7 @@ function ageHtml(ageDays: number, limitDays: number | null): HtmlValue {
 const SUMMARY_COLUMNS = 120;
 
 /** Without a zone: the captions say that all times are in UTC. */
-export function instantHtml(moment: Date): Html {
+function instantHtml(moment: Date): Html {
   return html`<time datetime="${moment.toISOString()}">${instantText(moment).replace(" UTC", "")}</time>`;
 }
 
@@ -258,12 +258,12 @@ const STATE_CLASSES: Readonly<Record<string, "good" | "warn" | "bad">> = {
   ...{ failed: "bad", missing: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
 };
 
-export function stateHtml(name: string): Html {
+function stateHtml(name: string): Html {
   return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
 }
 
 /** The whole text, folded where it is long. */
-export function foldedText(text: string | null): Html | undefined {
+function foldedText(text: string | null): Html | undefined {
   if (text === null || text === "") return undefined;
   const start = truncatedName(text, SUMMARY_COLUMNS);
   if (start === text) return html`<bdi>${text}</bdi>`;

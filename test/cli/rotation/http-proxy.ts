@@ -16,7 +16,7 @@ export type HttpProxy = AsyncDisposable & {
 };
 
 const CreateBody = z.looseObject({ comment: z.string() });
-export type CreateBody = z.infer<typeof CreateBody>;
+type CreateBody = z.infer<typeof CreateBody>;
 
 export async function startHttpProxy(targetUrl: string, gate: Gate): Promise<HttpProxy> {
   const creates: CreateBody[] = [];

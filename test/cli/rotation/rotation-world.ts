@@ -22,7 +22,7 @@ import { type Program, type ProgramResult, startProgram } from "../../support/pr
 import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
 
 export const PROJECT_ID = "project-1";
-export const ROTATION = "exporter";
+const ROTATION = "exporter";
 /** Which program asks the service, where the test does not say. */
 export const PROGRAM = "program";
 
