@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   jobs: "all",
   worker: "all",
   usage: ["errors.ts"],
-  keys: ["errors.ts", "secret.ts", "text.ts"],
+  keys: ["errors.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
   config: ["errors.ts", "keys", "secret.ts", "usage"],
   "db/connection": ["db", "db/jobs", "errors.ts", "package-files.ts"],
@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   web: ["errors.ts", "secret.ts"],
   "web/dashboard": ["errors.ts", "health", "report", "usage", "web"],
   report: ["text.ts", "usage"],
-  dump: ["errors.ts"],
+  dump: ["errors.ts", "usage/days.ts"],
   // The service of the demo and the tests, with arithmetic of its own: what it shared with the product it could not judge.
   emulator: [],
 };

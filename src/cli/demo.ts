@@ -20,7 +20,7 @@ import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
-import { addDays, dayOf, daysOf } from "../usage/days.ts";
+import { addDays, DAY_MS, dayOf, daysOf } from "../usage/days.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
 import type { Selection } from "../usage/plan.ts";
 import type { Liveness } from "../worker/liveness.ts";
@@ -29,7 +29,6 @@ import { runExportNow } from "./export.ts";
 import { writeFileAtomically } from "./output.ts";
 
 const BACKFILL_DAYS = 30;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The demo's own variable, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";

@@ -2,6 +2,7 @@
 
 import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
 import { AppError } from "../errors.ts";
+import { DAY_MS } from "../usage/days.ts";
 import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 
 /**
@@ -11,8 +12,6 @@ import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
  */
 const DECIMAL_PRECISION = 38;
 const DECIMAL_SCALE = 24;
-
-const DAY_MS = 86_400_000;
 
 /** The value of a column, which is not null; undefined where it can't be held. */
 function parquetValue(kind: ColumnKind, text: string): string | number | bigint | undefined {

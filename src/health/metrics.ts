@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { errorText } from "../errors.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
 import { shareInFlight } from "./single-flight.ts";
 
 export type MetricsDeps = {
@@ -24,7 +25,6 @@ export type Metrics = ProcessMetrics & {
 
 /** Half of what Prometheus waits for a scrape. */
 const DATABASE_MS_MAX = 5_000;
-const DAY_SECONDS = 24 * 60 * 60;
 /** Counts that are no counters by type and yet are called `_total`: names that Prometheus keeps for counters. */
 const MISNAMED_DEFAULT_METRICS = [
   "nodejs_active_handles_total",

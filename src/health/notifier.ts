@@ -14,6 +14,7 @@ import { errorText } from "../errors.ts";
 import type { Receivers } from "../jobs/monitor-secrets.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "../worker/context.ts";
@@ -133,8 +134,6 @@ export function openNotifier(
 // Reads what people are told of, as it is at one moment.
 
 type AlertContext = Pick<WorkerContext, "db" | "config" | "ids">;
-
-const DAY_SECONDS = 24 * 60 * 60;
 
 async function readAlertState(world: AlertContext): Promise<AlertState> {
   const { exports, rotations } = world.config;

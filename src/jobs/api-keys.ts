@@ -11,9 +11,8 @@ import { holdsScope, scopesFault } from "../keys/policy.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
+import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 export type KeyRing = {
   /**

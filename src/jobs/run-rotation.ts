@@ -19,7 +19,7 @@ import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
 import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
 import type { Service } from "../service/service.ts";
-import { dayOf } from "../usage/days.ts";
+import { DAY_SECONDS, dayOf } from "../usage/days.ts";
 import { NO_COUNTS, type RunTrigger } from "../usage/export.ts";
 import type { KeyRing } from "./api-keys.ts";
 import { lastUse, refusalReason, verifyKey } from "./verify-key.ts";
@@ -104,7 +104,6 @@ export type RotationContext = {
 /** How long a key that was made is held while the database does not take it: after that it is lost. */
 const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
-const DAY_SECONDS = 24 * 60 * 60;
 
 function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease): RotationDeps {
   const { app, db, service, keys } = context;

@@ -1,6 +1,7 @@
 // Decides what a rotation does: the next step towards a key in use, and what the replaced and lost keys need. Pure: the
 // ledger, the policy and the clock come in, steps come out.
 
+import { DAY_MS } from "../usage/days.ts";
 import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
 import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
@@ -49,8 +50,6 @@ function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
 }
 
 // Decides the next step on the way to a key in use: one at a time, as each depends on the one before. Pure.
-
-const MS_PER_DAY = 24 * 60 * 60 * 1000;
 
 /** A step on the way to a key in use. */
 export type RotationStep = { readonly reason: string } & (
@@ -191,15 +190,13 @@ function sinksLeft(job: RotationJob, key: LedgerKey): boolean {
 }
 
 function daysBetween(from: Date, to: Date): number {
-  return (to.getTime() - from.getTime()) / MS_PER_DAY;
+  return (to.getTime() - from.getTime()) / DAY_MS;
 }
 
 // Decides what the keys of the past need: those that were replaced, and those whose secret was lost. Pure.
 
 /** The service may show a key in its list a moment after it made it; later than this, one that is not there was not made. */
 const UNLISTED_MS_MAX = 60 * 60 * 1000;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** What a key of the past needs. */
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (

@@ -1,6 +1,7 @@
 // When a cron expression is due in a time zone: the moments at which local clocks show the times that it names.
 
 import { createTask, type ParsedFields, parse } from "node-cron";
+import { DAY_MS } from "../usage/days.ts";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
@@ -198,7 +199,6 @@ export type LocalClock = {
 type OffsetSpan = { readonly aheadMs: number; readonly setAtMs: number | undefined; readonly aheadMsAtEnd: number };
 
 const SECOND_MS = 1_000;
-const DAY_MS = 24 * 60 * 60 * SECOND_MS;
 
 /** Since 1970 every zone has left its clocks alone for a week at least before it set them again. */
 const OFFSET_SPAN_MS = 4 * DAY_MS;

@@ -1,6 +1,8 @@
 // Whether and after how long a failed call is tried again, and how long the service itself asks to wait. Pure, so every rule
 // has a test without a timer.
 
+import { DAY_MS, HOUR_MS } from "../usage/days.ts";
+
 /**
  * - `transient`: no answer, or one that says "later"
  * - `bad_answer`: a success that cannot be read; a gateway between us and the service may have made it
@@ -48,9 +50,9 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
 /** Longest wait after one answer. A service that needs longer asks again in its next answer. */
-const WAIT_MS_MAX = 60 * 60_000;
+const WAIT_MS_MAX = HOUR_MS;
 /** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
-const PLAUSIBLE_WAIT_MS_MAX = 24 * 60 * 60_000;
+const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
 export type RequestedWait = {
   readonly requestedMs: number;

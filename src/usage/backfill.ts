@@ -1,6 +1,6 @@
 // Decides which days are read outside of a job's window: those a backfill asks for, and due slices that catch up. Pure.
 
-import { type Day, daysOf, type Window } from "./days.ts";
+import { DAY_MS, type Day, daysOf, type Window } from "./days.ts";
 import {
   dueDays,
   type ExportJob,
@@ -134,7 +134,7 @@ export type DueSlice = {
 };
 
 const RETRY_DELAY_MS_FIRST = 60 * 60_000;
-const RETRY_DELAY_MS_MAX = 24 * 60 * 60_000;
+const RETRY_DELAY_MS_MAX = DAY_MS;
 const CLOCK_STEP_MS_MIN = 60_000;
 
 export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {

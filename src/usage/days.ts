@@ -7,6 +7,10 @@ import { differenceInCalendarDays } from "date-fns/differenceInCalendarDays";
 import { eachDayOfInterval } from "date-fns/eachDayOfInterval";
 import { isValid } from "date-fns/isValid";
 
+export const HOUR_MS = 60 * 60 * 1000;
+export const DAY_MS = 24 * HOUR_MS;
+export const DAY_SECONDS = DAY_MS / 1000;
+
 /** A calendar day in UTC, `YYYY-MM-DD`. Days compare as text. */
 export type Day = string;
 

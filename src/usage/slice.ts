@@ -1,6 +1,6 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
-import { addDays, type Day } from "./days.ts";
+import { addDays, DAY_MS, type Day, HOUR_MS } from "./days.ts";
 import { METRICS } from "./metrics.ts";
 
 /**
@@ -214,9 +214,8 @@ export type SnapshotStep = {
  */
 export type ProvenSpan = "running-total" | "day" | "day-before";
 
-const HOUR_MS = 60 * 60_000;
 /** Less than a week: what is counted anew each week or month falls once in so many days. */
-const TWO_FALLS_MS_MAX = 6.5 * 24 * HOUR_MS;
+const TWO_FALLS_MS_MAX = 6.5 * DAY_MS;
 
 /**
  * What the snapshots prove, undefined where they prove nothing. What moves over several days hardly falls by half from one

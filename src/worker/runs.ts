@@ -16,7 +16,7 @@ import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { jitterMs } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import type { BackfillPlan } from "../usage/backfill.ts";
-import { type Day, startOfDay } from "../usage/days.ts";
+import { DAY_MS, type Day, startOfDay } from "../usage/days.ts";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import {
   configuredSeries,
@@ -189,8 +189,6 @@ export function requestOf({ project, grouping, filter, window }: QueuedRequest):
 function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "window">): string {
   return window ? `${seriesId} ${window.start} ${window.end}` : `${seriesId}`;
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The newest days first: what people look at, and the nightly run before a backfill. */
 function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {

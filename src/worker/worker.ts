@@ -23,6 +23,7 @@ import { openClockWatch } from "../jobs/clocks.ts";
 import type { Receivers } from "../jobs/monitor-secrets.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
+import { DAY_MS } from "../usage/days.ts";
 import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext } from "./context.ts";
 import { filterCheckByRun, handleDeadLetter, handleRequest } from "./handle-request.ts";
@@ -37,7 +38,6 @@ const SIGN_OFF_MS = 2_000;
 const CLOSE_MS_MAX = 500;
 /** What was due at a tick that lost its database does not wait for the next minute. */
 const TICK_RETRY_MS = 5_000;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 type WorkerDeps = {
   readonly contact: Liveness;
