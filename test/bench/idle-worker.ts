@@ -4,27 +4,27 @@
 import { heartbeatQueuedRuns } from "../../src/db/jobs/runs.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";
 import { tick } from "../../src/worker/tick.ts";
-import { withWorld } from "./bench-world.ts";
+import { withWorkerContext } from "./worker-context.ts";
 
 const MINUTES = 60;
 const MINUTES_SHOWN = 10;
 
-await withWorld(process.env, process.argv[2] ?? "", idle);
+await withWorkerContext(process.env, process.argv[2] ?? "", idle);
 
-async function idle(world: WorkerContext): Promise<void> {
+async function idle(context: WorkerContext): Promise<void> {
   let tickMs = 0;
   let pollMs = 0;
   for (let minute = 1; minute <= MINUTES; minute++) {
     tickMs += await timed(async () => {
-      const { began } = await tick(world);
+      const { began } = await tick(context);
       if (began) throw new Error("something was due");
-      await heartbeatQueuedRuns(world.db);
+      await heartbeatQueuedRuns(context.db);
     });
     pollMs += await timed(async () => {
       for (let second = 1; second <= 60; second++) {
-        await world.queue.claim("usage_request", world.config.service.maxConcurrent);
-        if (second % 2 === 0) await world.queue.claim("rotation", 1);
-        if (second % 5 === 0) await world.queue.claim("usage_request_dead", 1);
+        await context.queue.claim("usage_request", context.config.service.maxConcurrent);
+        if (second % 2 === 0) await context.queue.claim("rotation", 1);
+        if (second % 5 === 0) await context.queue.claim("usage_request_dead", 1);
       }
     });
     if (minute % MINUTES_SHOWN === 0) {

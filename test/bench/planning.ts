@@ -7,12 +7,12 @@ import { addDays, type Day, dayCount, dayOf, daysOf } from "../../src/usage/days
 import { type ExportPlan, planRun, totalSliceCount } from "../../src/usage/plan.ts";
 import { seriesKey } from "../../src/usage/series.ts";
 import { tick } from "../../src/worker/tick.ts";
-import { withWorld } from "./bench-world.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
 import { configOf, GROUPINGS, KEY } from "./pipeline.ts";
 import { type Prepared, prepareDatabase } from "./prepared-database.ts";
 import { storeSlices } from "./stored-slices.ts";
+import { withWorkerContext } from "./worker-context.ts";
 
 const WORKLOAD = { projects: 100, days: 7, cap: 4 };
 const SERIES = WORKLOAD.projects * GROUPINGS.length;
@@ -99,11 +99,11 @@ async function decide(gaps: Gaps, { config }: Prepared): Promise<Pick<Seconds, "
 async function tickOnce(gaps: Gaps, databaseUrl: string): Promise<number> {
   await using folder = await openConfigFolder(CONFIG);
   const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "warn", KEY };
-  return withWorld(env, folder.file, async (world) => {
-    const seconds = await secondsOf(() => tick(world));
+  return withWorkerContext(env, folder.file, async (context) => {
+    const seconds = await secondsOf(() => tick(context));
     const { rows } = await sql<{ requests: number; slices: number }>`
       select requests_open as requests, slices_planned as slices from usage_export.run
-    `.execute(world.db);
+    `.execute(context.db);
     requireWhole(gaps, rows[0]);
     return seconds;
   });

@@ -5,11 +5,11 @@ import { expect } from "vitest";
 import { z } from "zod";
 import type { EmulatorOptions } from "../../src/emulator/server.ts";
 import { testDatabase } from "../support/database.ts";
+import { PROJECT_ID, type ProgramContext, programTest } from "./program-context.ts";
 import { PRODUCTION, smallConfig } from "./small-config.ts";
-import { PROJECT_ID, type World, worldTest } from "./world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 const Answer = z.array(
   z.strictObject({
@@ -20,10 +20,10 @@ const Answer = z.array(
 
 /** Each finding as a line, with its state first, but for the one of the tests' own user, who is a superuser. */
 async function findings(
-  world: World,
+  context: ProgramContext,
   env = {},
 ): Promise<{ readonly status: number | null; readonly lines: readonly string[] }> {
-  const { status, stdout } = await world.run(["check", "--json"], env);
+  const { status, stdout } = await context.run(["check", "--json"], env);
   const answer = Answer.parse(JSON.parse(stdout));
   return {
     status,
@@ -35,12 +35,12 @@ async function findings(
 
 const DIARIZED = { name: "diarized", features: { diarize: true } };
 
-test("with a good service everything is well", async ({ world }) => {
-  const emulator = await world.serve();
+test("with a good service everything is well", async ({ context }) => {
+  const emulator = await context.serve();
   const exports = [{ groupings: ["none", "model"], filters: [{ name: "all" }, DIARIZED] }];
-  await world.configure(smallConfig(emulator.url, { exports }));
+  await context.configure(smallConfig(emulator.url, { exports }));
 
-  const { status, stdout, stderr } = await world.run(["check"], { LOG_LEVEL: "warn" });
+  const { status, stdout, stderr } = await context.run(["check"], { LOG_LEVEL: "warn" });
 
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(
@@ -52,19 +52,19 @@ test("with a good service everything is well", async ({ world }) => {
 });
 
 test("rights of the BI tools' role that are missing, as after a restore, are found, and migrate gives them", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
   await sql`revoke all on schema bi from usage_reader; revoke all on bi.runs from usage_reader`.execute(database.db);
-  const ofReader = async () => (await findings(world)).lines.filter((line) => line.includes("usage_reader"));
+  const ofReader = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
 
   expect(await ofReader()).toEqual([
     expect.stringMatching(
       /^warn database at DATABASE_URL: usage_reader: .*run migrate.*: grant usage on schema bi to usage_reader; grant select on bi.runs to usage_reader$/,
     ),
   ]);
-  expect(await world.run(["migrate"])).toMatchObject({ status: 0 });
+  expect(await context.run(["migrate"])).toMatchObject({ status: 0 });
   expect(await ofReader()).toEqual([]);
 });
 
@@ -146,73 +146,75 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
 };
 
-test.for(Object.entries(TROUBLES))("%s", async ([_, { emulator, config, found, status = 1 }], { world }) => {
-  const { url } = await world.serve(emulator);
-  await world.configure(smallConfig(url, config));
-  const { lines, ...result } = await findings(world);
+test.for(Object.entries(TROUBLES))("%s", async ([_, { emulator, config, found, status = 1 }], { context }) => {
+  const { url } = await context.serve(emulator);
+  await context.configure(smallConfig(url, config));
+  const { lines, ...result } = await findings(context);
   expect(lines.join("\n")).toMatch(found);
   expect(result).toEqual({ status });
 });
 
-test("a key that is refused is one finding, and one call", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  const { status, lines } = await findings(world, { USAGE_EXPORT_KEY: world.newSecret() });
+test("a key that is refused is one finding, and one call", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(context, { USAGE_EXPORT_KEY: context.newSecret() });
   expect(lines.slice(3)).toEqual([expect.stringMatching(/^fail project production: key: .*401.*Invalid credentials/)]);
   expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
 });
 
-test("what one cause does to many questions is printed once, and each is a finding all the same", async ({ world }) => {
-  const emulator = await world.serve();
+test("what one cause does to many questions is printed once, and each is a finding all the same", async ({
+  context,
+}) => {
+  const emulator = await context.serve();
   let n = 0;
   emulator.fault = ({ path }) =>
     path.includes("/usage/breakdown")
       ? { kind: "answer", status: 404, headers: { "dg-request-id": `r-${++n}` }, body: "no such project" }
       : undefined;
   const exports = [{ groupings: ["none", "model", "tags"], filters: [{ name: "all" }, DIARIZED] }];
-  await world.configure(smallConfig(emulator.url, { exports }));
+  await context.configure(smallConfig(emulator.url, { exports }));
 
-  const { status, stdout } = await world.run(["check"]);
+  const { status, stdout } = await context.run(["check"]);
 
   expect(stdout.match(/no such project/g)).toHaveLength(1);
   expect(stdout).toMatch(
     /^ {2}FAIL grouping none, grouping model, grouping tags, window, filter diarized: .*no such project/m,
   );
   expect(status).toBe(1);
-  const { lines } = await findings(world);
+  const { lines } = await findings(context);
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
 });
 
-test("a key without the scope to read usage is told which one it needs", async ({ world }) => {
-  const secret = world.newSecret();
-  const emulator = await world.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
-  await world.configure(smallConfig(emulator.url));
-  const { status, lines } = await findings(world, { USAGE_EXPORT_KEY: secret });
+test("a key without the scope to read usage is told which one it needs", async ({ context }) => {
+  const secret = context.newSecret();
+  const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
+  await context.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(context, { USAGE_EXPORT_KEY: secret });
   expect(lines.at(-1)).toMatch(/^fail project production: key: .*scopes keys:read; reading usage needs project:read/);
   expect(status).toBe(1);
 });
 
-test("a database that is away is one finding, and the projects are looked at all the same", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  const { status, lines } = await findings(world, { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
+test("a database that is away is one finding, and the projects are looked at all the same", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  const { status, lines } = await findings(context, { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
   expect(lines[1]).toMatch(/^fail database at DATABASE_URL: connection: .* can't be used: connect ECONNREFUSED/);
   expect(lines[2]).toBe("ok project production: key: scopes member");
   expect(status).toBe(1);
 });
 
-test("--offline looks at the configuration, and calls nothing", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  const result = await world.run(["check", "--offline"], { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
+test("--offline looks at the configuration, and calls nothing", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  const result = await context.run(["check", "--offline"], { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
   expect(result).toMatchObject({ status: 0, stdout: "configuration\n  ok   file: jobs.config.json\n", stderr: "" });
   expect(emulator.requests).toEqual([]);
 });
 
-test("what is wrong with the configuration is told before anything is called", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["modle"] }] }));
-  expect(await world.run(["check"])).toMatchObject({
+test("what is wrong with the configuration is told before anything is called", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["modle"] }] }));
+  expect(await context.run(["check"])).toMatchObject({
     status: 2,
     stdout: "",
     stderr: expect.stringContaining('did you mean "model"?'),

@@ -5,9 +5,9 @@ import path from "node:path";
 import { expect } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
 import { EXAMPLES } from "../../src/cli/examples.ts";
-import { PROJECT_ID, worldTest } from "./world.ts";
+import { PROJECT_ID, programTest } from "./program-context.ts";
 
-const test = worldTest();
+const test = programTest();
 
 const COMMANDS = [
   "demo",
@@ -23,28 +23,28 @@ const COMMANDS = [
   "emulator",
 ];
 
-test("--help lists every command", async ({ world }) => {
-  const { status, stdout } = await world.run(["--help"]);
+test("--help lists every command", async ({ context }) => {
+  const { status, stdout } = await context.run(["--help"]);
   expect({ status, commands: stdout.match(/(?<=^ {2})[a-z]+(?= \[options\])/gm) }).toEqual({
     status: 0,
     commands: expect.arrayContaining(COMMANDS),
   });
 });
 
-test.for(COMMANDS)("%s --help says what it does and which options it has", async (command, { world }) => {
-  const { status, stdout, stderr } = await world.run([command, "--help"]);
+test.for(COMMANDS)("%s --help says what it does and which options it has", async (command, { context }) => {
+  const { status, stdout, stderr } = await context.run([command, "--help"]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(new RegExp(`^Usage: usage-export ${command} .*\n\n\\w[^]*\n\nOptions:\n[^]*--config <file>`));
 });
 
-test.for(COMMANDS)("help %s says the same, and shows how the command is used", async (command, { world }) => {
-  const [help, asked] = await Promise.all([world.run(["help", command]), world.run([command, "--help"])]);
+test.for(COMMANDS)("help %s says the same, and shows how the command is used", async (command, { context }) => {
+  const [help, asked] = await Promise.all([context.run(["help", command]), context.run([command, "--help"])]);
   expect(help).toMatchObject({ status: 0, stdout: asked.stdout });
   expect(help.stdout).toMatch(new RegExp(`\n\nExamples:\n  usage-export ${command}`));
 });
 
-test("help of what is no command is a mistake of the command line", async ({ world }) => {
-  expect(await world.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
+test("help of what is no command is a mistake of the command line", async ({ context }) => {
+  expect(await context.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
 });
 
 test.for(Object.entries(EXAMPLES))("the examples of %s are command lines that it takes", ([command, examples]) => {
@@ -57,23 +57,23 @@ test.for(Object.entries(EXAMPLES))("the examples of %s are command lines that it
   }
 });
 
-test("--version prints the version of the package, and nothing else", async ({ world }) => {
+test("--version prints the version of the package, and nothing else", async ({ context }) => {
   const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, "../../package.json"), "utf8"));
-  expect(await world.run(["--version"])).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: "" });
+  expect(await context.run(["--version"])).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: "" });
 });
 
-test("schema prints the schema that the repository has", async ({ world }) => {
-  const { status, stdout } = await world.run(["schema"]);
+test("schema prints the schema that the repository has", async ({ context }) => {
+  const { status, stdout } = await context.run(["schema"]);
   const file = path.join(import.meta.dirname, "../../jobs.config.schema.json");
   expect({ status, schema: stdout }).toEqual({ status: 0, schema: await readFile(file, "utf8") });
 });
 
-test("emulator serves until it is told to end, with a key that it does not show", async ({ world }) => {
-  const program = world.start(["emulator", "--project", PROJECT_ID]);
+test("emulator serves until it is told to end, with a key that it does not show", async ({ context }) => {
+  const program = context.start(["emulator", "--project", PROJECT_ID]);
   const line = await program.waitFor("answers at");
   const [url] = line.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
   const response = await fetch(`${url}/v1/projects/${PROJECT_ID}/usage/breakdown`, {
-    headers: { authorization: `Token ${world.key}` },
+    headers: { authorization: `Token ${context.key}` },
   });
   program.kill("SIGTERM");
 

@@ -3,10 +3,10 @@
 
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
+import { programTest } from "./program-context.ts";
 import { PRODUCTION, smallConfig } from "./small-config.ts";
-import { worldTest } from "./world.ts";
 
-const test = worldTest();
+const test = programTest();
 
 type Mistake = {
   readonly config?: (baseUrl: string) => unknown;
@@ -102,11 +102,11 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
 
 test.for(Object.entries(MISTAKES))(
   "%s",
-  async ([_, { config = smallConfig, args = ["export"], env, told }], { world }) => {
-    const emulator = await world.serve();
-    await world.configure(config(emulator.url));
+  async ([_, { config = smallConfig, args = ["export"], env, told }], { context }) => {
+    const emulator = await context.serve();
+    await context.configure(config(emulator.url));
 
-    const { status, stdout, stderr } = await world.run(args, env);
+    const { status, stdout, stderr } = await context.run(args, env);
 
     expect({ status, stdout, requests: emulator.requests }).toEqual({ status: 2, stdout: "", requests: [] });
     for (const words of told) expect(stderr).toMatch(words);
@@ -114,27 +114,27 @@ test.for(Object.entries(MISTAKES))(
   },
 );
 
-test("a key in the configuration is refused, and not shown", async ({ world }) => {
-  const literal = world.newSecret("jobs.config.json");
-  await world.configure(smallConfig("https://api.example.com", { projects: [{ ...PRODUCTION, key: literal }] }));
+test("a key in the configuration is refused, and not shown", async ({ context }) => {
+  const literal = context.newSecret("jobs.config.json");
+  await context.configure(smallConfig("https://api.example.com", { projects: [{ ...PRODUCTION, key: literal }] }));
 
-  const { status, stderr } = await world.run(["export"]);
+  const { status, stderr } = await context.run(["export"]);
 
   expect(status).toBe(2);
   expect(stderr).toMatch(/projects\[0\]\.key.*"env"/);
 });
 
-test("all mistakes of a configuration are told at once", async ({ world }) => {
+test("all mistakes of a configuration are told at once", async ({ context }) => {
   const config = smallConfig("http://api.example.com", { exports: [{ groupings: ["modle"], schedule: "now" }] });
-  await world.configure(config);
+  await context.configure(config);
 
-  const { stderr } = await world.run(["export"]);
+  const { stderr } = await context.run(["export"]);
 
   expect(stderr).toContain("3 faults");
 });
 
-test("without a command there is a list of them", async ({ world }) => {
-  const { status, stderr } = await world.run([]);
+test("without a command there is a list of them", async ({ context }) => {
+  const { status, stderr } = await context.run([]);
 
   expect(status).toBe(2);
   expect(stderr).toMatch(/export .*runs export jobs now/);

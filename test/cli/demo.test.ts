@@ -3,21 +3,21 @@
 import { mkdir, readdir, readFile, realpath } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
+import { programTest } from "./program-context.ts";
 import { smallConfig } from "./small-config.ts";
-import { worldTest } from "./world.ts";
 
-const test = worldTest();
+const test = programTest();
 
 test("it shows the whole product, calls nobody that is configured, and leaves only a report behind", async ({
-  world,
+  context,
 }) => {
   // With a key, a service and a database in place that would show what reached them.
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  const temporary = path.join(world.folder, "tmp");
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  const temporary = path.join(context.folder, "tmp");
   await mkdir(temporary);
 
-  const { status, stdout } = await world.run(["demo"], { TMPDIR: temporary });
+  const { status, stdout } = await context.run(["demo"], { TMPDIR: temporary });
 
   expect(stdout).toMatch(/the last 30 days: 1 calls, 30 slices complete, 0 failed, \d+ rows written/);
   expect(stdout).toMatch(/the same night once more: .* 0 rows written/);
@@ -25,31 +25,31 @@ test("it shows the whole product, calls nobody that is configured, and leaves on
   expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
   expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
   expect(await readdir(temporary)).toEqual([]);
-  expect(await readdir(world.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
-  const report = await realpath(path.join(world.folder, "usage-report-demo.html"));
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
+  const report = await realpath(path.join(context.folder, "usage-report-demo.html"));
   expect(stdout.trimEnd().split("\n").at(-1)).toBe(`report: ${report}`);
   expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
 });
 
-test("it works in an empty folder, with the jobs that come with the program", async ({ world }) => {
-  const { status, stdout } = await world.run(["demo"], { TMPDIR: "/tmp" });
+test("it works in an empty folder, with the jobs that come with the program", async ({ context }) => {
+  const { status, stdout } = await context.run(["demo"], { TMPDIR: "/tmp" });
 
   expect(stdout).toMatch(/coverage +480 of 480 slices complete, 0 gaps/);
   expect(stdout).toContain("rotated key");
   expect(status).toBe(0);
-  expect(await readdir(world.folder)).toEqual(["usage-report-demo.html"]);
+  expect(await readdir(context.folder)).toEqual(["usage-report-demo.html"]);
 });
 
-test("a file that was named and is not there is a mistake all the same", async ({ world }) => {
-  expect(await world.run(["demo", "--config", "mine.json"])).toMatchObject({
+test("a file that was named and is not there is a mistake all the same", async ({ context }) => {
+  expect(await context.run(["demo", "--config", "mine.json"])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("mine.json does not exist"),
   });
 });
 
-test("with --serve the dashboard of the demo is up until it is told to stop", async ({ world }) => {
-  await world.configure(smallConfig("https://api.example.com"));
-  const demo = world.start(["demo", "--serve"]);
+test("with --serve the dashboard of the demo is up until it is told to stop", async ({ context }) => {
+  await context.configure(smallConfig("https://api.example.com"));
+  const demo = context.start(["demo", "--serve"]);
   const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
   const page = await fetch(url);
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<h1>All is well</h1>")]);

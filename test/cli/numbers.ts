@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Database } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { Emulator } from "../../src/emulator/server.ts";
-import { PROJECT_ID } from "./world.ts";
+import { PROJECT_ID } from "./program-context.ts";
 
 export const ALL_GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];

@@ -1,6 +1,6 @@
 // A configuration of one project, one job and one series, on an emulator, with what a test changes in it.
 
-import { PROJECT_ID } from "./world.ts";
+import { PROJECT_ID } from "./program-context.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -4,8 +4,8 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/server.ts";
+import type { ProgramContext } from "./program-context.ts";
 import { smallConfig } from "./small-config.ts";
-import type { World } from "./world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -16,14 +16,14 @@ export function farSchedule(now = new Date()): string {
 
 /** The emulator, and a configuration that asks it, with a monitor on a free port. */
 export async function serveWorkers(
-  world: World,
+  context: ProgramContext,
   part: { readonly service?: Fields; readonly exports?: readonly Fields[]; readonly rest?: Fields } = {},
   options: Partial<EmulatorOptions> = {},
 ): Promise<Emulator> {
-  const emulator = await world.serve(options);
+  const emulator = await context.serve(options);
   const exports = (part.exports ?? [{}]).map((job) => ({ schedule: farSchedule(), ...job }));
   const config = smallConfig(emulator.url, { ...(part.service && { service: part.service }), exports });
-  await world.configure({ ...config, monitor: { port: 0 }, ...part.rest });
+  await context.configure({ ...config, monitor: { port: 0 }, ...part.rest });
   return emulator;
 }
 
@@ -78,8 +78,8 @@ export function breakdowns(emulator: Emulator): readonly string[] {
 }
 
 /** A worker that does all there is to do, and ends. */
-export async function workOnce(world: World, db: Database): Promise<void> {
-  const worker = world.start(["start"], { LOG_LEVEL: "debug" });
+export async function workOnce(context: ProgramContext, db: Database): Promise<void> {
+  const worker = context.start(["start"], { LOG_LEVEL: "debug" });
   await worker.waitFor("tick over");
   const working = async () => (await runs(db)).filter(({ status }) => status === "running").length;
   await expect.poll(working, { timeout: 20_000, interval: 50 }).toBe(0);

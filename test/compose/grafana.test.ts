@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { firstChoices, openReader } from "./asking.ts";
 import { DASHBOARDS, QUERIES, viewsOf } from "./dashboards.ts";
-import { DAY, DAYS_STORED, FILTERED_DAY, storeWorld } from "./stored-world.ts";
+import { DAY, DAYS_STORED, FILTERED_DAY, storeSample } from "./stored-sample.ts";
 
 const [stored, empty] = [await testDatabase(), await testDatabase()];
-const world = await storeWorld(stored.db);
-const range = { from: world.from, to: new Date() };
+const context = await storeSample(stored.db);
+const range = { from: context.from, to: new Date() };
 const onStored = await openReader(stored.url, range);
 const onEmpty = await openReader(empty.url, range);
 
@@ -88,14 +88,14 @@ test.each(usageQueries)("$name shows the usage of one series, once", async ({ of
   const options = await onStored.optionsOf(of);
   const isFiltered = viewsOf(rawSql).includes("usage_filtered");
   const amounts = isFiltered ? FILTERED_DAY : DAY;
-  const withHours = isFiltered ? 1 : world.projects.length - 1;
-  const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(world.silent.id)) : [""];
+  const withHours = isFiltered ? 1 : context.projects.length - 1;
+  const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(context.silent.id)) : [""];
   for (const filtered of series) {
     const { fields, rows } = await onStored.ask(rawSql, { ...firstChoices(of, options), filtered });
     const total = (column: string) => rows.reduce((sum, row) => sum + Number(row[column]), 0);
     for (const { name } of fields) {
       if (name === "requests")
-        expect(total(name)).toBe((isFiltered ? 1 : world.projects.length) * DAYS_STORED * amounts.requests);
+        expect(total(name)).toBe((isFiltered ? 1 : context.projects.length) * DAYS_STORED * amounts.requests);
       if (name === "hours") expect(total(name)).toBe(withHours * DAYS_STORED * amounts.hours);
     }
   }
@@ -105,8 +105,12 @@ test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
   "$name leaves the hours empty that the service did not send",
   async ({ of, rawSql }) => {
     const options = await onStored.optionsOf(of);
-    const filtered = options.filtered?.find((one) => one.includes(world.silent.id)) ?? "";
-    const { rows } = await onStored.ask(rawSql, { ...firstChoices(of, options), project: [world.silent.id], filtered });
+    const filtered = options.filtered?.find((one) => one.includes(context.silent.id)) ?? "";
+    const { rows } = await onStored.ask(rawSql, {
+      ...firstChoices(of, options),
+      project: [context.silent.id],
+      filtered,
+    });
     expect(rows.length).toBeGreaterThan(0);
     expect(new Set(rows.map(({ hours }) => hours))).toEqual(new Set([null]));
   },

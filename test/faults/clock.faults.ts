@@ -3,8 +3,8 @@
 // test/cli/recovery/clock-steps.test.ts: here days of usage move beside requests that wait for them.)
 
 import { expect } from "vitest";
+import { programTest } from "../cli/program-context.ts";
 import { breakdowns, coverage, farSchedule, runs, serveWorkers } from "../cli/workers.ts";
-import { worldTest } from "../cli/world.ts";
 import { setClock } from "../support/clock-step.ts";
 import { testDatabase } from "../support/database.ts";
 import { countTests } from "./count-tests.ts";
@@ -28,19 +28,19 @@ countTests(PART, "the clock is set");
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 for (const { step, point, killed } of CASES) {
   const what = `the clock goes ${step} after request ${point}${killed ? ", and the worker is killed then" : ""}`;
-  test(what, { timeout: 2 * RECOVERY_MS_MAX }, async ({ world }) => {
+  test(what, { timeout: 2 * RECOVERY_MS_MAX }, async ({ context }) => {
     const filters = [{ name: "all" }, { name: "listen", dimensions: { endpoint: "listen" } }];
-    const emulator = await serveWorkers(world, {
+    const emulator = await serveWorkers(context, {
       service: { requestsPerSecond: 20, maxConcurrent: 2 },
       exports: [{ schedule: farSchedule(), groupings: GROUPINGS, filters, window: { days: 2 } }],
     });
     // Some of them are tried again later, by the queue.
     emulator.fault = () => (emulator.requests.length % 3 === 0 ? { kind: "answer", status: 503 } : undefined);
-    const worker = world.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });
+    const worker = context.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });
     const asked = (count: number, timeout: number) =>
       expect.poll(() => breakdowns(emulator).length, { timeout, interval: 20 }).toBeGreaterThanOrEqual(count);
     await asked(point, 30_000);
@@ -54,7 +54,7 @@ for (const { step, point, killed } of CASES) {
       // Where there is more to ask for it is asked for by the clock as it is now.
       if (!killed) await asked(breakdowns(emulator).length + 1, 3_000).catch(() => {});
     }
-    if (killed) world.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });
+    if (killed) context.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });
     const over = async () => {
       const { missing = 0, failed = 0 } = await coverage(db);
       const open = (await runs(db)).filter(({ status }) => ["running", "interrupted"].includes(status));

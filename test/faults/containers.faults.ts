@@ -4,10 +4,10 @@
 import path from "node:path";
 import { describe, expect, vi } from "vitest";
 import { openEmbedded } from "../../src/db/connection/database.ts";
+import { holdAnswersFrom } from "../cli/hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../cli/numbers.ts";
-import { reached } from "../cli/reached.ts";
+import { programTest } from "../cli/program-context.ts";
 import { smallConfig } from "../cli/small-config.ts";
-import { worldTest } from "../cli/world.ts";
 import { hasPidNamespaces } from "../support/program.ts";
 import { secondsSince } from "./count-tests.ts";
 import { reportCases } from "./figures.ts";
@@ -19,30 +19,30 @@ const RIVALS = TAKES_ALL ? 10 : 3;
 const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "tags"], window: lastDays(2) };
 
-const test = worldTest();
+const test = programTest();
 
 describe.skipIf(!hasPidNamespaces())("containers", () => {
-  test("an export that has the embedded database keeps it, whatever others see of its process", async ({ world }) => {
+  test("an export that has the embedded database keeps it, whatever others see of its process", async ({ context }) => {
     const startedMs = performance.now();
-    const emulator = await world.serve();
-    await world.configure(
+    const emulator = await context.serve();
+    await context.configure(
       smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] }),
     );
-    await world.run(["migrate"], EMBEDDED);
-    const first = world.start(["export"], EMBEDDED, { pidNamespace: true });
-    const goOn = await reached(emulator, 2);
+    await context.run(["migrate"], EMBEDDED);
+    const first = context.start(["export"], EMBEDDED, { pidNamespace: true });
+    const answerHeld = await holdAnswersFrom(emulator, 2);
     const wrong: string[] = [];
     for (let n = 1; n <= RIVALS; n++) {
       // Every other one sees the first one's namespace from outside.
-      const rival = world.start(["export"], EMBEDDED, { pidNamespace: n % 2 === 0 });
+      const rival = context.start(["export"], EMBEDDED, { pidNamespace: n % 2 === 0 });
       const { status, stderr } = await rival.ended;
       if (status !== 1 || !stderr.includes("is in use by process 1 ")) wrong.push(`rival ${n}: ${status}, ${stderr}`);
     }
-    goOn();
+    answerHeld();
     expect(await first.ended).toMatchObject({ status: 0 });
     reportCases({ part: "containers", cases: RIVALS, violations: wrong.length, seconds: secondsSince(startedMs) });
     expect(wrong).toEqual([]);
-    await using db = await openEmbedded(path.join(world.folder, "data"));
-    expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+    await using db = await openEmbedded(path.join(context.folder, "data"));
+    expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
   });
 });

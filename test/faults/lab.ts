@@ -65,12 +65,12 @@ export async function openLab(options: LabOptions): Promise<Lab> {
     whoHas: (key: string) => [...keys].find(([, secret]) => secret === key)?.[0] ?? "nobody",
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
-  await using world = await openCase(lab, { database: baseline, history: lab.history });
+  await using context = await openCase(lab, { database: baseline, history: lab.history });
   for (const args of options.before) {
-    const { status, output } = await world.end(await world.start("first", args));
+    const { status, output } = await context.end(await context.start("first", args));
     if (status !== 0) throw new Error(`${args.join(" ")}, before all cases, ended with ${status}: ${output}`);
   }
-  lab.dueBefore.push(...(await statuses(world.db, options.filters)).keys());
+  lab.dueBefore.push(...(await statuses(context.db, options.filters)).keys());
   return lab;
 }
 
@@ -108,14 +108,14 @@ export async function openCase(
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-fault-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
   const ends: ProgramEnd[] = [];
-  const gate: Gate = (event) => world.gate(event);
+  const gate: Gate = (event) => context.gate(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(
     await startServiceFront(lab.emulator.url, { gate, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
   );
   await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config(front.url)));
 
-  const world: Case = {
+  const context: Case = {
     gate: () => PASS,
     db,
     history: ownHistory,
@@ -151,7 +151,7 @@ export async function openCase(
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
-  return world;
+  return context;
 }
 
 /** By the key that is sent. */
@@ -163,6 +163,6 @@ function whoAsks({ whoHas }: Lab): ServiceFrontOptions["whoAsks"] {
 export function inLab(lab: Lab, caps: Omit<Caps, "exempt">): Pick<Interruption<Case>, "open" | "check"> {
   return {
     open: () => openCase(lab),
-    check: async (world, healer, exempt) => violations(await world.evidence(healer, { ...caps, exempt })),
+    check: async (context, healer, exempt) => violations(await context.evidence(healer, { ...caps, exempt })),
   };
 }

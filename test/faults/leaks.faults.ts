@@ -4,9 +4,9 @@
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import { test as base, expect, inject } from "vitest";
-import { openRotationWorld } from "../cli/rotation/rotation-world.ts";
+import { programTest } from "../cli/program-context.ts";
+import { openRotationContext } from "../cli/rotation/rotation-context.ts";
 import { runsOver, serveWorkers } from "../cli/workers.ts";
-import { worldTest } from "../cli/world.ts";
 import { testDatabase } from "../support/database.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { missedIn, plants } from "../support/planted-leaks.ts";
@@ -18,15 +18,15 @@ import { LIMIT } from "./sweep.ts";
 
 const database = await testDatabase();
 const ground = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 const POLL = { timeout: 20_000, interval: 50 };
 /** What Node writes of a process that is asked to, or ends badly: its environment too, unless it is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
 
-test("what is planted is found, in every place and every form", async ({ world }) => {
+test("what is planted is found, in every place and every form", async ({ context }) => {
   const startedMs = performance.now();
-  const places = Object.entries(plants({ ...ground, folder: `${world.folder}/planted` })).filter(
+  const places = Object.entries(plants({ ...ground, folder: `${context.folder}/planted` })).filter(
     ([name]) => !name.includes("server's log") || inject("postgres").logFile !== undefined,
   );
   const missed: string[] = [];
@@ -39,30 +39,30 @@ test("what is planted is found, in every place and every form", async ({ world }
   expect(missed).toEqual([]);
 });
 
-test("keys that the service repeats stand in no log, page, notice, file, report or row", async ({ world }) => {
+test("keys that the service repeats stand in no log, page, notice, file, report or row", async ({ context }) => {
   const notices: string[] = [];
   await using receiver = await scriptedServer(({ method, target, body }, response) => {
     // Its address is a secret as well, and it is the one who knows it.
     notices.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
     response.end("ok");
   });
-  const emulator = await serveWorkers(world, {
+  const emulator = await serveWorkers(context, {
     exports: [{ groupings: ["none", "endpoint", "tags"] }],
     rest: { notify: { webhook: { env: "NOTICES_URL" } } },
   });
   const said = { none: 400, endpoint: 500, tags: 401 };
   emulator.fault = ({ path }) => {
     const status = Object.entries(said).find(([grouping]) => path.includes(`grouping=${grouping}`))?.[1];
-    const words = `<b>${world.key}</b> is not ${encodeURIComponent(world.key)}`;
+    const words = `<b>${context.key}</b> is not ${encodeURIComponent(context.key)}`;
     if (status === undefined) return undefined;
-    const headers = { "content-type": "application/json", "dg-request-id": world.key };
-    return { kind: "answer", status, headers, body: JSON.stringify({ err_code: world.key, err_msg: words }) };
+    const headers = { "content-type": "application/json", "dg-request-id": context.key };
+    return { kind: "answer", status, headers, body: JSON.stringify({ err_code: context.key, err_msg: words }) };
   };
-  const env = { NOTICES_URL: `${receiver.origin}/services/${world.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
-  const worker = world.start(["start"], env);
+  const env = { NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
+  const worker = context.start(["start"], env);
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
   await runsOver(database.db, 1, 60_000);
-  world.start(["start"], env);
+  context.start(["start"], env);
   await expect.poll(() => notices.length, POLL).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notices: notices.join("\n") };
@@ -70,11 +70,11 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }
   worker.kill("SIGUSR2");
-  await expect.poll(() => diagnosticsIn(world.folder), POLL).toHaveLength(1);
-  for (const args of SHOWING) texts[args.join(" ")] = JSON.stringify(await world.run(args));
+  await expect.poll(() => diagnosticsIn(context.folder), POLL).toHaveLength(1);
+  for (const args of SHOWING) texts[args.join(" ")] = JSON.stringify(await context.run(args));
 
   const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));
-  expect(await leakViolations([world.key], { texts, folders: [world.folder], requests })).toEqual([]);
+  expect(await leakViolations([context.key], { texts, folders: [context.folder], requests })).toEqual([]);
   expect(texts["/"]).toContain("[secret]");
 });
 
@@ -83,16 +83,16 @@ base(
   LIMIT,
   async () => {
     const startedMs = performance.now();
-    await using world = await openRotationWorld();
+    await using context = await openRotationContext();
     const echo = path.join(import.meta.dirname, "../support/echo-key.ts");
     for (const encode of Object.values(ENCODINGS)) {
-      world.proxy.quote = (secret) => `made ${encode(secret)}`;
-      expect((await world.run(["rotate", "--now"])).stdout).toContain("the service answered 502");
+      context.proxy.quote = (secret) => `made ${encode(secret)}`;
+      expect((await context.run(["rotate", "--now"])).stdout).toContain("the service answered 502");
     }
-    world.proxy.quote = undefined;
+    context.proxy.quote = undefined;
     for (const encoding of Object.keys(ENCODINGS)) {
-      await world.configure({ deliver: [{ command: [process.execPath, echo, encoding] }] });
-      expect((await world.run(["rotate", "--now"])).stdout).toMatch(/ended with 1(: |; its last line is not shown)/);
+      await context.configure({ deliver: [{ command: [process.execPath, echo, encoding] }] });
+      expect((await context.run(["rotate", "--now"])).stdout).toMatch(/ended with 1(: |; its last line is not shown)/);
     }
     for (const args of [
       ["status"],
@@ -100,9 +100,9 @@ base(
       ["dump", "--view", "api_keys"],
       ["report", "--out", "report.html"],
     ]) {
-      await world.run(args);
+      await context.run(args);
     }
-    const violations = counted(await world.leaks());
+    const violations = counted(await context.leaks());
     const cases = 2 * Object.keys(ENCODINGS).length;
     reportCases({
       part: "leaks",

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { PROJECT_ID, programTest } from "../cli/program-context.ts";
 import { tcpProxy } from "../cli/tcp-proxy.ts";
 import { coverage, farSchedule, manyFilters, runsOver } from "../cli/workers.ts";
-import { PROJECT_ID, worldTest } from "../cli/world.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { countTests } from "./count-tests.ts";
@@ -24,9 +24,9 @@ countTests("load", `a worker at maxConcurrent ${MAX_CONCURRENT}`);
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
-test("no statement of a busy worker is ended for the sake of another", { timeout: 120_000 }, async ({ world }) => {
+test("no statement of a busy worker is ended for the sake of another", { timeout: 120_000 }, async ({ context }) => {
   await using server = await scriptedServer(({ target }, response) => {
     if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
     const query = new URL(target, "http://service").searchParams;
@@ -37,7 +37,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
     const body = { start, end, resolution: { units: "day", amount: 1 }, results };
     setTimeout(() => answerJson(response, 200, body), LATENCY_MS);
   });
-  await world.configure({
+  await context.configure({
     service: {
       baseUrl: server.origin,
       dialect: "interface",
@@ -60,7 +60,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
   });
   const before = await deadlocks();
   await using link = await tcpProxy(database.url, DATABASE_LATENCY_MS);
-  const worker = world.start(["start"], { DATABASE_URL: link.url }, { timeoutMs: 110_000 });
+  const worker = context.start(["start"], { DATABASE_URL: link.url }, { timeoutMs: 110_000 });
   const requests = FILTERS * GROUPINGS.length;
   expect(await runsOver(db, 1, 100_000)).toMatchObject([{ status: "ok", requests }]);
   worker.kill("SIGTERM");

@@ -6,7 +6,7 @@ import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { type World, worldTest } from "../cli/world.ts";
+import { type ProgramContext, programTest } from "../cli/program-context.ts";
 import { readCsv } from "../dump/read-csv.ts";
 import { testDatabase } from "../support/database.ts";
 import { countCases } from "./count-tests.ts";
@@ -15,27 +15,27 @@ import { readMetrics } from "./metrics-text.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const COMMENT_LENGTH_MAX = 1_000;
 
 test("hostile texts stay what they are in the database, and do no harm where they are shown", {
   timeout: 300_000,
-}, async ({ world }) => {
+}, async ({ context }) => {
   await using service = await hostileService();
   const config = configFor(service);
-  await writeFile(path.join(world.folder, "jobs.config.json"), JSON.stringify(config));
+  await writeFile(path.join(context.folder, "jobs.config.json"), JSON.stringify(config));
 
   await countCases("hostile texts, in five roles each", "hostile text", 4 * TEXTS.length + NAMES.length, async () => {
-    const result = await world.run(["export"]);
+    const result = await context.run(["export"]);
 
     expect(result.status).toBe(1);
     await expectStored();
     expectLog(result.stderr);
-    await expectDumps(world);
-    await expectPlainAnswers(world);
-    await expectReport(world);
-    await expectMetrics(world);
+    await expectDumps(context);
+    await expectPlainAnswers(context);
+    await expectReport(context);
+    await expectMetrics(context);
   });
 });
 
@@ -96,8 +96,8 @@ function expectLog(stderr: string): void {
   }
 }
 
-async function expectDumps(world: World): Promise<void> {
-  const jsonl = await world.run(["dump", "--view", "usage_by_model", "--format", "jsonl"]);
+async function expectDumps(context: ProgramContext): Promise<void> {
+  const jsonl = await context.run(["dump", "--view", "usage_by_model", "--format", "jsonl"]);
   expect(jsonl.status, jsonl.stderr).toBe(0);
   const objects = jsonl.stdout
     .trimEnd()
@@ -106,7 +106,7 @@ async function expectDumps(world: World): Promise<void> {
   expect(objects.map(({ model }) => model).toSorted()).toEqual(TEXTS.map(shownModel).toSorted());
 
   for (const view of ["usage_by_model", "usage_by_tags", "usage_by_key", "coverage"]) {
-    const csv = await world.run(["dump", "--view", view, "--format", "csv"]);
+    const csv = await context.run(["dump", "--view", view, "--format", "csv"]);
     expect(csv.status, csv.stderr).toBe(0);
     const [header, ...records] = readCsv(csv.stdout.replace(/^\ufeff/, ""));
     expect(records.length).toBeGreaterThanOrEqual(TEXTS.length);
@@ -118,17 +118,17 @@ async function expectDumps(world: World): Promise<void> {
   }
 }
 
-async function expectPlainAnswers(world: World): Promise<void> {
+async function expectPlainAnswers(context: ProgramContext): Promise<void> {
   for (const args of [["status"], ["keys"], ["jobs"]]) {
-    const { stdout } = await world.run(args);
+    const { stdout } = await context.run(args);
     expect(stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   }
 }
 
-async function expectReport(world: World): Promise<void> {
-  const { status, stderr } = await world.run(["report", "--out", "report.html"]);
+async function expectReport(context: ProgramContext): Promise<void> {
+  const { status, stderr } = await context.run(["report", "--out", "report.html"]);
   expect(status, stderr).toBe(0);
-  const page = await readFile(path.join(world.folder, "report.html"), "utf8");
+  const page = await readFile(path.join(context.folder, "report.html"), "utf8");
   // Whatever is markup is one of these, with attributes in double quotes that nothing breaks out of.
   const tags = [...page.matchAll(/<([^>]*)>/g)].map(([, inside = ""]) => inside);
   for (const tag of tags)
@@ -138,8 +138,8 @@ async function expectReport(world: World): Promise<void> {
   expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
 }
 
-async function expectMetrics(world: World): Promise<void> {
-  const worker = world.start(["start"]);
+async function expectMetrics(context: ProgramContext): Promise<void> {
+  const worker = context.start(["start"]);
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 20_000 }).toBe(200);
   const samples = readMetrics(await (await fetch(`${url}/metrics`)).text());

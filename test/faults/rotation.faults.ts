@@ -6,13 +6,13 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
-  age,
+  ageKeys,
   keyEvents,
   ledgerRows,
-  openRotationWorld,
+  openRotationContext,
   PROGRAM,
-  type RotationWorld,
-} from "../cli/rotation/rotation-world.ts";
+  type RotationContext,
+} from "../cli/rotation/rotation-context.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { converges, mistaken } from "./check-conduct.ts";
 import { keyViolations, orphansOf } from "./check-keys.ts";
@@ -29,7 +29,7 @@ const POLL_MS = 20;
 const PROGRAM_MS_MAX = 150_000;
 
 type RotationCase = Stage & {
-  readonly world: RotationWorld;
+  readonly context: RotationContext;
   /** What the command among the sinks writes to. */
   readonly stored: string;
   readonly ends: readonly ProgramEnd[];
@@ -41,24 +41,24 @@ type RotationCase = Stage & {
 async function openCase(): Promise<RotationCase> {
   const opened = new AsyncDisposableStack();
   const gate: Gate = (event) => stage.gate(event);
-  const world = opened.use(await openRotationWorld({ gate, timeoutMs: PROGRAM_MS_MAX }));
-  const stored = path.join(world.folder, "stored.key");
-  world.sinks.push(stored);
+  const context = opened.use(await openRotationContext({ gate, timeoutMs: PROGRAM_MS_MAX }));
+  const stored = path.join(context.folder, "stored.key");
+  context.sinks.push(stored);
   const store = ["sh", "-c", 'umask 077; cat > "$1.next" && mv "$1.next" "$1"', "sh", stored];
   const ends: ProgramEnd[] = [];
   const seen = new Set<string>();
   const stage: RotationCase = {
     gate: () => PASS,
-    world,
+    context,
     stored,
     ends,
     seen,
     async start(who, command) {
-      const database = opened.use(await startPostgresFront(world.databaseUrl, { who, gate, rewrite: shorterLimits }));
-      const config = await readFile(path.join(world.folder, "jobs.config.json"), "utf8");
-      const own = path.join(world.folder, `${who}.config.json`);
-      await writeFile(own, config.replace(world.proxy.urlOf(PROGRAM), world.proxy.urlOf(who)));
-      const program = world.start([...command, "--config", own], { DATABASE_URL: database.url });
+      const database = opened.use(await startPostgresFront(context.databaseUrl, { who, gate, rewrite: shorterLimits }));
+      const config = await readFile(path.join(context.folder, "jobs.config.json"), "utf8");
+      const own = path.join(context.folder, `${who}.config.json`);
+      await writeFile(own, config.replace(context.proxy.urlOf(PROGRAM), context.proxy.urlOf(who)));
+      const program = context.start([...command, "--config", own], { DATABASE_URL: database.url });
       return { who, program, database, startedAt: performance.now(), command: command.join(" ") };
     },
     async end(running) {
@@ -66,20 +66,20 @@ async function openCase(): Promise<RotationCase> {
       ends.push(end);
       return end;
     },
-    leaks: async (serverLog) => counted(await world.leaks({ serverLog })),
+    leaks: async (serverLog) => counted(await context.leaks({ serverLog })),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
-  await world.configure({ retire: "delete", deliver: [{ file: world.sink }, { command: store }] });
-  await world.prepare();
-  await age(world.db, 1);
-  await world.prepare({ now: true });
-  await age(world.db, 30);
-  opened.use(watchSinks(world, stored, seen));
+  await context.configure({ retire: "delete", deliver: [{ file: context.sink }, { command: store }] });
+  await context.prepare();
+  await ageKeys(context.db, 1);
+  await context.prepare({ now: true });
+  await ageKeys(context.db, 30);
+  opened.use(watchSinks(context, stored, seen));
   return stage;
 }
 
 /** Looks all the time whether what each sink holds is a key that works. */
-function watchSinks({ sink, emulator }: RotationWorld, stored: string, seen: Set<string>): Disposable {
+function watchSinks({ sink, emulator }: RotationContext, stored: string, seen: Set<string>): Disposable {
   const timer = setInterval(() => {
     for (const file of [sink, stored]) {
       const works = emulator.secretWorks(readFileSync(file, "utf8").trim());
@@ -89,14 +89,14 @@ function watchSinks({ sink, emulator }: RotationWorld, stored: string, seen: Set
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-async function check({ world, stored, ends, seen }: RotationCase, healer: string | undefined): Promise<string[]> {
+async function check({ context, stored, ends, seen }: RotationCase, healer: string | undefined): Promise<string[]> {
   const conduct = [...seen, ...mistaken(ends)];
   return healer === undefined ? conduct : [...conduct, ...converges({ healer, programs: ends }), ...(await ledger())];
 
   /** What must be so when the rotation has come to its end. */
   async function ledger(): Promise<readonly string[]> {
-    const rows = await ledgerRows(world.db);
-    const events = Map.groupBy(await keyEvents(world.db), ({ intent_id }) => intent_id);
+    const rows = await ledgerRows(context.db);
+    const events = Map.groupBy(await keyEvents(context.db), ({ intent_id }) => intent_id);
     const evidence = {
       ledger: rows.map(({ api_key_id, intent_id, state }) => ({
         apiKeyId: api_key_id,
@@ -104,14 +104,14 @@ async function check({ world, stored, ends, seen }: RotationCase, healer: string
         state,
         events: events.get(intent_id)?.map(({ event }) => event) ?? [],
       })),
-      made: world.emulator
+      made: context.emulator
         .keys()
         .filter(({ origin }) => origin === "created")
         .map(({ apiKeyId, comment, state }) => ({ apiKeyId, comment, works: state === "active" })),
-      creates: world.proxy.creates.map(({ comment }) => comment),
+      creates: context.proxy.creates.map(({ comment }) => comment),
       // Two before the case, and one in it.
       due: 3,
-      sinks: [world.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
+      sinks: [context.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
     };
     const orphans = orphansOf(evidence);
     const flagged = orphans.filter((orphan) => orphan.flagged);

@@ -43,39 +43,39 @@ async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<numb
 
 /** A worker goes on after its run for ever: only the events until then are points. */
 async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
-  await using world = await openCase(lab);
-  const events = recorded(world);
-  const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => world.start(who, COMMAND)));
-  if ((await wholeAt(world)) === undefined) throw new Error("the workers that nothing happens to do not work");
+  await using context = await openCase(lab);
+  const events = recorded(context);
+  const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => context.start(who, COMMAND)));
+  if ((await wholeAt(context)) === undefined) throw new Error("the workers that nothing happens to do not work");
   const seen = [...events];
-  await stopAll(world, running);
+  await stopAll(context, running);
   return seen;
 }
 
-async function stopAll(world: Case, running: readonly Running[]): Promise<void> {
+async function stopAll(context: Case, running: readonly Running[]): Promise<void> {
   // One that was started a moment ago would not hear of it yet, and die.
   const healers = running.filter(({ who }) => who === HEALER);
   await Promise.all(healers.map(({ program }) => program.waitFor("worker started").catch(() => {})));
   for (const { program } of running) program.kill("SIGTERM");
-  await Promise.all(running.map(world.end));
+  await Promise.all(running.map(context.end));
 }
 
 async function runCase(name: string): Promise<Outcome> {
   const plan = planOf(name);
-  await using world = await openCase(lab, { timeoutMs: 3 * PATIENCE_MS });
+  await using context = await openCase(lab, { timeoutMs: 3 * PATIENCE_MS });
   let victim: Running | undefined;
   const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
-  world.gate = fault.gate;
-  victim = await world.start(VICTIM, COMMAND);
+  context.gate = fault.gate;
+  victim = await context.start(VICTIM, COMMAND);
   const running = [victim];
-  for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await world.start(who, COMMAND));
+  for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await context.start(who, COMMAND));
   // What the database refuses of one slice is for a person to look at: it rests for an hour before it is tried again.
-  const whole = wholeAt(world, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
+  const whole = wholeAt(context, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
   const last =
-    plan.secondPoint === undefined ? fault : await killSecond(world, plan, plan.secondPoint, fault, whole, running);
+    plan.secondPoint === undefined ? fault : await killSecond(context, plan, plan.secondPoint, fault, whole, running);
   const happened = await isBefore(last.happened, whole);
   const sinceMs = performance.now();
-  if (happened && plan.replicas === 1) running.push(...(await startAnew(world, plan, victim, whole)));
+  if (happened && plan.replicas === 1) running.push(...(await startAnew(context, plan, victim, whole)));
   const atMs = await whole;
   const lastedMs = plan.kind === "database away" ? AWAY_MS : 0;
   const tookMs = atMs === undefined ? undefined : Math.max(0, atMs - sinceMs - lastedMs);
@@ -84,8 +84,8 @@ async function runCase(name: string): Promise<Outcome> {
     await sleep(WAKING_MS);
   }
   if (tookMs !== undefined) report(tookMs, plan, name);
-  await stopAll(world, running);
-  if (plan.sqlstate !== undefined) await world.end(await world.start(HEALER, ["export"]));
+  await stopAll(context, running);
+  if (plan.sqlstate !== undefined) await context.end(await context.start(HEALER, ["export"]));
 
   const exempt = exemptOf(plan.kind);
   const late = tookMs === undefined || tookMs > (plan.sqlstate === undefined ? RECOVERY_MS_MAX : REFUSED_MS_MAX);
@@ -93,24 +93,24 @@ async function runCase(name: string): Promise<Outcome> {
   return {
     hit: last.hit(),
     violations: [
-      ...violations(await world.evidence(happened ? HEALER : undefined, { ...CAPS, exempt })),
+      ...violations(await context.evidence(happened ? HEALER : undefined, { ...CAPS, exempt })),
       ...(late ? [`I8: all was complete ${took}`] : []),
-      ...(await world.leaks(isLogSearched(plan))),
+      ...(await context.leaks(isLogSearched(plan))),
     ],
   };
 }
 
 /** As whoever looks after the only worker does, where it does not work any more. */
 async function startAnew(
-  world: Case,
+  context: Case,
   { kind, sqlstate }: CasePlan,
   { program }: Running,
   whole: Promise<unknown>,
 ): Promise<readonly Running[]> {
-  if (kind === "stop and continue") return [await world.start(SECOND, COMMAND)];
+  if (kind === "stop and continue") return [await context.start(SECOND, COMMAND)];
   // A refusal that would be the same in a minute may end it.
   const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, whole)));
-  return isOver ? [await world.start(sqlstate === undefined ? HEALER : SECOND, COMMAND)] : [];
+  return isOver ? [await context.start(sqlstate === undefined ? HEALER : SECOND, COMMAND)] : [];
 }
 
 /** Whether it happens before all is complete anyway. */
@@ -120,7 +120,7 @@ async function isBefore(event: Promise<unknown>, whole: Promise<unknown>): Promi
 
 /** The worker that takes the place of the one that was killed is killed too. */
 async function killSecond(
-  world: Case,
+  context: Case,
   plan: CasePlan,
   point: number,
   first: Armed,
@@ -130,8 +130,8 @@ async function killSecond(
   let second: Running | undefined;
   const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
   if (!(await isBefore(first.happened, whole))) return fault;
-  world.gate = fault.gate;
-  second = await world.start(SECOND, COMMAND);
+  context.gate = fault.gate;
+  second = await context.start(SECOND, COMMAND);
   running.push(second);
   return fault;
 }

@@ -77,7 +77,7 @@ export async function testNotices(
       const lines: string[] = [];
       const scrubber = new Scrubber();
       scrubber.add(new Secret(SECRET));
-      const world = {
+      const context = {
         ...{ db, config, ids },
         app: { scrubber, log: pino({}, { write: (line: string) => void lines.push(line) }) },
         metrics: { noticed: (...count: readonly string[]) => void counts.push(count.join(" ")) },
@@ -87,7 +87,7 @@ export async function testNotices(
         deadMan: undefined,
         [receiver]: { place: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const { tick } = openNotifier(world, receivers, stop, { timeoutMs: 5_000, delayMs: 1 });
+      const { tick } = openNotifier(context, receivers, stop, { timeoutMs: 5_000, delayMs: 1 });
       return { tick, counts, lines };
     },
     async endRun(status, error) {

@@ -12,7 +12,7 @@ const NEVER = new AbortController().signal;
 const KEY = new Secret("a".repeat(40));
 
 /** Deps that note what is done with them. */
-function world(part: Partial<RotationDeps> = {}) {
+function context(part: Partial<RotationDeps> = {}) {
   const done: string[] = [];
   const deps: RotationDeps = {
     readLedger: async () => ({ ledger: ledger([]), now: NOW }),
@@ -45,13 +45,13 @@ function world(part: Partial<RotationDeps> = {}) {
 }
 
 test("a key is asked for once its intent is recorded, and stored as soon as it is there", async () => {
-  const { done, create } = world();
+  const { done, create } = context();
   await create();
   expect(done).toEqual(["test sink", "find caller", "write intent", "confirm lease", "create", "write stored"]);
 });
 
 test("where the intent can't be recorded no key is asked for", async () => {
-  const { done, create } = world({
+  const { done, create } = context({
     writeLedger: async () => {
       throw new AppError("stopped", "another process has taken over the rotation");
     },
@@ -69,7 +69,7 @@ test.each<[string, Error, string]>([
   ["that was refused leaves nothing", new AppError("rejected", "", { details: { created: "no" } }), "not-created"],
   ["that ends in a mistake of the program leaves an orphan", new TypeError("no function"), "orphan"],
 ])("a create %s", async (_, error, kind) => {
-  const { done, create } = world({
+  const { done, create } = context({
     create: async () => {
       throw error;
     },

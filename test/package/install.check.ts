@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startEmulator } from "../../src/emulator/server.ts";
-import { PROJECT_ID } from "../cli/world.ts";
+import { PROJECT_ID } from "../cli/program-context.ts";
 
 const run = promisify(execFile);
 

@@ -4,8 +4,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { PROJECT_ID, type ProgramContext, programTest } from "../cli/program-context.ts";
 import { runsOver, serveWorkers } from "../cli/workers.ts";
-import { PROJECT_ID, type World, worldTest } from "../cli/world.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
@@ -13,7 +13,7 @@ import { openBrowser, openPage, SCREENS } from "./browser.ts";
 const browser = await openBrowser();
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 /** Where to leave pictures, for a person to look at. */
 const PICTURES = process.env.PICTURES;
 
@@ -27,7 +27,7 @@ const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
 const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
 
 /** The address of a worker that has read what there is, of which a part failed, and has a job that somebody paused. */
-async function startWorker(world: World): Promise<string> {
+async function startWorker(context: ProgramContext): Promise<string> {
   const records = SENT.map((name, i) => ({
     ...{ model: [name], tags: [name, "tag"], accessor: name, endpoint: "listen", feature_set: ["diarize"] },
     ...{ hours: i + 0.25, total_hours: i + 0.5, requests: i + 1, tokens_in: i },
@@ -43,20 +43,20 @@ async function startWorker(world: World): Promise<string> {
     { name: OTHER_JOB, projects: [PROJECT], groupings: ["none"] },
   ];
   const projects = [{ id: PROJECT_ID, name: PROJECT, key: { env: "USAGE_EXPORT_KEY" } }];
-  const emulator = await serveWorkers(world, { exports, rest: { projects } }, { usage: () => records });
+  const emulator = await serveWorkers(context, { exports, rest: { projects } }, { usage: () => records });
   emulator.fault = ({ path }) =>
     path.includes("diarize") && path.includes("model") ? { kind: "answer", status: 400, body: REASON } : undefined;
-  await world.run(["jobs", "pause", OTHER_JOB, "--why", REASON]);
-  const worker = world.start(["start"]);
+  await context.run(["jobs", "pause", OTHER_JOB, "--why", REASON]);
+  const worker = context.start(["start"]);
   const line = await worker.waitFor("monitor listens");
   await runsOver(db, 1);
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
 test("nothing from outside becomes markup, nothing is complained of, and nothing is asked of anybody else", async ({
-  world,
+  context,
 }) => {
-  const url = `${await startWorker(world)}/`;
+  const url = `${await startWorker(context)}/`;
   for (const [screen, options] of SCREENS) {
     const { page, complaints, requests } = await openPage(browser, url, options);
     expect({ complaints, requests }).toEqual({ complaints: [], requests: [url] });
@@ -75,8 +75,8 @@ test("nothing from outside becomes markup, nothing is complained of, and nothing
   await page.context().close();
 });
 
-test("what it says is what the database says, and an error unfolds whole", async ({ world }) => {
-  const url = await startWorker(world);
+test("what it says is what the database says, and an error unfolds whole", async ({ context }) => {
+  const url = await startWorker(context);
   const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
 
   const { rows: totals } = await sql<{ requests: string; hours: string }>`
@@ -106,8 +106,8 @@ test("what it says is what the database says, and an error unfolds whole", async
   await page.context().close();
 });
 
-test("other days are chosen by a link and by the form, and wrong ones are said to be", async ({ world }) => {
-  const url = await startWorker(world);
+test("other days are chosen by a link and by the form, and wrong ones are said to be", async ({ context }) => {
+  const url = await startWorker(context);
   const { page, complaints } = await openPage(browser, url);
   await page.getByRole("link", { name: "7 days", exact: true }).click();
   expect(new URL(page.url()).search).toBe("?days=7");
@@ -126,11 +126,11 @@ test("other days are chosen by a link and by the form, and wrong ones are said t
   await page.context().close();
 });
 
-test("with a password the browser is asked for it, and shows the page to who knows it", async ({ world }) => {
+test("with a password the browser is asked for it, and shows the page to who knows it", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
-  await serveWorkers(world, { rest: { monitor: { port: 0, access } } });
-  const password = world.newSecret();
-  const line = await world.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
+  await serveWorkers(context, { rest: { monitor: { port: 0, access } } });
+  const password = context.newSecret();
+  const line = await context.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
   const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
   await runsOver(db, 1);
   const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });

@@ -55,11 +55,11 @@ async function settled(): Promise<void> {
 
 /** One has the place, and the other waits for it. */
 async function oneAndOther(aheadMs: readonly number[]) {
-  const world = onePlace(aheadMs);
-  const { name } = await world.line.wait("one", NEVER);
-  const other = world.line.wait("other", NEVER);
+  const context = onePlace(aheadMs);
+  const { name } = await context.line.wait("one", NEVER);
+  const other = context.line.wait("other", NEVER);
   await settled();
-  return { ...world, name, other };
+  return { ...context, name, other };
 }
 
 test("where a turn was given ahead the place goes to the next call without asking, which is told later", async () => {

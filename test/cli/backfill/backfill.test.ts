@@ -6,16 +6,16 @@ import { z } from "zod";
 import { addDays, dayOf, daysOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { passDays } from "../pass-days.ts";
-import { reached } from "../reached.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { breakdowns, coverage, farSchedule, runs, serveWorkers, workOnce } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
@@ -28,17 +28,17 @@ function backfill({ start, end }: { readonly start: string; readonly end: string
   return ["backfill", "--from", start, "--to", end, ...options];
 }
 
-test("killed in the middle, it goes on where it was: no stored slice is read twice", async ({ world }) => {
-  const emulator = await serveSeries(world);
-  const program = world.start(backfill(HUNDRED));
-  await reached(emulator, 7);
+test("killed in the middle, it goes on where it was: no stored slice is read twice", async ({ context }) => {
+  const emulator = await serveSeries(context);
+  const program = context.start(backfill(HUNDRED));
+  await holdAnswersFrom(emulator, 7);
   program.kill("SIGKILL");
   expect(await program.ended).toMatchObject({ status: null });
   const stored = await storedSlices();
   const askedBefore = breakdowns(emulator).length;
   emulator.fault = undefined;
 
-  const { status, stdout } = await world.run(backfill(HUNDRED));
+  const { status, stdout } = await context.run(backfill(HUNDRED));
 
   const askedAgain = slicesAsked(emulator).slice(askedBefore).flat();
   expect(stored.length).toBeGreaterThan(0);
@@ -46,13 +46,13 @@ test("killed in the middle, it goes on where it was: no stored slice is read twi
   expect(new Set([...stored, ...askedAgain]).size).toBe(300);
   expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("300 slices, 300 complete, 0 ") });
   const reading = { groupings: GROUPINGS, window: HUNDRED };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("killed in the middle, what is left is shown as missing", async ({ world }) => {
-  const emulator = await serveSeries(world);
-  const program = world.start(backfill(HUNDRED));
-  await reached(emulator, 7);
+test("killed in the middle, what is left is shown as missing", async ({ context }) => {
+  const emulator = await serveSeries(context);
+  const program = context.start(backfill(HUNDRED));
+  await holdAnswersFrom(emulator, 7);
   program.kill("SIGKILL");
   await program.ended;
 
@@ -60,10 +60,10 @@ test("killed in the middle, what is left is shown as missing", async ({ world })
   expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
 });
 
-test("stopped by Ctrl-C it says what is stored and how to go on, and that does go on", async ({ world }) => {
-  const emulator = await serveSeries(world);
-  const program = world.start(backfill(HUNDRED));
-  await reached(emulator, 7);
+test("stopped by Ctrl-C it says what is stored and how to go on, and that does go on", async ({ context }) => {
+  const emulator = await serveSeries(context);
+  const program = context.start(backfill(HUNDRED));
+  await holdAnswersFrom(emulator, 7);
   program.kill("SIGINT");
   const stopped = await program.ended;
 
@@ -77,18 +77,18 @@ test("stopped by Ctrl-C it says what is stored and how to go on, and that does g
   ]);
   const [command = ""] = lines[2]?.match(/(?<=to read what is missing: usage-export )backfill .*/) ?? [];
   emulator.fault = undefined;
-  expect(await world.run(command.split(" "))).toMatchObject({ status: 0 });
+  expect(await context.run(command.split(" "))).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 300 });
   expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
 });
 
-test("a second one right away has nothing to do", async ({ world }) => {
-  const emulator = await serveSeries(world);
+test("a second one right away has nothing to do", async ({ context }) => {
+  const emulator = await serveSeries(context);
   const range = lastDays(3);
-  await world.run(backfill(range));
+  await context.run(backfill(range));
   const asked = breakdowns(emulator).length;
 
-  expect(await world.run(backfill(range))).toMatchObject({
+  expect(await context.run(backfill(range))).toMatchObject({
     status: 0,
     stdout: `nothing to do: no slice is missing\n${range.start} to ${yesterday}: 9 slices, 9 complete, 0 suspect, 0 failed, 0 missing\n`,
   });
@@ -96,12 +96,12 @@ test("a second one right away has nothing to do", async ({ world }) => {
   expect(breakdowns(emulator)).toHaveLength(asked);
 });
 
-test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ world }) => {
-  const emulator = await serveSeries(world);
+test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ context }) => {
+  const emulator = await serveSeries(context);
   const range = lastDays(32);
 
-  const dry = await world.run(backfill(range, "--dry-run", "--grouping", "none"));
-  const json = await world.run(backfill(range, "--dry-run", "--grouping", "none", "--json"));
+  const dry = await context.run(backfill(range, "--dry-run", "--grouping", "none"));
+  const json = await context.run(backfill(range, "--dry-run", "--grouping", "none", "--json"));
 
   expect(dry).toMatchObject({
     status: 0,
@@ -122,45 +122,50 @@ test("--dry-run prints what would be read, calls nothing and writes nothing", as
   expect(rows).toEqual([]);
 });
 
-test("what failed is told with the command that reads it again, and nothing else is read by it", async ({ world }) => {
-  const emulator = await serveSeries(world);
+test("what failed is told with the command that reads it again, and nothing else is read by it", async ({
+  context,
+}) => {
+  const emulator = await serveSeries(context);
   emulator.fault = ({ path }) =>
     path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
   const range = lastDays(3);
 
-  const failed = await world.run(backfill(range));
+  const failed = await context.run(backfill(range));
   expect(failed).toMatchObject({ status: 1, stdout: expect.stringContaining("not today") });
   expect(failed.stdout).toContain("9 slices, 6 complete, 0 suspect, 3 failed, 0 missing");
   const command = /to read what is failed: usage-export (.*)\n/.exec(failed.stdout)?.[1];
   expect(command).toBe(backfill(range, "--only", "failed").join(" "));
-  expect(await world.run(backfill(range))).toMatchObject({ status: 1, stdout: expect.stringContaining(`${command}`) });
+  expect(await context.run(backfill(range))).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining(`${command}`),
+  });
   emulator.fault = undefined;
   const asked = breakdowns(emulator).length;
 
-  expect(await world.run(command?.split(" ") ?? [])).toMatchObject({ status: 0 });
+  expect(await context.run(command?.split(" ") ?? [])).toMatchObject({ status: 0 });
 
   expect(slicesAsked(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
   expect(await coverage(db)).toEqual({ complete: 9 });
 });
 
-test("--only all reads every day again", async ({ world }) => {
-  const emulator = await serveSeries(world);
+test("--only all reads every day again", async ({ context }) => {
+  const emulator = await serveSeries(context);
   const range = lastDays(3);
-  await world.run(backfill(range));
+  await context.run(backfill(range));
   const asked = breakdowns(emulator).length;
 
-  const { status, stdout } = await world.run(backfill(range, "--only", "all", "--grouping", "none", "endpoint"));
+  const { status, stdout } = await context.run(backfill(range, "--only", "all", "--grouping", "none", "endpoint"));
 
   expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("6 slices complete") });
   expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
 });
 
-test("--enqueue leaves all of it to the workers, once", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
+test("--enqueue leaves all of it to the workers, once", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
   const range = lastDays(40);
 
-  const first = await world.run(backfill(range, "--enqueue"));
-  const second = await world.run(backfill(range, "--enqueue"));
+  const first = await context.run(backfill(range, "--enqueue"));
+  const second = await context.run(backfill(range, "--enqueue"));
 
   expect(first).toMatchObject({
     status: 0,
@@ -168,7 +173,7 @@ test("--enqueue leaves all of it to the workers, once", async ({ world }) => {
   });
   expect(second).toMatchObject({ status: 0, stdout: expect.stringMatching(/^nightly: nothing to hand over/) });
   expect(emulator.requests).toEqual([]);
-  await workOnce(world, db);
+  await workOnce(context, db);
   expect(await coverage(db)).toEqual({ complete: 120 });
   const [handedOver] = (await runs(db)).filter(({ trigger }) => trigger === "backfill");
   expect(handedOver).toMatchObject({ status: "ok", planned: 120, failed: 0 });
@@ -176,12 +181,12 @@ test("--enqueue leaves all of it to the workers, once", async ({ world }) => {
   expect(Number(handedOver?.complete) + Number(handedOver?.stale)).toBe(120);
 });
 
-test("the answer in JSON has the runs, the range, and what to run next", async ({ world }) => {
-  const emulator = await serveSeries(world);
+test("the answer in JSON has the runs, the range, and what to run next", async ({ context }) => {
+  const emulator = await serveSeries(context);
   emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "answer", status: 400 } : undefined);
   const range = lastDays(3);
 
-  const { stdout } = await world.run(backfill(range, "--json", "--job", "nightly"));
+  const { stdout } = await context.run(backfill(range, "--json", "--job", "nightly"));
 
   expect(JSON.parse(stdout)).toEqual({
     ...{ from: range.start, to: range.end, only: "missing", stopped: false },
@@ -198,9 +203,9 @@ test("the answer in JSON has the runs, the range, and what to run next", async (
 
 const Event = z.looseObject({ msg: z.string() });
 
-test("where nobody looks its progress is told in JSON, first and last", async ({ world }) => {
-  await serveSeries(world);
-  const { stderr } = await world.run(backfill(lastDays(3)));
+test("where nobody looks its progress is told in JSON, first and last", async ({ context }) => {
+  await serveSeries(context);
+  const { stderr } = await context.run(backfill(lastDays(3)));
   const events = stderr
     .trimEnd()
     .split("\n")
@@ -210,21 +215,21 @@ test("where nobody looks its progress is told in JSON, first and last", async ({
   expect(events.at(-1)).toMatchObject({ done: 9, planned: 9, failed: 0, secondsLeft: 0 });
 });
 
-test("it is recorded as a run of its job", async ({ world }) => {
-  await serveSeries(world);
-  await world.run(backfill(lastDays(3)));
+test("it is recorded as a run of its job", async ({ context }) => {
+  await serveSeries(context);
+  await context.run(backfill(lastDays(3)));
   const { rows } = await sql`select job, trigger, status, slices_complete from bi.runs`.execute(db);
   expect(rows).toEqual([{ job: "nightly", trigger: "backfill", status: "ok", slices_complete: 9 }]);
 });
 
-test("days of long ago make no day after them missing, and hide no night that was missed", async ({ world }) => {
-  await serveSeries(world);
-  await world.run(["export", "--grouping", "none"]);
-  await passDays(db, 2);
+test("days of long ago make no day after them missing, and hide no night that was missed", async ({ context }) => {
+  await serveSeries(context);
+  await context.run(["export", "--grouping", "none"]);
+  await ageStoredData(db, 2);
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
   const longAgo = { start: addDays(today, -60), end: addDays(today, -58) };
 
-  expect(await world.run(backfill(longAgo, "--grouping", "none"))).toMatchObject({ status: 0 });
+  expect(await context.run(backfill(longAgo, "--grouping", "none"))).toMatchObject({ status: 0 });
 
   expect(await coverage(db)).toEqual({ complete: 5, missing: 2 });
 });
@@ -235,18 +240,18 @@ test.for<[string, readonly string[], string]>([
   ["of a day that does not exist", ["backfill", "--from", "2026-02-30", "--to", yesterday], "YYYY-MM-DD"],
   ["of a mode that is none", backfill(lastDays(2), "--only", "new"), "missing, failed, all"],
   ["that ends today", ["backfill", "--from", yesterday, "--to", today], yesterday],
-])("a range %s is refused, and nothing is called", async ([_, args, named], { world }) => {
-  const emulator = await serveSeries(world);
+])("a range %s is refused, and nothing is called", async ([_, args, named], { context }) => {
+  const emulator = await serveSeries(context);
   // Nobody answers at this address: the database is not asked either.
-  const result = await world.run(args, { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+  const result = await context.run(args, { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   expect(result).toMatchObject({ status: 2, stdout: "", stderr: expect.stringContaining(named) });
   expect(emulator.requests).toEqual([]);
 });
 
-async function serveSeries(world: World): Promise<Emulator> {
-  const emulator = await world.serve();
+async function serveSeries(context: ProgramContext): Promise<Emulator> {
+  const emulator = await context.serve();
   const exports = [{ groupings: GROUPINGS, schedule: farSchedule() }];
-  await world.configure(smallConfig(emulator.url, { exports }));
+  await context.configure(smallConfig(emulator.url, { exports }));
   return emulator;
 }
 

@@ -3,11 +3,11 @@
 import { expect, inject } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { databaseUrl, runStatement } from "../../support/postgres-admin.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 /** The URL of the test's database with other parts. */
 function urlWith(part: { readonly [name in "host" | "username" | "password" | "pathname"]?: string }): string {
@@ -56,27 +56,27 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
 };
 
-test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPasswords }], { world, skip }) => {
+test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPasswords }], { context, skip }) => {
   skip(
     needsPasswords === true && (await letsIn(url("of nobody"))),
     "the given server lets everyone in without a password",
   );
-  const emulator = await prepared(world);
+  const emulator = await prepared(context);
 
-  const result = await world.run(["export"], { DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "error" });
+  const result = await context.run(["export"], { DATABASE_URL: url(context.newSecret()), LOG_LEVEL: "error" });
 
   expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(told) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);
   expect(emulator.requests).toEqual([]);
 });
 
-test("a database without the schema says how to get it", async ({ world }) => {
-  const emulator = await prepared(world);
+test("a database without the schema says how to get it", async ({ context }) => {
+  const emulator = await prepared(context);
   const { url, template } = inject("postgres");
   const name = `${template}_empty`;
   await runStatement(url, `create database ${name}`);
 
-  const result = await world.run(["export"], { DATABASE_URL: databaseUrl(url, name) });
+  const result = await context.run(["export"], { DATABASE_URL: databaseUrl(url, name) });
 
   expect(result).toMatchObject({
     status: 1,
@@ -92,8 +92,8 @@ async function letsIn(url: string): Promise<boolean> {
   );
 }
 
-async function prepared(world: World) {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
+async function prepared(context: ProgramContext) {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
   return emulator;
 }

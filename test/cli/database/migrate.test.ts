@@ -5,10 +5,10 @@ import pg from "pg";
 import { expect, inject } from "vitest";
 import { urlsOf } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { worldTest } from "../world.ts";
 
-const test = worldTest();
+const test = programTest();
 
 /** Databases of this name are dropped when the tests are over. */
 async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATABASE_URL" | "LOG_LEVEL", string>> {
@@ -19,11 +19,11 @@ async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATAB
   return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl, LOG_LEVEL: "warn" };
 }
 
-test("the first time applies every migration, and the second time none", async ({ world }) => {
+test("the first time applies every migration, and the second time none", async ({ context }) => {
   const env = await emptyDatabase();
 
-  const first = await world.run(["migrate"], env);
-  const second = await world.run(["migrate"], env);
+  const first = await context.run(["migrate"], env);
+  const second = await context.run(["migrate"], env);
 
   expect(first).toMatchObject({
     status: 0,
@@ -33,22 +33,22 @@ test("the first time applies every migration, and the second time none", async (
   expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
 });
 
-test("it goes the way of its own that it was given, and no other command does", async ({ world }) => {
+test("it goes the way of its own that it was given, and no other command does", async ({ context }) => {
   const { MIGRATION_DATABASE_URL: itsOwn } = await emptyDatabase();
   const nobody = "postgres://nobody@127.0.0.1:1/nothing";
-  await world.configure(smallConfig("https://api.example.com"));
+  await context.configure(smallConfig("https://api.example.com"));
 
-  const migrated = await world.run(["migrate"], { DATABASE_URL: nobody, MIGRATION_DATABASE_URL: itsOwn });
+  const migrated = await context.run(["migrate"], { DATABASE_URL: nobody, MIGRATION_DATABASE_URL: itsOwn });
   const env = { DATABASE_URL: itsOwn, MIGRATION_DATABASE_URL: nobody, LOG_LEVEL: "warn" };
-  const status = await world.run(["status"], env);
+  const status = await context.run(["status"], env);
 
   expect(migrated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied 0001_create_usage\n/) });
   expect(status).toMatchObject({ status: 0, stderr: "" });
 });
 
-test("an empty way of its own is a mistake", async ({ world }) => {
+test("an empty way of its own is a mistake", async ({ context }) => {
   const { MIGRATION_DATABASE_URL: url } = await emptyDatabase();
-  expect(await world.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({
+  expect(await context.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("MIGRATION_DATABASE_URL is empty"),
   });
@@ -67,40 +67,43 @@ test.for([
     1,
     "the database at 127.0.0.1:1/usage (MIGRATION_DATABASE_URL) can't be used: connect ECONNREFUSED",
   ],
-] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { world }) => {
-  const result = await world.run(["migrate"], { MIGRATION_DATABASE_URL: url(world.newSecret()), LOG_LEVEL: "warn" });
+] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { context }) => {
+  const result = await context.run(["migrate"], {
+    MIGRATION_DATABASE_URL: url(context.newSecret()),
+    LOG_LEVEL: "warn",
+  });
 
   expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);
 });
 
-test("three at once apply each migration once, and the database can be used", async ({ world }) => {
+test("three at once apply each migration once, and the database can be used", async ({ context }) => {
   const env = await emptyDatabase();
 
-  const results = await Promise.all([1, 2, 3].map(() => world.run(["migrate", "--json"], env)));
+  const results = await Promise.all([1, 2, 3].map(() => context.run(["migrate", "--json"], env)));
 
   const applied = results.map(({ stdout }) => JSON.parse(stdout).applied.length).sort();
   expect(results.map(({ status }) => status)).toEqual([0, 0, 0]);
   expect(applied).toEqual([0, 0, expect.any(Number)]);
   expect(applied[2]).toBeGreaterThan(2);
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  expect(await world.run(["export"], env)).toMatchObject({ status: 0 });
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  expect(await context.run(["export"], env)).toMatchObject({ status: 0 });
 });
 
-test("killed in the middle, it leaves nothing half done", async ({ world }) => {
+test("killed in the middle, it leaves nothing half done", async ({ context }) => {
   const env = await emptyDatabase();
   const url = env.MIGRATION_DATABASE_URL;
   await using admin = await session(url);
   // The second migration makes this schema, and has to wait for who makes it at the same time.
   await admin.query("begin; create schema bi");
-  const program = world.start(["migrate"], env);
+  const program = context.start(["migrate"], env);
   await expect.poll(() => waiting(url), { timeout: 20_000 }).toBe(1);
   program.kill("SIGKILL");
   await program.ended;
   await admin.query("rollback");
 
-  const again = await world.run(["migrate"], env);
+  const again = await context.run(["migrate"], env);
 
   expect(again).toMatchObject({
     status: 0,
@@ -108,17 +111,17 @@ test("killed in the middle, it leaves nothing half done", async ({ world }) => {
   });
 });
 
-test("a database of a newer version is left alone, and says which version it needs", async ({ world }) => {
+test("a database of a newer version is left alone, and says which version it needs", async ({ context }) => {
   const env = await emptyDatabase();
-  await world.run(["migrate"], env);
+  await context.run(["migrate"], env);
   await runStatement(
     env.DATABASE_URL,
     "insert into usage_export.kysely_migration values ('9999_from_the_future', now()::text)",
   );
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
 
-  const result = await world.run(["export"], env);
+  const result = await context.run(["export"], env);
 
   expect(result).toMatchObject({
     status: 1,

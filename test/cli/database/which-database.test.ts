@@ -7,11 +7,11 @@ import path from "node:path";
 import { expect, vi } from "vitest";
 import { dayOf } from "../../../src/emulator/days.ts";
 import { testDatabase } from "../../support/database.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -31,10 +31,10 @@ const COMMANDS = [
   ["dump", "--view", "coverage", "--format", "csv"],
 ];
 
-async function prepared(world: World): Promise<void> {
-  const { url } = await world.serve();
+async function prepared(context: ProgramContext): Promise<void> {
+  const { url } = await context.serve();
   // A port of its own for the worker.
-  await world.configure({ ...smallConfig(url), monitor: { port: 0 } });
+  await context.configure({ ...smallConfig(url), monitor: { port: 0 } });
 }
 
 /** What the log says of the database. */
@@ -43,36 +43,36 @@ function saidIn(stderr: string): unknown {
   return lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === "database");
 }
 
-test.for(COMMANDS)("%s says which server it uses, and not the password", async (args, { world }) => {
-  await prepared(world);
-  const password = world.newSecret();
+test.for(COMMANDS)("%s says which server it uses, and not the password", async (args, { context }) => {
+  await prepared(context);
+  const password = context.newSecret();
   const url = new URL(database.url);
   const { host, pathname, username } = url;
   url.password = password;
-  const { stderr } = await world.run(args, { DATABASE_URL: url.href });
+  const { stderr } = await context.run(args, { DATABASE_URL: url.href });
   expect(saidIn(stderr)).toMatchObject({ level: 30, database: `${username}@${host}${pathname}`, by: "DATABASE_URL" });
   expect(stderr).not.toContain(password);
 });
 
-test("a worker says it too", async ({ world }) => {
-  await prepared(world);
-  await using worker = world.start(["start"]);
+test("a worker says it too", async ({ context }) => {
+  await prepared(context);
+  await using worker = context.start(["start"]);
   expect(saidIn(await worker.waitFor('"msg":"database"'))).toMatchObject({ by: "DATABASE_URL" });
 });
 
-test("where the variable is not set it says that it is the embedded one, and where that is", async ({ world }) => {
-  await prepared(world);
+test("where the variable is not set it says that it is the embedded one, and where that is", async ({ context }) => {
+  await prepared(context);
   for (const args of [["migrate"], ["status"]]) {
-    const { stderr } = await world.run(args, EMBEDDED);
-    const folder = path.join(world.folder, "data");
+    const { stderr } = await context.run(args, EMBEDDED);
+    const folder = path.join(context.folder, "data");
     expect(saidIn(stderr)).toMatchObject({ database: `embedded in ${folder}`, by: "DATABASE_URL is not set" });
   }
 });
 
-test("a person at a terminal is told in a line", async ({ world }) => {
-  await prepared(world);
+test("a person at a terminal is told in a line", async ({ context }) => {
+  await prepared(context);
   const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
-    cwd: world.folder,
+    cwd: context.folder,
     env: { PATH: process.env.PATH, DATABASE_URL: database.url },
     encoding: "utf8",
   });
@@ -82,38 +82,38 @@ test("a person at a terminal is told in a line", async ({ world }) => {
 
 test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"]])(
   "%s refuses an empty variable, and makes no database",
-  async (args, { world }) => {
-    await prepared(world);
-    expect(await world.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
+  async (args, { context }) => {
+    await prepared(context);
+    expect(await context.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
       status: 2,
       stdout: "",
       stderr: expect.stringMatching(/^usage-export: DATABASE_URL is empty: expected postgres:.* no such variable for/m),
     });
-    expect(existsSync(path.join(world.folder, "data"))).toBe(false);
+    expect(existsSync(path.join(context.folder, "data"))).toBe(false);
   },
 );
 
-test("a worker without the variable does not start by itself on the embedded database", async ({ world }) => {
-  await prepared(world);
-  expect(await world.run(["start"], EMBEDDED)).toMatchObject({
+test("a worker without the variable does not start by itself on the embedded database", async ({ context }) => {
+  await prepared(context);
+  expect(await context.run(["start"], EMBEDDED)).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(/^usage-export: DATABASE_URL is not set: expected postgres:.*--embedded/),
   });
-  expect(await readdir(world.folder)).toEqual(["jobs.config.json"]);
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json"]);
 });
 
-test("a worker works on it with --embedded", async ({ world }) => {
-  await prepared(world);
-  await world.run(["migrate"], EMBEDDED);
-  await using worker = world.start(["start", "--embedded"], EMBEDDED);
+test("a worker works on it with --embedded", async ({ context }) => {
+  await prepared(context);
+  await context.run(["migrate"], EMBEDDED);
+  await using worker = context.start(["start", "--embedded"], EMBEDDED);
   await worker.waitFor("run finished");
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("--embedded beside the variable is refused: one of them is not meant", async ({ world }) => {
-  await prepared(world);
-  expect(await world.run(["start", "--embedded"])).toMatchObject({
+test("--embedded beside the variable is refused: one of them is not meant", async ({ context }) => {
+  await prepared(context);
+  expect(await context.run(["start", "--embedded"])).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(/^usage-export: --embedded: DATABASE_URL is set/),
   });

@@ -4,13 +4,13 @@
 import { expect } from "vitest";
 import { changeRows, type Fault } from "../../../src/emulator/faults.ts";
 import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { lastCoverage, rowsAsWritten } from "../stored-state.ts";
-import { worldTest } from "../world.ts";
+import { lastCoverage, rowsAsWritten } from "../stored-rows.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const json = (body: string, headers = {}): Fault => ({
   kind: "answer",
@@ -69,19 +69,19 @@ const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
   "not found": [{ kind: "answer", status: 404, body: "no such thing here" }, /404.*no such thing here/],
 };
 
-test("a doubtful answer changes no number, and coverage says what is wrong with it", async ({ world }) => {
+test("a doubtful answer changes no number, and coverage says what is wrong with it", async ({ context }) => {
   const cases = Object.keys(DOUBTFUL);
-  const emulator = await world.serve({
+  const emulator = await context.serve({
     usage: () => cases.map((accessor) => ({ accessor, endpoint: "listen", requests: 5, hours: 1.5 })),
   });
   // A series for each case: its filter's value tells the fault which one it is.
   const filters = cases.map((name) => ({ name, dimensions: { accessor: name } }));
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], filters }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], filters }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const good = await rowsAsWritten(db);
 
   emulator.fault = ({ path }) => DOUBTFUL[new URL(path, emulator.url).searchParams.get("accessor") ?? ""]?.[0];
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   expect(good).toHaveLength(2 * cases.length);
   expect(await rowsAsWritten(db)).toEqual(good);
@@ -92,15 +92,15 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
   expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
 });
 
-test("a service that gives no answer costs its own series only", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(
+test("a service that gives no answer costs its own series only", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(
     smallConfig(emulator.url, {
       service: { timeoutSeconds: 1, maxConcurrent: 8 },
       exports: [{ groupings: ["none", "endpoint", "method", "deployment", "tags"] }],
     }),
   );
-  await world.run(["export"]);
+  await context.run(["export"]);
   const good = await rowsAsWritten(db);
 
   const faults: Readonly<Record<string, Fault>> = {
@@ -110,7 +110,7 @@ test("a service that gives no answer costs its own series only", async ({ world 
     tags: { kind: "stall" },
   };
   emulator.fault = ({ path }) => faults[new URL(path, emulator.url).searchParams.get("grouping") ?? ""];
-  const result = await world.run(["export"]);
+  const result = await context.run(["export"]);
 
   expect(result.status).toBe(1);
   for (const grouping of Object.keys(faults)) {

@@ -6,26 +6,26 @@ import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Fault } from "../../../src/emulator/faults.ts";
 import { letDoubtsAge } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { rowsAsWritten } from "../stored-state.ts";
+import { rowsAsWritten } from "../stored-rows.ts";
 import { coverage } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 /** What the emulator answers where it is asked for no days. */
 const DAYS = 30;
 
 /** Each day that is over has a row. */
-async function exported(world: World, fault?: Fault) {
+async function exported(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;
   const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
-  const emulator = await world.serve({ usage, fault: () => fault });
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  const emulator = await context.serve({ usage, fault: () => fault });
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const good = await rowsAsWritten(db);
   expect(good.length).toBeGreaterThanOrEqual(DAYS - 1);
   isEmpty = true;
@@ -33,33 +33,33 @@ async function exported(world: World, fault?: Fault) {
 }
 
 test("an answer whose whole period is empty puts all of its days in doubt, and a later run confirms them", async ({
-  world,
+  context,
 }) => {
-  const { good } = await exported(world);
+  const { good } = await exported(context);
 
-  expect(await world.run(["export"])).toMatchObject({
+  expect(await context.run(["export"])).toMatchObject({
     status: 1,
     stdout: expect.stringContaining(`${good.length} suspect`),
   });
   expect(await rowsAsWritten(db)).toEqual(good);
   expect(await coverage(db)).toMatchObject({ suspect: good.length });
-  expect(await world.run(["status"])).toMatchObject({ status: 1 });
+  expect(await context.run(["status"])).toMatchObject({ status: 1 });
 
   await letDoubtsAge(db);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const { rows } = await sql`select * from bi.usage_total`.execute(db);
   expect(rows).toEqual([]);
 });
 
-test("days before the first row of a period that has them are in doubt as well", async ({ world }) => {
-  const { emulator, good } = await exported(world);
+test("days before the first row of a period that has them are in doubt as well", async ({ context }) => {
+  const { emulator, good } = await exported(context);
   const first = addDays(today, -3);
   emulator.fault = () => ({
     kind: "body",
     change: (answer) => ({ ...answer, results: [{ requests: 5, hours: 0, start: first, end: first }] }),
   });
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   const { rows } = await sql`
     select min(usage_date)::text as from, max(usage_date)::text as to, count(*)::integer as days from bi.coverage
@@ -68,11 +68,11 @@ test("days before the first row of a period that has them are in doubt as well",
   expect(rows).toMatchObject([{ to: addDays(first, -1), days: good.length - 3 }]);
 });
 
-test("an answer without rows and without any date says of no day that it is empty", async ({ world }) => {
+test("an answer without rows and without any date says of no day that it is empty", async ({ context }) => {
   const bare: Fault = { kind: "body", change: ({ results }) => ({ results }) };
-  const { good } = await exported(world, bare);
+  const { good } = await exported(context, bare);
 
-  expect(await world.run(["export"])).toMatchObject({
+  expect(await context.run(["export"])).toMatchObject({
     ...{ status: 1, stdout: expect.stringContaining("has no rows and names no day, though earlier ones had") },
   });
 
@@ -81,13 +81,13 @@ test("an answer without rows and without any date says of no day that it is empt
   expect(rows).toEqual([{ status: "failed" }]);
 });
 
-test("an answer without rows is no reading of a day that it is not about", async ({ world }) => {
+test("an answer without rows is no reading of a day that it is not about", async ({ context }) => {
   const month = { start: addDays(today, -60), end: addDays(today, -40) };
   const old: Fault = { kind: "body", change: (answer) => ({ ...answer, ...month, results: [] }) };
-  const emulator = await world.serve({ fault: () => old });
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
+  const emulator = await context.serve({ fault: () => old });
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: undefined }] }));
 
-  await world.run(["export"]);
+  await context.run(["export"]);
 
   const { rows } = await sql`select usage_date, status from bi.coverage where status = 'complete'`.execute(db);
   expect(rows).toEqual([{ usage_date: month.end, status: "complete" }]);

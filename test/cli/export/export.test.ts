@@ -7,21 +7,21 @@ import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import { findLeaks } from "../../support/leaks.ts";
-import { reached } from "../reached.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
 import { breakdowns } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 const FILTERS = [{ name: "all" }, { name: "diarized", features: { diarize: true } }];
 
-test("the answer on standard output is one line a job, and says what was done", async ({ world }) => {
-  await serveTwoJobs(world);
-  const { stdout, status } = await world.run(["export"]);
+test("the answer on standard output is one line a job, and says what was done", async ({ context }) => {
+  await serveTwoJobs(context);
+  const { stdout, status } = await context.run(["export"]);
   expect({ stdout, status }).toEqual({
     status: 0,
     stdout: expect.stringMatching(
@@ -30,12 +30,12 @@ test("the answer on standard output is one line a job, and says what was done", 
   });
 });
 
-test("the answer in JSON has the counts of each job, and each failure with its place", async ({ world }) => {
-  const emulator = await serveTwoJobs(world);
+test("the answer in JSON has the counts of each job, and each failure with its place", async ({ context }) => {
+  const emulator = await serveTwoJobs(context);
   emulator.fault = ({ path }) =>
     path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
 
-  const { stdout, status } = await world.run(["export", "--json"]);
+  const { stdout, status } = await context.run(["export", "--json"]);
 
   const window = { start: addDays(today, -2), end: addDays(today, -1) };
   const failure = { project: "production", grouping: "tags", ...window, reason: expect.stringContaining("not today") };
@@ -56,18 +56,20 @@ test("the answer in JSON has the counts of each job, and each failure with its p
   });
 });
 
-test("--job, --project, --grouping and --filter narrow what is read", async ({ world }) => {
-  const second = world.newSecret();
-  const emulator = await world.serve({ consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }] });
+test("--job, --project, --grouping and --filter narrow what is read", async ({ context }) => {
+  const second = context.newSecret();
+  const emulator = await context.serve({
+    consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }],
+  });
   const projects = [PRODUCTION, { id: "project-2", name: "staging", key: { env: "SECOND_KEY" } }];
   const exports = [
     { projects: ["production", "staging"], groupings: ["none", "tags"], filters: FILTERS },
     { name: "hourly", groupings: ["method"] },
   ];
-  await world.configure(smallConfig(emulator.url, { projects, exports }));
+  await context.configure(smallConfig(emulator.url, { projects, exports }));
   const seriesRead = async (...args: string[]) => {
     const seen = await fetchNumbers();
-    expect(await world.run(["export", ...args], { SECOND_KEY: second })).toMatchObject({ status: 0 });
+    expect(await context.run(["export", ...args], { SECOND_KEY: second })).toMatchObject({ status: 0 });
     const now = await fetchNumbers();
     return [...now].filter(([series, number]) => number !== seen.get(series)).map(([series]) => series);
   };
@@ -88,12 +90,12 @@ test("--job, --project, --grouping and --filter narrow what is read", async ({ w
   ]);
 });
 
-test("--day reads those days in place of the window, and makes no others missing", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
+test("--day reads those days in place of the window, and makes no others missing", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
   const days = [addDays(today, -40), addDays(today, -39), addDays(today, -20)];
 
-  expect(await world.run(["export", "--day", ...days])).toMatchObject({ status: 0 });
+  expect(await context.run(["export", "--day", ...days])).toMatchObject({ status: 0 });
 
   const asked = breakdowns(emulator).map((path) => new URL(path, emulator.url).searchParams);
   expect(asked.map((query) => [query.get("start"), query.get("end")]).sort()).toEqual([
@@ -106,11 +108,11 @@ test("--day reads those days in place of the window, and makes no others missing
 
 const LogLine = z.looseObject({ level: z.number(), time: z.iso.datetime(), msg: z.string() });
 
-test("the log is JSON, a line an event, and tells which request failed", async ({ world }) => {
-  const emulator = await serveTwoJobs(world);
+test("the log is JSON, a line an event, and tells which request failed", async ({ context }) => {
+  const emulator = await serveTwoJobs(context);
   emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "body", change: () => ({}) } : undefined);
 
-  const { stderr } = await world.run(["export", "--filter", "all"]);
+  const { stderr } = await context.run(["export", "--filter", "all"]);
 
   const lines = stderr
     .trimEnd()
@@ -134,14 +136,14 @@ test("the log is JSON, a line an event, and tells which request failed", async (
   });
 });
 
-test("LOG_LEVEL says how much is logged", async ({ world }) => {
-  await serveTwoJobs(world);
-  expect(await world.run(["export"], { LOG_LEVEL: "error" })).toMatchObject({ status: 0, stderr: "" });
+test("LOG_LEVEL says how much is logged", async ({ context }) => {
+  await serveTwoJobs(context);
+  expect(await context.run(["export"], { LOG_LEVEL: "error" })).toMatchObject({ status: 0, stderr: "" });
 });
 
-test("every run leaves a row that tells what it did", async ({ world }) => {
-  await serveTwoJobs(world);
-  await world.run(["export", "--job", "nightly"]);
+test("every run leaves a row that tells what it did", async ({ context }) => {
+  await serveTwoJobs(context);
+  await context.run(["export", "--job", "nightly"]);
   const { rows } = await sql`
     select kind, job, trigger, status, requests, slices_planned, slices_complete, slices_failed, error,
       finished_at >= started_at as ended
@@ -155,25 +157,25 @@ test("every run leaves a row that tells what it did", async ({ world }) => {
   ]);
 });
 
-test("while it works its key is in no command line and no statement", async ({ world }) => {
-  const emulator = await serveTwoJobs(world);
-  const program = world.start(["export"]);
-  const goOn = await reached(emulator, 2);
-  const leaks = await findLeaks([world.key], { databaseUrl: database.url });
-  goOn();
+test("while it works its key is in no command line and no statement", async ({ context }) => {
+  const emulator = await serveTwoJobs(context);
+  const program = context.start(["export"]);
+  const answerHeld = await holdAnswersFrom(emulator, 2);
+  const leaks = await findLeaks([context.key], { databaseUrl: database.url });
+  answerHeld();
 
   expect(leaks).toEqual([]);
   expect(await program.ended).toMatchObject({ status: 0 });
 });
 
 /** Four series of two days, and one of one day. */
-async function serveTwoJobs(world: World): Promise<Emulator> {
-  const emulator = await world.serve();
+async function serveTwoJobs(context: ProgramContext): Promise<Emulator> {
+  const emulator = await context.serve();
   const exports = [
     { groupings: ["none", "tags"], filters: FILTERS },
     { name: "hourly", schedule: "5 * * * *", groupings: ["method"], window: { days: 1 } },
   ];
-  await world.configure(smallConfig(emulator.url, { exports }));
+  await context.configure(smallConfig(emulator.url, { exports }));
   return emulator;
 }
 

@@ -10,14 +10,14 @@ import type { Fault } from "../../../src/emulator/faults.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { letDoubtsAge } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
-import { passDays } from "../pass-days.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { PROJECT_ID, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { lastCoverage } from "../stored-state.ts";
-import { PROJECT_ID, worldTest } from "../world.ts";
+import { lastCoverage } from "../stored-rows.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 /** The answer that the service's public description shows: one project's, of one period. */
 const PUBLIC_EXAMPLE = {
@@ -43,22 +43,22 @@ function calls(emulator: Emulator, part: string): number {
   return emulator.requests.filter(({ path }) => path.includes(part)).length;
 }
 
-test("the configuration that is shipped works with the public example of Get Fields", async ({ world }) => {
-  const emulator = await world.serve();
+test("the configuration that is shipped works with the public example of Get Fields", async ({ context }) => {
+  const emulator = await context.serve();
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   const shipped = JSON.parse(await readFile(path.join(import.meta.dirname, "../../../jobs.config.json"), "utf8"));
   const [project] = shipped.projects;
-  await world.configure({
+  await context.configure({
     ...shipped,
     service: { ...shipped.service, baseUrl: emulator.url, requestsPerSecond: 100 },
     projects: [{ ...project, id: PROJECT_ID }],
     rotations: [],
   });
 
-  const checked = await world.run(["check"]);
+  const checked = await context.run(["check"]);
   expect(checked.stdout).not.toMatch(/FAIL|warn (?!role)/);
   expect(checked.status).toBe(0);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await lastCoverage(db)).toMatchObject({
     all: { status: "complete" },
     "diarized-listen": { status: "complete" },
@@ -68,54 +68,54 @@ test("the configuration that is shipped works with the public example of Get Fie
 const RARE = { name: "rare", features: { "aura-2": true } };
 const rareConfig = (url: string, filters: readonly object[] = [RARE]) => smallConfig(url, { exports: [{ filters }] });
 
-test("a feature that was listed once is known ever after, and is not asked about again", async ({ world }) => {
+test("a feature that was listed once is known ever after, and is not asked about again", async ({ context }) => {
   const usage = [
     { requests: 5, feature_set: ["aura-2"] },
     { requests: 7, feature_set: ["Numerals.v2"] },
   ];
-  const emulator = await world.serve({ usage: () => usage });
+  const emulator = await context.serve({ usage: () => usage });
   answerFieldsBy(emulator, { features: ["aura-2", "Numerals.v2"] });
-  await world.configure(rareConfig(emulator.url));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(rareConfig(emulator.url));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   const asked = calls(emulator, "/usage/fields");
   const other = { name: "other", features: { "Numerals.v2": true } };
-  await world.configure(rareConfig(emulator.url, [RARE, other]));
+  await context.configure(rareConfig(emulator.url, [RARE, other]));
 
-  const { status, stderr } = await world.run(["export"]);
+  const { status, stderr } = await context.run(["export"]);
 
   expect({ status, unknown: stderr.includes("feature unknown") }).toEqual({ status: 0, unknown: false });
   expect(calls(emulator, "/usage/fields")).toBe(asked);
   expect(await lastCoverage(db)).toMatchObject({ rare: { status: "complete" }, other: { status: "complete" } });
 });
 
-test("a feature that is not listed and narrows the numbers is known by that", async ({ world }) => {
-  const emulator = await world.serve({
+test("a feature that is not listed and narrows the numbers is known by that", async ({ context }) => {
+  const emulator = await context.serve({
     usage: () => [
       { requests: 5, feature_set: ["aura-2"] },
       { requests: 7, feature_set: [] },
     ],
   });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  await world.configure(rareConfig(emulator.url));
-  const first = await world.run(["export"]);
+  await context.configure(rareConfig(emulator.url));
+  const first = await context.run(["export"]);
   expect({ status: first.status, unknown: first.stderr.includes("feature unknown") }).toEqual({
     status: 0,
     unknown: false,
   });
 
   const asked = calls(emulator, "/usage/");
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   // One series, one window: its breakdown, and the total that it is compared with.
   expect(calls(emulator, "/usage/")).toBe(asked + 2);
   expect(calls(emulator, "/usage/fields")).toBe(1);
 });
 
-test("a feature of which the numbers tell nothing is asked for, with a warning", async ({ world }) => {
-  const emulator = await world.serve({ usage: () => [] });
+test("a feature of which the numbers tell nothing is asked for, with a warning", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => [] });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  await world.configure(rareConfig(emulator.url));
-  const { status, stderr } = await world.run(["export"]);
+  await context.configure(rareConfig(emulator.url));
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"feature":"aura-2".*"state":"unproved"/);
 });
@@ -136,11 +136,11 @@ async function filtered(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ filter, requests }) => [filter, requests]));
 }
 
-test("a tag that nobody has is not asked for, and the near miss is named", async ({ world }) => {
-  const emulator = await world.serve({ usage: () => TAGGED });
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
+test("a tag that nobody has is not asked for, and the near miss is named", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => TAGGED });
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   expect(await filtered()).toEqual({ prod: "5 5" });
   expect(await lastCoverage(db)).toEqual({
@@ -150,47 +150,49 @@ test("a tag that nobody has is not asked for, and the near miss is named", async
       error: expect.stringMatching(/never listed the tag "prodd".*no usage with it; did you mean "prod"\?/),
     },
   });
-  const { status, stdout } = await world.run(["check"]);
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/FAIL features: filter "prodd": .*never listed the tag "prodd".*did you mean "prod"\?/);
 });
 
-test("a tag that is not listed, and is used all the same, is known by its numbers", async ({ world }) => {
-  const emulator = await world.serve({ usage: () => TAGGED });
+test("a tag that is not listed, and is used all the same, is known by its numbers", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => TAGGED });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod")] }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod")] }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ prod: "5 5" });
 });
 
-test("a tag that is listed as the service's example lists it is known", async ({ world }) => {
-  const emulator = await world.serve({ usage: () => TAGGED });
+test("a tag that is listed as the service's example lists it is known", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => TAGGED });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("dev"), byTag("tag=production")] }] }));
-  expect((await world.run(["check"])).stdout).toMatch(/ok {3}features: known: dev, tag=production\n/);
+  await context.configure(
+    smallConfig(emulator.url, { exports: [{ filters: [byTag("dev"), byTag("tag=production")] }] }),
+  );
+  expect((await context.run(["check"])).stdout).toMatch(/ok {3}features: known: dev, tag=production\n/);
 });
 
-test("today's service is asked for a model by its id, whichever of both is configured", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+test("today's service is asked for a model by its id, whichever of both is configured", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const service = { dialect: "2026" };
   const filters = [byModel("nova-3"), byModel(modelId("nova-2"))];
-  await world.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
+  await context.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(await filtered()).toEqual({ "nova-3": "5 5", [modelId("nova-2")]: "7 7" });
-  expect((await world.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
+  expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
 });
 
-test("a model that the service does not list, and a name of several, are not asked for", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+test("a model that the service does not list, and a name of several, are not asked for", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const models = ["1", "2"].map((version) => ({ name: "nova-3", language: "en", version, model_id: `id-${version}` }));
   answerFieldsBy(emulator, { ...PUBLIC_EXAMPLE, models });
   const service = { dialect: "2026" };
   const filters = [byModel("nova-3"), byModel("nova-4"), byModel("id-1")];
-  await world.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
+  await context.configure(smallConfig(emulator.url, { service, exports: [{ filters }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   expect(await lastCoverage(db)).toMatchObject({
     "nova-3": { status: "failed", error: expect.stringMatching(/2 models are called "nova-3" \(id-1, id-2\)/) },
@@ -199,21 +201,21 @@ test("a model that the service does not list, and a name of several, are not ask
   expect(calls(emulator, "model=nova-3")).toBe(0);
 });
 
-test("a service that lists no tags and no models is not held to a list", async ({ world }) => {
-  const emulator = await world.serve({ fields: "missing", usage: () => TAGGED });
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byModel("nova-3")] }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+test("a service that lists no tags and no models is not held to a list", async ({ context }) => {
+  const emulator = await context.serve({ fields: "missing", usage: () => TAGGED });
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byModel("nova-3")] }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ prod: "5 5", "nova-3": "5 5" });
 });
 
 test("a value that the interface does not name is an error, or a warning where that is configured", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve({ usage: () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }] });
+  const emulator = await context.serve({ usage: () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }] });
   const filters = [{ name: "own", dimensions: { deployment: "dedicated" } }];
-  const configure = (job: object) => world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
+  const configure = (job: object) => context.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
   await configure({});
-  expect(await world.run(["export"])).toMatchObject({
+  expect(await context.run(["export"])).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(
       /dimensions\.deployment .*expected one of "self-hosted", "hosted", "beta"; got "dedicated"/,
@@ -222,7 +224,7 @@ test("a value that the interface does not name is an error, or a warning where t
   expect(emulator.requests).toEqual([]);
 
   await configure({ checkFeatures: "warn" });
-  const { status, stderr } = await world.run(["export"]);
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"deployment":"dedicated".*unknown to the service/);
   expect(await filtered()).toEqual({ own: "3 3" });
@@ -232,17 +234,17 @@ test("a value that the interface does not name is an error, or a warning where t
 const WRONG = { service: { dialect: "interface" } };
 
 test("a filter that the service ignores is suspect for as long as it does, and no number of it is shown", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const filters = [{ name: "all" }, byTag("prod"), { name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
   const exports = [{ window: { days: 3 }, groupings: ["none", "tags"], filters: filters.slice(0, 2) }];
-  await world.configure(smallConfig(emulator.url, { ...WRONG, exports }));
+  await context.configure(smallConfig(emulator.url, { ...WRONG, exports }));
 
   const suspect = { status: 1, stdout: expect.stringContaining("6 suspect") };
-  expect(await world.run(["export"])).toMatchObject(suspect);
-  await passDays(db, 1);
-  expect(await world.run(["export"])).toMatchObject(suspect);
+  expect(await context.run(["export"])).toMatchObject(suspect);
+  await ageStoredData(db, 1);
+  expect(await context.run(["export"])).toMatchObject(suspect);
 
   expect(await filtered()).toEqual({});
   expect(await lastCoverage(db)).toMatchObject({
@@ -254,69 +256,69 @@ test("a filter that the service ignores is suspect for as long as it does, and n
   });
 });
 
-test("a condition that is ignored beside one that is not is found out, too", async ({ world }) => {
+test("a condition that is ignored beside one that is not is found out, too", async ({ context }) => {
   const usage = TAGGED.map((record, i) => ({ ...record, endpoint: i === 0 ? "listen" : "speak" }));
-  const emulator = await world.serve({ dialect: "2026", usage: () => usage });
+  const emulator = await context.serve({ dialect: "2026", usage: () => usage });
   const filters = [{ name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
-  await world.configure(smallConfig(emulator.url, { ...WRONG, exports: [{ filters }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  await context.configure(smallConfig(emulator.url, { ...WRONG, exports: [{ filters }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await lastCoverage(db)).toEqual({
     both: { status: "suspect", error: expect.stringContaining('ignore tags "prod"') },
   });
 });
 
-test("where the dialect is to be found out, a filter that is ignored has it looked at again", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+test("where the dialect is to be found out, a filter that is ignored has it looked at again", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   await sql`
     insert into usage_export.service_dialect (service, dialect) values (${emulator.url}, 'interface')
   `.execute(db);
   const exports = [{ filters: [byTag("prod"), byModel("nova-2")] }];
-  await world.configure(smallConfig(emulator.url, { service: { dialect: "auto" }, exports }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(smallConfig(emulator.url, { service: { dialect: "auto" }, exports }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ prod: "5 5", "nova-2": "7 7" });
 });
 
-test("a filter that all usage fits is known to work by what does not fit it", async ({ world }) => {
-  const emulator = await world.serve({ usage: () => [{ requests: 5, tags: ["prod"], feature_set: ["diarize"] }] });
+test("a filter that all usage fits is known to work by what does not fit it", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => [{ requests: 5, tags: ["prod"], feature_set: ["diarize"] }] });
   const filters = [{ name: "all" }, byTag("prod"), { name: "diarized", features: { diarize: true } }];
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
 });
 
 test("a filter under which there is nothing on all of several days counts when a later run confirms it", async ({
-  world,
+  context,
 }) => {
   let usage: typeof TAGGED = TAGGED;
-  const emulator = await world.serve({ usage: () => usage });
+  const emulator = await context.serve({ usage: () => usage });
   const filters = [{ name: "diarized", features: { diarize: true } }];
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
   expect(await lastCoverage(db)).toEqual({
     diarized: { status: "suspect", error: expect.stringMatching(/no usage with the filter on any of 2 days/) },
   });
-  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
   await letDoubtsAge(db);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await lastCoverage(db)).toEqual({ diarized: { status: "complete", error: null } });
 
   // From then on another day without any is as usual.
   await sql`delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)`.execute(
     db,
   );
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   usage = [{ requests: 9, model: ["nova-3"], tags: [], feature_set: ["diarize"] } as (typeof TAGGED)[number]];
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ diarized: "9 9" });
 });
 
 test("with `checkFeatures` off nothing of a filter is doubted, and nothing is asked for it beside its numbers", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => TAGGED });
+  const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const exports = [{ checkFeatures: "off", filters: [byTag("prod")] }];
-  await world.configure(smallConfig(emulator.url, { ...WRONG, exports }));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(smallConfig(emulator.url, { ...WRONG, exports }));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(calls(emulator, "/usage/")).toBe(1);
 });

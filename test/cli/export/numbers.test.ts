@@ -5,13 +5,13 @@ import { expect } from "vitest";
 import { madeUpUsage } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ALL_GROUPINGS, lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { rowsAsWritten } from "../stored-state.ts";
-import { worldTest } from "../world.ts";
+import { rowsAsWritten } from "../stored-rows.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const DAY_MS = 86_400_000;
 const FILTERS = [
@@ -25,44 +25,44 @@ const FILTER_QUERIES = {
   "not punctuated": "punctuate=false",
 };
 
-test("every view of every grouping and filter shows the service's numbers", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(
+test("every view of every grouping and filter shows the service's numbers", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(
     smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS, filters: FILTERS, window: { days: 3 } }] }),
   );
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const reading = { groupings: ALL_GROUPINGS, filters: FILTER_QUERIES, window: lastDays(3) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("a second run of unchanged days writes no row", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], filters: FILTERS }] }));
-  await world.run(["export"]);
+test("a second run of unchanged days writes no row", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], filters: FILTERS }] }));
+  await context.run(["export"]);
   const before = { rows: await rowsAsWritten(db), history: await historyLength() };
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 rows changed") });
+  expect(await context.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 rows changed") });
 
   expect(before.rows.length).toBeGreaterThan(20);
   expect({ rows: await rowsAsWritten(db), history: await historyLength() }).toEqual(before);
 });
 
-test("of a day that changed, only the rows with other numbers are written", async ({ world }) => {
+test("of a day that changed, only the rows with other numbers are written", async ({ context }) => {
   let requests = 5;
-  const emulator = await world.serve({
+  const emulator = await context.serve({
     usage: () => [
       { endpoint: "listen", requests },
       { endpoint: "speak", requests: 7 },
     ],
   });
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], window: { days: 1 } }] }));
-  await world.run(["export"]);
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], window: { days: 1 } }] }));
+  await context.run(["export"]);
   const before = await rowsAsWritten(db);
 
   requests = 6;
-  expect(await world.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("1 rows changed") });
+  expect(await context.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("1 rows changed") });
 
   const after = await rowsAsWritten(db);
   const [kept] = before.filter(({ requests }) => requests === "7");
@@ -72,18 +72,18 @@ test("of a day that changed, only the rows with other numbers are written", asyn
   expect(after).toContainEqual(kept);
 });
 
-test("numbers that were restated are the new ones, and the old ones stay in the history", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
+test("numbers that were restated are the new ones, and the old ones stay in the history", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
   const reading = { groupings: ALL_GROUPINGS, window: lastDays(2) };
-  const old = await servedNumbers(emulator, world.key, reading);
-  await world.run(["export"]);
+  const old = await servedNumbers(emulator, context.key, reading);
+  await context.run(["export"]);
   const firstNight = new Date();
 
   emulator.now = () => new Date(Date.now() + DAY_MS);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
-  const served = await servedNumbers(emulator, world.key, reading);
+  const served = await servedNumbers(emulator, context.key, reading);
   expect(served).not.toEqual(old);
   expect(await storedNumbers(db, reading)).toEqual(served);
   const { rows } = await sql`
@@ -93,27 +93,27 @@ test("numbers that were restated are the new ones, and the old ones stay in the 
   expect(rows).toEqual(old["none / all"]?.map(({ usage_date, requests }) => ({ usage_date, requests })));
 });
 
-test("a group that the service does not name any more is gone, and comes back with it", async ({ world }) => {
+test("a group that the service does not name any more is gone, and comes back with it", async ({ context }) => {
   const usage = madeUpUsage(1);
   let hidden = "";
-  const emulator = await world.serve({
+  const emulator = await context.serve({
     usage: (project, day, age) => usage(project, day, age).filter(({ endpoint }) => endpoint !== hidden),
   });
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint", "tags"] }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint", "tags"] }] }));
   const reading = { groupings: ["endpoint", "tags"], window: lastDays(2) };
   const seen: unknown[] = [];
   for (hidden of ["", "speak", ""]) {
-    expect(await world.run(["export"])).toMatchObject({ status: 0 });
-    expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+    expect(await context.run(["export"])).toMatchObject({ status: 0 });
+    expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
     const { rows } = await sql`select revision from bi.usage_by_endpoint where endpoint = 'speak'`.execute(db);
     seen.push(rows);
   }
   expect(seen).toEqual([[{ revision: 1 }, { revision: 1 }], [], [{ revision: 3 }, { revision: 3 }]]);
 });
 
-test("no digit is lost where a number is larger or finer than a double can hold", async ({ world }) => {
+test("no digit is lost where a number is larger or finer than a double can hold", async ({ context }) => {
   const hours = ["0.1", "0.30000000000000004", "9007199254740993", "123456789012345678901234567890.000000001"];
-  const emulator = await world.serve({
+  const emulator = await context.serve({
     fault: () => ({
       kind: "body",
       change: ({ results, ...answer }) => {
@@ -126,9 +126,9 @@ test("no digit is lost where a number is larger or finer than a double can hold"
     }),
   });
   let written = -1;
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], window: { days: 1 } }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], window: { days: 1 } }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const { rows } = await sql<{
     hours: string;
@@ -136,13 +136,13 @@ test("no digit is lost where a number is larger or finer than a double can hold"
   expect(rows.map((row) => row.hours)).toEqual(hours);
 });
 
-test("a number that was not sent is NULL, and one that nobody knows yet is kept", async ({ world }) => {
+test("a number that was not sent is NULL, and one that nobody knows yet is kept", async ({ context }) => {
   const { start: usage_date } = lastDays(1);
   const results = [{ requests: 7, video_frames: 12.5, grouping: { start: usage_date, end: usage_date } }];
-  const emulator = await world.serve({ fault: () => ({ kind: "body", change: (json) => ({ ...json, results }) }) });
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: { days: 1 } }] }));
+  const emulator = await context.serve({ fault: () => ({ kind: "body", change: (json) => ({ ...json, results }) }) });
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 1 } }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const { rows } = await sql`select usage_date, requests, hours, tokens_in, extra_metrics from bi.usage_total`.execute(
     db,

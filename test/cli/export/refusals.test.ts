@@ -5,19 +5,19 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { letDoubtsAge } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import { PROJECT_ID, programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
-import { lastCoverage, rowsAsWritten } from "../stored-state.ts";
-import { PROJECT_ID, worldTest } from "../world.ts";
+import { lastCoverage, rowsAsWritten } from "../stored-rows.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
-test("a service that does not know windows is found out", async ({ world }) => {
-  const emulator = await world.serve({ window: "ignored" });
-  await world.configure(smallConfig(emulator.url));
+test("a service that does not know windows is found out", async ({ context }) => {
+  const emulator = await context.serve({ window: "ignored" });
+  await context.configure(smallConfig(emulator.url));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   expect(await rowsAsWritten(db)).toEqual([]);
   expect(await lastCoverage(db)).toEqual({
@@ -33,13 +33,13 @@ test.for([
   ["2026", "interface"],
 ] as const)(
   "a service of another dialect is found out: asked in %s, it knows %s",
-  async ([dialect, other], { world }) => {
-    const emulator = await world.serve({ dialect: other });
-    await world.configure(
+  async ([dialect, other], { context }) => {
+    const emulator = await context.serve({ dialect: other });
+    await context.configure(
       smallConfig(emulator.url, { service: { dialect }, exports: [{ groupings: ["none", "model"] }] }),
     );
 
-    expect(await world.run(["export"])).toMatchObject({ status: 1 });
+    expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
     expect(await lastCoverage(db, "grouping")).toEqual({
       none: { status: "complete", error: null },
@@ -48,21 +48,23 @@ test.for([
   },
 );
 
-test("a project whose key is refused does not cost the other one its numbers", async ({ world }) => {
-  const second = world.newSecret();
-  const emulator = await world.serve({ consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }] });
+test("a project whose key is refused does not cost the other one its numbers", async ({ context }) => {
+  const second = context.newSecret();
+  const emulator = await context.serve({
+    consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }],
+  });
   const projects = [
     { ...PRODUCTION, key: { env: "WRONG_KEY" } },
     { id: "project-2", name: "staging", key: { env: "SECOND_KEY" } },
   ];
-  await world.configure(
+  await context.configure(
     smallConfig(emulator.url, {
       projects,
       exports: [{ projects: ["production", "staging"], groupings: ["none", "tags"] }],
     }),
   );
 
-  const result = await world.run(["export"], { WRONG_KEY: world.newSecret(), SECOND_KEY: second });
+  const result = await context.run(["export"], { WRONG_KEY: context.newSecret(), SECOND_KEY: second });
 
   expect(result).toMatchObject({ status: 1, stdout: expect.stringMatching(/4 slices complete, 0 suspect, 4 failed/) });
   expect(await lastCoverage(db, "project")).toEqual({
@@ -73,22 +75,22 @@ test("a project whose key is refused does not cost the other one its numbers", a
   expect(rows).toEqual([{ project_id: "project-2" }]);
 });
 
-test("a key that may not read usage is told which scope it lacks", async ({ world }) => {
-  const secret = world.newSecret();
-  const emulator = await world.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
-  await world.configure(smallConfig(emulator.url));
+test("a key that may not read usage is told which scope it lacks", async ({ context }) => {
+  const secret = context.newSecret();
+  const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
+  await context.configure(smallConfig(emulator.url));
 
-  expect(await world.run(["export"], { USAGE_EXPORT_KEY: secret })).toMatchObject({ status: 1 });
+  expect(await context.run(["export"], { USAGE_EXPORT_KEY: secret })).toMatchObject({ status: 1 });
 
   expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error: expect.stringContaining("project:read") } });
 });
 
-test("a feature that the service does not know is no filter, and the near miss is named", async ({ world }) => {
-  const emulator = await world.serve();
+test("a feature that the service does not know is no filter, and the near miss is named", async ({ context }) => {
+  const emulator = await context.serve();
   const filters = [{ name: "all" }, { name: "diarized", features: { diarise: true } }];
-  await world.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
   // Once, to see that it changes nothing.
   expect(emulator.requests.filter(({ path }) => path.includes("diarise"))).toHaveLength(1);
@@ -113,12 +115,12 @@ test.for([
   ],
 ] as const)(
   "a service %s is asked all the same, with a warning",
-  async ([_, options, job, feature, fate], { world }) => {
-    const emulator = await world.serve(options);
+  async ([_, options, job, feature, fate], { context }) => {
+    const emulator = await context.serve(options);
     const filters = [{ name: "new", features: { [feature]: true } }];
-    await world.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
+    await context.configure(smallConfig(emulator.url, { exports: [{ ...job, filters }] }));
 
-    expect(await world.run(["export"])).toMatchObject({
+    expect(await context.run(["export"])).toMatchObject({
       status: fate === "complete" ? 0 : 1,
       stderr: expect.stringMatching(/"level":40.*feature/),
     });
@@ -130,39 +132,39 @@ test.for([
 );
 
 test("an empty answer where rows were is doubted, and believed when a run an hour later gets it too", async ({
-  world,
+  context,
 }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
-  const emulator = await world.serve({ usage: () => usage });
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+  const emulator = await context.serve({ usage: () => usage });
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
   const good = await rowsAsWritten(db);
 
   usage = [];
-  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
   expect(await rowsAsWritten(db)).toEqual(good);
   expect(await lastCoverage(db)).toEqual({ all: { status: "suspect", error: expect.stringContaining("no rows") } });
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
+  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
   await letDoubtsAge(db);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const { rows } = await sql`select * from bi.usage_total`.execute(db);
   expect(rows).toEqual([]);
   expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });
 });
 
-test("rows that come back before an empty answer was confirmed were never away", async ({ world }) => {
+test("rows that come back before an empty answer was confirmed were never away", async ({ context }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
-  const emulator = await world.serve({ usage: () => usage });
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+  const emulator = await context.serve({ usage: () => usage });
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
   const good = await rowsAsWritten(db);
   const [full] = [usage];
 
   usage = [];
-  await world.run(["export"]);
+  await context.run(["export"]);
   usage = full;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(await rowsAsWritten(db)).toEqual(good);
   expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });

@@ -5,35 +5,39 @@ import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator, EmulatorOptions } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
-import { passDays } from "../pass-days.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 
 /** Of the service, so that a summary can grow. */
 let requests = 0;
 
-async function serveSummary(world: World, job = {}, options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+async function serveSummary(
+  context: ProgramContext,
+  job = {},
+  options: Partial<EmulatorOptions> = {},
+): Promise<Emulator> {
   requests = 9_950;
   const usage: EmulatorOptions["usage"] = (_, day) =>
     day === today ? [{ endpoint: "listen", method: "sync", requests, hours: 0.5 }] : [];
-  const emulator = await world.serve({ window: "cumulative", countsFrom: today, usage, ...options });
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: undefined, ...job }] }));
+  const emulator = await context.serve({ window: "cumulative", countsFrom: today, usage, ...options });
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: undefined, ...job }] }));
   return emulator;
 }
 
-async function exportNights(world: World, nights: number): Promise<void> {
+async function exportNights(context: ProgramContext, nights: number): Promise<void> {
   for (let night = 0; night < nights; night++) {
     if (night > 0) {
-      await passDays(db, 1);
+      await ageStoredData(db, 1);
       requests += 10;
     }
-    expect(await world.run(["export"])).toMatchObject({ status: 0 });
+    expect(await context.run(["export"])).toMatchObject({ status: 0 });
   }
 }
 
@@ -49,10 +53,10 @@ async function snapshots() {
 }
 
 test("a summary that grows is a snapshot a run with its change, and no day's usage in any view or report", async ({
-  world,
+  context,
 }) => {
-  await serveSummary(world);
-  await exportNights(world, 3);
+  await serveSummary(context);
+  await exportNights(context, 3);
 
   const of = { group_value: null, fell: false, gone: false };
   expect(await snapshots()).toEqual([
@@ -62,20 +66,20 @@ test("a summary that grows is a snapshot a run with its change, and no day's usa
   ]);
   for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())", "bi.focus_usage"])
     expect(await rowsOf(view)).toEqual([]);
-  const { stdout } = await world.run(["report", "--out", "-"]);
+  const { stdout } = await context.run(["report", "--out", "-"]);
   expect(stdout).not.toMatch(/9[,. \u202f]?9[5-9]0|29[,. \u202f]?880/);
   expect(stdout).toMatch(/carry no date/);
 });
 
 test("coverage, status and the export say that the numbers have no days, and none of them that a day is complete", async ({
-  world,
+  context,
 }) => {
-  await serveSummary(world);
-  await exportNights(world, 1);
-  const { stdout } = await world.run(["export"]);
+  await serveSummary(context);
+  await exportNights(context, 1);
+  const { stdout } = await context.run(["export"]);
   expect(stdout).toMatch(/1 requests, 0 slices complete, 0 suspect, 0 failed/);
   expect(stdout).toMatch(/1 answer carries no date.*bi\.usage_snapshot/);
-  await passDays(db, 4);
+  await ageStoredData(db, 4);
 
   expect(await rowsOf("bi.coverage")).toMatchObject([
     {
@@ -92,19 +96,19 @@ test("coverage, status and the export say that the numbers have no days, and non
     { status: "ok", slices_planned: 1, slices_complete: 0, slices_undated: 1 },
     { status: "ok", slices_planned: 1, slices_complete: 0, slices_undated: 1 },
   ]);
-  const status = await world.run(["status"]);
+  const status = await context.run(["status"]);
   expect(status).toMatchObject({ status: 0 });
   expect(status.stdout).toMatch(/slices: 0 complete/);
   expect(status.stdout).toMatch(/undated: production \/ none \/ all: 2 snapshots, the newest of .*bi\.usage_snapshot/);
 });
 
-test("what is counted anew, or is gone, is marked where it fell", async ({ world }) => {
-  const emulator = await serveSummary(world, { groupings: ["endpoint"] });
-  await exportNights(world, 1);
+test("what is counted anew, or is gone, is marked where it fell", async ({ context }) => {
+  const emulator = await serveSummary(context, { groupings: ["endpoint"] });
+  await exportNights(context, 1);
   requests = 5;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   emulator.fault = () => ({ kind: "body", change: (json) => ({ ...json, results: [] }) });
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const of = { group_value: "listen" };
   expect(await snapshots()).toEqual([
@@ -114,18 +118,18 @@ test("what is counted anew, or is gone, is marked where it fell", async ({ world
   ]);
 });
 
-test("a night that failed is over with the next answer, which holds what it would have read", async ({ world }) => {
-  const emulator = await serveSummary(world);
-  await exportNights(world, 1);
-  await passDays(db, 1);
+test("a night that failed is over with the next answer, which holds what it would have read", async ({ context }) => {
+  const emulator = await serveSummary(context);
+  await exportNights(context, 1);
+  await ageStoredData(db, 1);
   emulator.fault = ({ path }) =>
     path.includes("breakdown") ? { kind: "answer", status: 404, body: "gone" } : undefined;
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
-  expect(await world.run(["status"])).toMatchObject({ status: 1, stdout: expect.stringContaining("1 failed") });
-  await passDays(db, 1);
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["status"])).toMatchObject({ status: 1, stdout: expect.stringContaining("1 failed") });
+  await ageStoredData(db, 1);
   emulator.fault = undefined;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
-  expect(await world.run(["status"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 failed") });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 failed") });
 });
 
 test.for([
@@ -133,42 +137,44 @@ test.for([
   ["day-before", 1],
 ] as const)(
   'with "undated": "%s" it is the usage of the day %i before the run',
-  async ([undated, before], { world }) => {
-    await serveSummary(world, { undated });
-    await exportNights(world, 1);
+  async ([undated, before], { context }) => {
+    await serveSummary(context, { undated });
+    await exportNights(context, 1);
     expect(await rowsOf("bi.usage_total")).toMatchObject([{ usage_date: addDays(today, -before), requests: "9950" }]);
     expect(await rowsOf("bi.usage_snapshot")).toEqual([]);
     expect(await rowsOf("bi.coverage")).toMatchObject([{ usage_date: addDays(today, -before), status: "complete" }]);
   },
 );
 
-async function dates(world: World): Promise<string> {
-  const { stdout } = await world.run(["check"]);
+async function dates(context: ProgramContext): Promise<string> {
+  const { stdout } = await context.run(["check"]);
   return stdout.split("\n").find((line) => line.includes(" dates: ")) ?? stdout;
 }
 
 test("check explains what an answer without a date is, and that a running total is no usage of a day", async ({
-  world,
+  context,
 }) => {
-  await serveSummary(world);
-  expect(await dates(world)).toMatch(/^ {2}warn dates: the answers carry no date.*bi\.usage_snapshot.*not proved yet/);
-  await exportNights(world, 1);
-  requests += 10;
-  await world.run(["export"]);
-  expect(await dates(world)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
-
-  await world.configure(
-    smallConfig((await serveSummary(world)).url, { exports: [{ window: undefined, undated: "day" }] }),
+  await serveSummary(context);
+  expect(await dates(context)).toMatch(
+    /^ {2}warn dates: the answers carry no date.*bi\.usage_snapshot.*not proved yet/,
   );
-  expect(await dates(world)).toMatch(/^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/);
+  await exportNights(context, 1);
+  requests += 10;
+  await context.run(["export"]);
+  expect(await dates(context)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
+
+  await context.configure(
+    smallConfig((await serveSummary(context)).url, { exports: [{ window: undefined, undated: "day" }] }),
+  );
+  expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/);
 });
 
-test("check offers the usage of a day only where it is proved, by snapshots or by a window", async ({ world }) => {
+test("check offers the usage of a day only where it is proved, by snapshots or by a window", async ({ context }) => {
   const service: Partial<EmulatorOptions> = { window: "undated", usage: () => [{ requests: 7 }] };
-  await serveSummary(world, { undated: "day-before" }, service);
-  expect(await dates(world)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
-  await serveSummary(world, {}, service);
-  await world.run(["export"]);
+  await serveSummary(context, { undated: "day-before" }, service);
+  expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
+  await serveSummary(context, {}, service);
+  await context.run(["export"]);
   // Of four nights, read twice each, as a service would answer that tells of the day before.
   await sql`
     insert into usage_export.undated_snapshot (series_id, snapshot_no, content_no, fetch_no, taken_at, content_hash, rows)
@@ -181,22 +187,22 @@ test("check offers the usage of a day only where it is proved, by snapshots or b
     from usage_export.undated_row cross join generate_series(1, 8) as no
   `.execute(db);
   await sql`delete from usage_export.undated_snapshot where snapshot_no = 1`.execute(db);
-  const offered = await dates(world);
+  const offered = await dates(context);
   expect(offered).toMatch(/^ {2}warn dates: .*the configuration may say "undated": "day-before"/);
-  await serveSummary(world, { undated: "day-before" }, service);
-  expect(await dates(world)).toMatch(/^ {2}ok {3}dates: .*as "undated": "day-before" is configured$/);
+  await serveSummary(context, { undated: "day-before" }, service);
+  expect(await dates(context)).toMatch(/^ {2}ok {3}dates: .*as "undated": "day-before" is configured$/);
 
   await sql`delete from usage_export.undated_snapshot`.execute(db);
   const honest: Partial<EmulatorOptions> = {
     window: "unnamed",
     usage: (_, day) => [{ requests: Number(day.slice(-2)) }],
   };
-  await serveSummary(world, {}, honest);
-  expect(await dates(world)).toMatch(
+  await serveSummary(context, {}, honest);
+  expect(await dates(context)).toMatch(
     /^ {2}warn dates: .*honours the window.*yesterday's usage.*"undated": "day-before"/,
   );
-  await serveSummary(world, { undated: "day" }, honest);
-  expect(await dates(world)).toMatch(
+  await serveSummary(context, { undated: "day" }, honest);
+  expect(await dates(context)).toMatch(
     /^ {2}FAIL dates: "undated": "day" is configured, and.*it is "undated": "day-before"/,
   );
 });

@@ -5,21 +5,21 @@ import { expect } from "vitest";
 import type { EmulatorOptions } from "../../../src/emulator/server.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const TAGLESS: UsageSource = () => [
   { endpoint: "listen", method: "sync", requests: 3 },
   { endpoint: "speak", method: "sync", requests: 4 },
 ];
 
-async function serve(world: World, options: Partial<EmulatorOptions>, groupings: readonly string[]) {
-  const emulator = await world.serve({ usage: TAGLESS, ...options });
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 2 } }] }));
+async function serve(context: ProgramContext, options: Partial<EmulatorOptions>, groupings: readonly string[]) {
+  const emulator = await context.serve({ usage: TAGLESS, ...options });
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 2 } }] }));
   return emulator;
 }
 
@@ -30,12 +30,12 @@ async function coverage(grouping: string) {
   return rows;
 }
 
-test("a total that comes in place of groups is refused, and the numbers before it stay", async ({ world }) => {
-  await serve(world, {}, ["none", "endpoint", "tags"]);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
-  await serve(world, { grouping: "ignored" }, ["none", "endpoint", "tags"]);
+test("a total that comes in place of groups is refused, and the numbers before it stay", async ({ context }) => {
+  await serve(context, {}, ["none", "endpoint", "tags"]);
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  await serve(context, { grouping: "ignored" }, ["none", "endpoint", "tags"]);
 
-  expect(await world.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("4 failed") });
+  expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("4 failed") });
 
   for (const [grouping, others] of [
     ["endpoint", "method or model"],
@@ -52,35 +52,35 @@ test("a total that comes in place of groups is refused, and the numbers before i
   ]);
 });
 
-test("check finds a service that ignores the grouping", async ({ world }) => {
-  await serve(world, { grouping: "ignored" }, ["none", "tags"]);
-  const { status, stdout } = await world.run(["check"]);
+test("check finds a service that ignores the grouping", async ({ context }) => {
+  await serve(context, { grouping: "ignored" }, ["none", "tags"]);
+  const { status, stdout } = await context.run(["check"]);
   expect(stdout).toMatch(
     /^ {2}FAIL grouping tags: no row has a value of "tags", and none has one by endpoint or method/m,
   );
   expect(status).toBe(1);
 });
 
-test("a project without tags has usage without tags, for one call more", async ({ world }) => {
-  const emulator = await serve(world, {}, ["none", "tags", "accessor"]);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+test("a project without tags has usage without tags, for one call more", async ({ context }) => {
+  const emulator = await serve(context, {}, ["none", "tags", "accessor"]);
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
   const { rows } = await sql`select distinct tags, requests from bi.usage_by_tags`.execute(db);
   expect(rows).toEqual([{ tags: null, requests: "7" }]);
   const asked = emulator.requests.map(({ path }) => new URL(path, emulator.url).searchParams.get("grouping"));
   expect(asked.filter((grouping) => grouping === "endpoint")).toHaveLength(1);
-  expect((await world.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
+  expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
 
 test("where it can't be found out whether the service groups, it is asked again, and nothing is stored meanwhile", async ({
-  world,
+  context,
 }) => {
-  const emulator = await serve(world, {}, ["tags"]);
+  const emulator = await serve(context, {}, ["tags"]);
   emulator.fault = ({ path }) =>
     path.includes("grouping=endpoint") ? { kind: "answer", status: 404, body: "not now" } : undefined;
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await coverage("tags")).toMatchObject([{ status: "failed", error: expect.stringContaining("not now") }]);
   emulator.fault = undefined;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
 });

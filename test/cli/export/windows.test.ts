@@ -5,119 +5,119 @@ import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { passDays } from "../pass-days.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 
-test("a window of 60 days is read in requests of at most 31 days, without a gap", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(
+test("a window of 60 days is read in requests of at most 31 days, without a gap", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(
     smallConfig(emulator.url, {
       service: { maxConcurrent: 1 },
       exports: [{ groupings: ["none", "endpoint"], window: { days: 60 } }],
     }),
   );
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const newest = `${addDays(today, -31)} to ${yesterday}`;
   const older = `${addDays(today, -60)} to ${addDays(today, -32)}`;
   expect(windowsAsked(emulator)).toEqual([newest, newest, older, older]);
   const reading = { groupings: ["none", "endpoint"], window: lastDays(60) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("today is open, and grows with the next run", async ({ world }) => {
-  const emulator = await world.serve();
+test("today is open, and grows with the next run", async ({ context }) => {
+  const emulator = await context.serve();
   const noon = Date.parse(`${today}T12:00:00Z`);
   emulator.now = () => new Date(noon);
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: { days: 1, today: true } }] }));
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 1, today: true } }] }));
   const reading = { groupings: ["none"], window: { start: yesterday, end: today } };
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   emulator.now = () => new Date(noon + 3_600_000);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   expect(await coverage()).toEqual([
     { usage_date: yesterday, status: "complete", finality: "settling" },
     { usage_date: today, status: "complete", finality: "open" },
   ]);
 });
 
-test("without a window no day is sent, and the answer's own days are stored", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], window: undefined }] }));
+test("without a window no day is sent, and the answer's own days are stored", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], window: undefined }] }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(windowsAsked(emulator)).toEqual(["null to null", "null to null"]);
   // The emulator answers 30 days when it is asked for none.
   const reading = { groupings: ["none", "tags"], window: lastDays(30) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("two exports that read the same series keep one set of numbers", async ({ world }) => {
-  const emulator = await world.serve();
+test("two exports that read the same series keep one set of numbers", async ({ context }) => {
+  const emulator = await context.serve();
   const exports = [
     { name: "nightly", groupings: ["none", "endpoint"] },
     { name: "weekly", groupings: ["endpoint", "tags"], window: { days: 5 } },
   ];
-  await world.configure(smallConfig(emulator.url, { exports }));
+  await context.configure(smallConfig(emulator.url, { exports }));
 
-  const { status, stdout } = await world.run(["export"]);
+  const { status, stdout } = await context.run(["export"]);
 
   expect({ status, jobs: stdout.match(/^\w+(?=:)/gm) }).toEqual({ status: 0, jobs: ["nightly", "weekly"] });
   for (const reading of [
     { groupings: ["none"], window: lastDays(2) },
     { groupings: ["endpoint", "tags"], window: lastDays(5) },
   ]) {
-    expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+    expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   }
 });
 
-test("a filter that means something else than before shows the new numbers alone", async ({ world }) => {
-  const emulator = await world.serve();
+test("a filter that means something else than before shows the new numbers alone", async ({ context }) => {
+  const emulator = await context.serve();
   const withFilter = (feature: string) =>
     smallConfig(emulator.url, { exports: [{ filters: [{ name: "special", features: { [feature]: true } }] }] });
   const reading = (query: string) => ({ groupings: ["none"], filters: { special: query }, window: lastDays(2) });
-  await world.configure(withFilter("diarize"));
-  await world.run(["export"]);
+  await context.configure(withFilter("diarize"));
+  await context.run(["export"]);
 
-  await world.configure(withFilter("numerals"));
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  await context.configure(withFilter("numerals"));
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await storedNumbers(db, reading("numerals=true"))).toEqual(
-    await servedNumbers(emulator, world.key, reading("numerals=true")),
+    await servedNumbers(emulator, context.key, reading("numerals=true")),
   );
 
-  await world.configure(withFilter("diarize"));
-  expect(await world.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 rows changed") });
+  await context.configure(withFilter("diarize"));
+  expect(await context.run(["export"])).toMatchObject({ status: 0, stdout: expect.stringContaining("0 rows changed") });
   expect(await storedNumbers(db, reading("diarize=true"))).toEqual(
-    await servedNumbers(emulator, world.key, reading("diarize=true")),
+    await servedNumbers(emulator, context.key, reading("diarize=true")),
   );
 });
 
-test("a grouping that is not configured any more keeps its numbers, and is never missing", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "endpoint"] }] }));
-  await world.run(["export"]);
-  await passDays(db, 2);
+test("a grouping that is not configured any more keeps its numbers, and is never missing", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "endpoint"] }] }));
+  await context.run(["export"]);
+  await ageStoredData(db, 2);
   const reading = { groupings: ["endpoint"], window: lastDays(2) };
   const kept = await storedNumbers(db, reading);
 
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
 
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
   expect(kept["endpoint / all"]?.length).toBeGreaterThan(0);
   expect(await storedNumbers(db, reading)).toEqual(kept);
 });

@@ -12,11 +12,11 @@ import { runDump } from "../../../src/cli/dump.ts";
 import { newSeries } from "../../db/stored-usage.ts";
 import { readParquet } from "../../dump/read-parquet.ts";
 import { testDatabase } from "../../support/database.ts";
-import { worldTest } from "../world.ts";
+import { programTest } from "../program-context.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
 
@@ -32,9 +32,9 @@ async function storeDays(count: number): Promise<void> {
 
 const COVERAGE = ["dump", "--view", "coverage", "--format"];
 
-test("without a place it goes to standard output, and only that", async ({ world }) => {
+test("without a place it goes to standard output, and only that", async ({ context }) => {
   await storeDays(3);
-  const { status, stdout } = await world.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
+  const { status, stdout } = await context.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
   const rows = stdout
     .trimEnd()
     .split("\n")
@@ -46,12 +46,12 @@ test("without a place it goes to standard output, and only that", async ({ world
   expect(status).toBe(0);
 });
 
-test("a file is put where a link points to, and the answer says how much is in it", async ({ world }) => {
+test("a file is put where a link points to, and the answer says how much is in it", async ({ context }) => {
   await storeDays(2_500);
-  const file = path.join(world.folder, "coverage.parquet");
+  const file = path.join(context.folder, "coverage.parquet");
   await writeFile(file, "the one of yesterday");
-  await symlink(file, path.join(world.folder, "link.parquet"));
-  const { status, stdout } = await world.run([...COVERAGE, "parquet", "--out", "link.parquet"]);
+  await symlink(file, path.join(context.folder, "link.parquet"));
+  const { status, stdout } = await context.run([...COVERAGE, "parquet", "--out", "link.parquet"]);
   expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.parquet\n" });
   async function* bytes() {
     yield await readFile(file);
@@ -60,35 +60,35 @@ test("a file is put where a link points to, and the answer says how much is in i
   const { rows } = await readParquet({ columns }, bytes());
   expect(rows).toHaveLength(2_500);
   expect(rows[0]).toEqual(["2020-01-02"]);
-  expect((await readdir(world.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
+  expect((await readdir(context.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
 });
 
-test("a file that can't be written is named, and nothing is left of it", async ({ world }) => {
+test("a file that can't be written is named, and nothing is left of it", async ({ context }) => {
   // Longer than a name may be, so that there is no place beside it.
   const file = `${"c".repeat(250)}.csv`;
-  const { status, stdout, stderr } = await world.run([...COVERAGE, "csv", "--out", file]);
+  const { status, stdout, stderr } = await context.run([...COVERAGE, "csv", "--out", file]);
   expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`, "m"));
-  expect({ status, stdout, files: await readdir(world.folder) }).toEqual({ status: 1, stdout: "", files: [] });
+  expect({ status, stdout, files: await readdir(context.folder) }).toEqual({ status: 1, stdout: "", files: [] });
 });
 
-test("told to stop, it ends at once, and the file is the one that was there", async ({ world }) => {
+test("told to stop, it ends at once, and the file is the one that was there", async ({ context }) => {
   await storeDays(3);
-  await writeFile(path.join(world.folder, "coverage.csv"), "the one of yesterday");
+  await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.slice in access exclusive mode`.execute(tx);
-    const program = world.start([...COVERAGE, "csv", "--out", "coverage.csv"], { LOG_LEVEL: "warn" });
-    await expect.poll(() => readdir(world.folder), { timeout: 20_000 }).toHaveLength(2);
+    const program = context.start([...COVERAGE, "csv", "--out", "coverage.csv"], { LOG_LEVEL: "warn" });
+    await expect.poll(() => readdir(context.folder), { timeout: 20_000 }).toHaveLength(2);
     program.kill("SIGTERM");
     expect(await program.ended).toMatchObject({ status: 1, stderr: "usage-export: stopped by SIGTERM\n" });
   });
-  expect(await readdir(world.folder)).toEqual(["coverage.csv"]);
-  expect(await readFile(path.join(world.folder, "coverage.csv"), "utf8")).toBe("the one of yesterday");
+  expect(await readdir(context.folder)).toEqual(["coverage.csv"]);
+  expect(await readFile(path.join(context.folder, "coverage.csv"), "utf8")).toBe("the one of yesterday");
 });
 
-test("a reader that has seen enough ends it, and that is no failure", async ({ world }) => {
+test("a reader that has seen enough ends it, and that is no failure", async ({ context }) => {
   await storeDays(20_000);
   const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
-  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: world.folder, env });
+  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: context.folder, env });
   const errors = text(dump.stderr);
   const closed = once(dump, "close");
   await once(dump.stdout, "data");
@@ -98,13 +98,13 @@ test("a reader that has seen enough ends it, and that is no failure", async ({ w
 
 test.for(["csv", "jsonl", "parquet"])(
   "without --format it is that of the file's ending: %s",
-  async (format, { world }) => {
+  async (format, { context }) => {
     await storeDays(3);
     const dump = ["dump", "--view", "coverage"];
-    expect(await world.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
-    await world.run([...dump, "--format", format, "--out", "other.txt"]);
+    expect(await context.run([...dump, "--out", `named.${format}`])).toMatchObject({ status: 0 });
+    await context.run([...dump, "--format", format, "--out", "other.txt"]);
     const [named, other] = await Promise.all(
-      [`named.${format}`, "other.txt"].map((file) => readFile(path.join(world.folder, file))),
+      [`named.${format}`, "other.txt"].map((file) => readFile(path.join(context.folder, file))),
     );
     expect(named).toEqual(other);
   },
@@ -112,15 +112,15 @@ test.for(["csv", "jsonl", "parquet"])(
 
 test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
   "without --format, %j does not tell it, and nothing is written",
-  async (out, { world }) => {
-    expect(await world.run(["dump", "--view", "coverage", ...out])).toMatchObject({
+  async (out, { context }) => {
+    expect(await context.run(["dump", "--view", "coverage", ...out])).toMatchObject({
       status: 2,
       stdout: "",
       stderr: expect.stringMatching(
         /^usage-export: --format: expected one of csv, jsonl, parquet, or --out with a file/,
       ),
     });
-    expect(await readdir(world.folder)).toEqual([]);
+    expect(await readdir(context.folder)).toEqual([]);
   },
 );
 
@@ -141,11 +141,11 @@ describe("what there is not is told before anything is written", () => {
     ],
     [{ view: "api_keys", to: "2026-03-17" }, /^--from, --to: the rows of bi.api_keys have no day/],
     [{ out: "no/such/folder/x.csv" }, /^--out: expected a file in a folder that is there, got no\/such\/folder\/x.csv/],
-  ] as const)("%j", async ([part, message], { world }) => {
+  ] as const)("%j", async ([part, message], { context }) => {
     const app = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
-    const out = path.join(world.folder, "x.csv");
+    const out = path.join(context.folder, "x.csv");
     const dump = runDump(app, { view: "coverage", format: "csv", out, ...part });
     await expect(dump).rejects.toMatchObject({ code: "config", message: expect.stringMatching(message) });
-    expect(await readdir(world.folder)).toEqual([]);
+    expect(await readdir(context.folder)).toEqual([]);
   });
 });

@@ -5,72 +5,72 @@ import path from "node:path";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 /** Told of a database that nobody answers for. */
-const testWithoutDatabase = worldTest();
+const testWithoutDatabase = programTest();
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
 
 test("what the emulator was asked for is in one file, and the answer says that nothing is missing", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "model", "tags"] }] }));
-  await world.run(["export"]);
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "model", "tags"] }] }));
+  await context.run(["export"]);
 
-  const { status, stdout, stderr } = await world.run(["report", "--from", addDays(today, -2)], { LOG_LEVEL: "warn" });
+  const { status, stdout, stderr } = await context.run(["report", "--from", addDays(today, -2)], { LOG_LEVEL: "warn" });
   expect(stdout).toBe(
     `usage-report.html: usage from ${addDays(today, -2)} to ${yesterday}. Nothing that was due is missing.\n`,
   );
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-  const page = await readFile(path.join(world.folder, "usage-report.html"), "utf8");
+  const page = await readFile(path.join(context.folder, "usage-report.html"), "utf8");
   expect(page).toMatch(HTML);
   expect(page).toContain("nova-3");
-  expect(await readdir(world.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
 });
 
-test("days that failed are named in the answer, and the report is made all the same", async ({ world }) => {
-  const emulator = await world.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  const { status, stdout } = await world.run(["report", "--out", "late.html"]);
+test("days that failed are named in the answer, and the report is made all the same", async ({ context }) => {
+  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  const { status, stdout } = await context.run(["report", "--out", "late.html"]);
   expect(stdout).toMatch(/^late\.html: usage from .* Of 2 slices 2 failed: the report says which\.\n$/);
   expect(status).toBe(0);
-  expect(await readFile(path.join(world.folder, "late.html"), "utf8")).toMatch(HTML);
+  expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
 });
 
-test("a database without usage makes a report, too", async ({ world }) => {
-  const { status, stdout } = await world.run(["report"]);
+test("a database without usage makes a report, too", async ({ context }) => {
+  const { status, stdout } = await context.run(["report"]);
   expect(stdout).toMatch(/^usage-report\.html: usage from .* Nothing was due or read in this period\.\n$/);
   expect(status).toBe(0);
 });
 
-test("a report goes to standard output, and nothing else does", async ({ world }) => {
-  const { status, stdout } = await world.run(["report", "--out", "-"]);
+test("a report goes to standard output, and nothing else does", async ({ context }) => {
+  const { status, stdout } = await context.run(["report", "--out", "-"]);
   expect(stdout).toMatch(HTML);
-  expect({ status, files: await readdir(world.folder) }).toEqual({ status: 0, files: [] });
+  expect({ status, files: await readdir(context.folder) }).toEqual({ status: 0, files: [] });
 });
 
-test("a report that can't be written leaves the one that is there as it is", async ({ world }) => {
+test("a report that can't be written leaves the one that is there as it is", async ({ context }) => {
   // Longer than a name may be, so that there is no place beside it.
   const file = `${"r".repeat(250)}.html`;
-  await writeFile(path.join(world.folder, file), "the report of yesterday");
-  const { status, stdout, stderr } = await world.run(["report", "--out", file]);
+  await writeFile(path.join(context.folder, file), "the report of yesterday");
+  const { status, stdout, stderr } = await context.run(["report", "--out", file]);
   expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
   expect(stderr).toContain(`the file ${file} could not be written: ENAMETOOLONG`);
-  expect(await readFile(path.join(world.folder, file), "utf8")).toBe("the report of yesterday");
+  expect(await readFile(path.join(context.folder, file), "utf8")).toBe("the report of yesterday");
 });
 
-test("a database that is not there makes no report", async ({ world }) => {
-  const { status, stderr } = await world.run(["report"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+test("a database that is not there makes no report", async ({ context }) => {
+  const { status, stderr } = await context.run(["report"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   expect(stderr).toContain("the database at 127.0.0.1:1/nothing can't be used");
-  expect({ status, files: await readdir(world.folder) }).toEqual({ status: 1, files: [] });
+  expect({ status, files: await readdir(context.folder) }).toEqual({ status: 1, files: [] });
 });
 
 testWithoutDatabase.for([
@@ -81,9 +81,9 @@ testWithoutDatabase.for([
   [["--out", "no/such/report.html"], "--out: expected a file in a folder that is there, got no/such/report.html"],
   [["--out", "folder"], "--out: expected the name of a file, got folder"],
   [["--out", "/dev/null"], "--out: expected the name of a file, got /dev/null"],
-] as const)("%j is refused before the database is opened", async ([args, message], { world }) => {
-  await mkdir(path.join(world.folder, "folder"));
-  const { status, stderr } = await world.run(["report", ...args]);
+] as const)("%j is refused before the database is opened", async ([args, message], { context }) => {
+  await mkdir(path.join(context.folder, "folder"));
+  const { status, stderr } = await context.run(["report", ...args]);
   expect(stderr).toContain(message);
-  expect({ status, files: await readdir(world.folder) }).toEqual({ status: 2, files: ["folder"] });
+  expect({ status, files: await readdir(context.folder) }).toEqual({ status: 2, files: ["folder"] });
 });

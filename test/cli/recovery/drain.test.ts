@@ -5,45 +5,45 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { reached } from "../reached.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
+import { programTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
 import { breakdowns, coverage, runs, runsOver, serveWorkers } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const GROUPINGS = ["none", "endpoint", "method"];
 const DRAIN_SECONDS = 8;
 const DRAIN = { worker: { drainSeconds: DRAIN_SECONDS } };
 
-test("told to stop, a worker finishes what it has in hand and leaves the rest to others", async ({ world }) => {
-  const emulator = await serveWorkers(world, {
+test("told to stop, a worker finishes what it has in hand and leaves the rest to others", async ({ context }) => {
+  const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: GROUPINGS }],
     rest: DRAIN,
   });
-  const worker = world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+  const worker = context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(breakdowns(emulator)).toHaveLength(2);
   expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
   expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, complete: 4, failed: 0 }]);
 
-  world.start(["start"]);
+  context.start(["start"]);
   await expectWhole();
   expect(breakdowns(emulator)).toHaveLength(3);
 });
 
-test("what can't be finished in time is given back, and nothing is marked as failed", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
-  const worker = world.start(["start"]);
-  await reached(emulator, 1);
+test("what can't be finished in time is given back, and nothing is marked as failed", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+  const worker = context.start(["start"]);
+  await holdAnswersFrom(emulator, 1);
   const toldMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
@@ -52,42 +52,42 @@ test("what can't be finished in time is given back, and nothing is marked as fai
 
   emulator.fault = undefined;
   const againMs = performance.now();
-  world.start(["start"]);
+  context.start(["start"]);
   await expectWhole();
   // Given back, and not waited for as from one that died.
   expect(performance.now() - againMs).toBeLessThan(8_000);
 });
 
-test("a database that answers nothing any more does not keep a worker from stopping in time", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+test("a database that answers nothing any more does not keep a worker from stopping in time", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   await using proxy = await tcpProxy(url);
-  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
-  const goOn = await reached(emulator, 1);
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   proxy.swallow();
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   const toldMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(performance.now() - toldMs).toBeLessThan(DRAIN_SECONDS * 1000);
-  world.start(["start"]);
+  context.start(["start"]);
   await expectWhole();
 }, 120_000);
 
-test("a database that is busy for long is waited for as long as there is time to stop in", async ({ world }) => {
-  const emulator = await serveWorkers(world, {
+test("a database that is busy for long is waited for as long as there is time to stop in", async ({ context }) => {
+  const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none"] }],
     rest: { worker: { drainSeconds: 40 } },
   });
-  const worker = world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+  const worker = context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
     worker.kill("SIGTERM");
     await worker.waitFor("worker stops");
     emulator.fault = undefined;
-    goOn();
+    answerHeld();
     // Other programs give up after 10 s.
     await sleep(12_000);
   });
@@ -95,10 +95,10 @@ test("a database that is busy for long is waited for as long as there is time to
   expect(await coverage(db)).toEqual({ complete: 2 });
 }, 60_000);
 
-test("a second signal ends the worker at once, and others do its work", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
-  const worker = world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+test("a second signal ends the worker at once, and others do its work", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
+  const worker = context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
   const toldMs = performance.now();
@@ -106,8 +106,8 @@ test("a second signal ends the worker at once, and others do its work", async ({
   expect(await worker.ended).toMatchObject({ status: null });
   expect(performance.now() - toldMs).toBeLessThan(1_000);
   emulator.fault = undefined;
-  goOn();
-  world.start(["start"]);
+  answerHeld();
+  context.start(["start"]);
   await expectWhole();
 }, 120_000);
 

@@ -5,14 +5,14 @@ import { expect } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { reached } from "../reached.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { breakdowns, coverage, manyFilters, runs, runsOver, serveWorkers } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const GROUPINGS = ["none", "endpoint", "method", "model", "deployment", "accessor"];
 /** 6 groupings under 50 filters are 300 requests. */
@@ -23,9 +23,9 @@ const ONE_ROW_EACH = Array.from({ length: 50 }, (_, i) => ({
 }));
 const DELAY_MS = 60;
 
-test("three workers make 300 requests once each, within the caps, and all of them take part", async ({ world }) => {
-  const emulator = await serveMany(world);
-  const workers = startWorkers(world, 3);
+test("three workers make 300 requests once each, within the caps, and all of them take part", async ({ context }) => {
+  const emulator = await serveMany(context);
+  const workers = startWorkers(context, 3);
   const [run] = await runsOver(db, 1, 60_000);
   expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
   await expectEachOnce(emulator);
@@ -33,9 +33,9 @@ test("three workers make 300 requests once each, within the caps, and all of the
   expect(await sharesOf(workers)).toEqual([true, true, true]);
 }, 90_000);
 
-test("what a killed worker had in hand is done by others within 40 seconds, and nothing twice", async ({ world }) => {
-  const emulator = await serveMany(world);
-  const [killed] = startWorkers(world, 3);
+test("what a killed worker had in hand is done by others within 40 seconds, and nothing twice", async ({ context }) => {
+  const emulator = await serveMany(context);
+  const [killed] = startWorkers(context, 3);
   await expect.poll(() => breakdowns(emulator).length, { timeout: 30_000, interval: 20 }).toBeGreaterThan(100);
   killed?.kill("SIGKILL");
   const killedMs = performance.now();
@@ -55,17 +55,17 @@ test("what a killed worker had in hand is done by others within 40 seconds, and 
   expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
 }, 120_000);
 
-test("a worker that was suspended and wakes up changes nothing that is newer", async ({ world }) => {
+test("a worker that was suspended and wakes up changes nothing that is newer", async ({ context }) => {
   let requests = 5;
-  const emulator = await serveWorkers(world, {}, { usage: () => [{ endpoint: "listen", requests }] });
-  const sleeper = world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+  const emulator = await serveWorkers(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
+  const sleeper = context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   sleeper.kill("SIGSTOP");
   // What the service knew when it was asked is what the sleeper will be answered.
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   requests = 6;
-  const other = world.start(["start"]);
+  const other = context.start(["start"]);
   const [run] = await runsOver(db, 1, 60_000);
   expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2 });
   sleeper.kill("SIGCONT");
@@ -74,19 +74,19 @@ test("a worker that was suspended and wakes up changes nothing that is newer", a
   other.kill("SIGTERM");
   await other.ended;
   const reading = { groupings: ["none"], window: lastDays(2) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
   expect(await runs(db)).toHaveLength(1);
 }, 90_000);
 
-async function serveMany(world: World): Promise<Emulator> {
+async function serveMany(context: ProgramContext): Promise<Emulator> {
   const service = { maxConcurrent: 4, requestsPerSecond: 40 };
-  const emulator = await serveWorkers(world, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
+  const emulator = await serveWorkers(context, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
   emulator.fault = () => ({ kind: "delay", delayMs: DELAY_MS });
   return emulator;
 }
 
-function startWorkers(world: World, count: number): readonly Program[] {
-  return Array.from({ length: count }, () => world.start(["start"], { LOG_LEVEL: "debug" }));
+function startWorkers(context: ProgramContext, count: number): readonly Program[] {
+  return Array.from({ length: count }, () => context.start(["start"], { LOG_LEVEL: "debug" }));
 }
 
 async function expectEachOnce(emulator: Emulator): Promise<void> {

@@ -5,15 +5,15 @@ import { expect } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { reached } from "../reached.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { runsOver, serveWorkers } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const READING = { groupings: ["none", "endpoint"], window: lastDays(2) };
 const EXPORTS = [{ groupings: READING.groupings }];
@@ -31,58 +31,58 @@ function growing() {
   return { usage, grow: () => (isLater = true) };
 }
 
-test("an export after it stores what the service says now, new groups too", async ({ world }) => {
+test("an export after it stores what the service says now, new groups too", async ({ context }) => {
   const { usage, grow } = growing();
-  const emulator = await world.serve({ usage });
-  await world.configure(smallConfig(emulator.url, { exports: EXPORTS }));
-  for (const _ of [1, 2, 3]) expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  const emulator = await context.serve({ usage });
+  await context.configure(smallConfig(emulator.url, { exports: EXPORTS }));
+  for (const _ of [1, 2, 3]) expect(await context.run(["export"])).toMatchObject({ status: 0 });
   grow();
   await forgetSequences(db);
 
-  const { status, stdout, stderr } = await world.run(["export"]);
+  const { status, stdout, stderr } = await context.run(["export"]);
 
   expect(stdout).toMatch(/^nightly: 2 requests, 4 slices complete, 0 suspect, 0 failed; 6 rows changed\n$/);
   expect(stderr).toContain("sequences were behind what is stored");
   expect(status).toBe(0);
-  await expectServed(world, emulator);
+  await expectServed(context, emulator);
 });
 
-test("a worker after it stores what the service says now", async ({ world }) => {
+test("a worker after it stores what the service says now", async ({ context }) => {
   const { usage, grow } = growing();
-  const emulator = await serveWorkers(world, { exports: EXPORTS }, { usage });
-  for (const _ of [1, 2, 3]) await world.run(["export"]);
+  const emulator = await serveWorkers(context, { exports: EXPORTS }, { usage });
+  for (const _ of [1, 2, 3]) await context.run(["export"]);
   grow();
   await forgetSequences(db);
 
-  const worker = world.start(["start"]);
+  const worker = context.start(["start"]);
   const done = await runsOver(db, 4);
   worker.kill("SIGTERM");
   await worker.ended;
 
   expect(done.at(-1)).toMatchObject({ trigger: "catchup", status: "ok", complete: 4 });
-  await expectServed(world, emulator);
+  await expectServed(context, emulator);
 });
 
-test("migrate raises what is behind, so that nobody else has to", async ({ world }) => {
+test("migrate raises what is behind, so that nobody else has to", async ({ context }) => {
   const { usage } = growing();
-  const emulator = await world.serve({ usage });
-  await world.configure(smallConfig(emulator.url, { exports: EXPORTS }));
-  await world.run(["export"]);
+  const emulator = await context.serve({ usage });
+  await context.configure(smallConfig(emulator.url, { exports: EXPORTS }));
+  await context.run(["export"]);
   await forgetSequences(db);
-  expect(await world.run(["migrate"])).toMatchObject({ status: 0, stderr: expect.stringContaining("were raised") });
-  expect((await world.run(["export"])).stderr).not.toContain("sequences were behind");
+  expect(await context.run(["migrate"])).toMatchObject({ status: 0, stderr: expect.stringContaining("were raised") });
+  expect((await context.run(["export"])).stderr).not.toContain("sequences were behind");
 });
 
-test("an answer that is older than what is stored is counted as stale, and as nothing else", async ({ world }) => {
+test("an answer that is older than what is stored is counted as stale, and as nothing else", async ({ context }) => {
   const { usage, grow } = growing();
-  const emulator = await world.serve({ usage });
-  await world.configure(smallConfig(emulator.url));
-  const early = world.start(["export"]);
-  const goOn = await reached(emulator, 1);
+  const emulator = await context.serve({ usage });
+  await context.configure(smallConfig(emulator.url));
+  const early = context.start(["export"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   grow();
-  const late = await world.run(["export", "--json"]);
-  goOn();
+  const late = await context.run(["export", "--json"]);
+  answerHeld();
 
   const { status, stdout } = await early.ended;
   expect(stdout).toMatch(
@@ -97,6 +97,6 @@ test("an answer that is older than what is stored is counted as stale, and as no
   ]);
 });
 
-async function expectServed(world: World, emulator: Emulator): Promise<void> {
-  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
+async function expectServed(context: ProgramContext, emulator: Emulator): Promise<void> {
+  expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
 }

@@ -1,47 +1,49 @@
 import { expect } from "vitest";
-import { ledgerRows, rotationTest } from "./rotation-world.ts";
+import { ledgerRows, rotationTest } from "./rotation-context.ts";
 
 const test = rotationTest();
 
-test("after five failed attempts nothing is created until a person asks for it", async ({ world }) => {
-  world.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
-  for (let i = 0; i < 5; i++) expect((await world.run(["rotate"])).status).toBe(1);
-  expect(world.proxy.creates).toHaveLength(5);
+test("after five failed attempts nothing is created until a person asks for it", async ({ context }) => {
+  context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
+  for (let i = 0; i < 5; i++) expect((await context.run(["rotate"])).status).toBe(1);
+  expect(context.proxy.creates).toHaveLength(5);
 
-  world.emulator.fault = undefined;
-  const blocked = await world.run(["rotate"]);
+  context.emulator.fault = undefined;
+  const blocked = await context.run(["rotate"]);
   expect(blocked.status).toBe(1);
   expect(blocked.stdout).toMatch(
     /failed: needs attention: 5 attempts failed, the last with: .*409.*nothing is created until rotate --now/,
   );
-  expect((await world.run(["rotate", "--dry-run"])).status).toBe(1);
-  expect(world.proxy.creates).toHaveLength(5);
-  expect(JSON.parse((await world.run(["rotate", "--json"])).stdout)).toMatchObject([{ needsAttention: true, did: [] }]);
+  expect((await context.run(["rotate", "--dry-run"])).status).toBe(1);
+  expect(context.proxy.creates).toHaveLength(5);
+  expect(JSON.parse((await context.run(["rotate", "--json"])).stdout)).toMatchObject([
+    { needsAttention: true, did: [] },
+  ]);
 
   for (const command of ["keys", "status"]) {
-    const { status, stdout } = await world.run([command]);
+    const { status, stdout } = await context.run([command]);
     expect(stdout).toMatch(/5 failed attempts, the last: .*409/);
     expect(stdout).toContain("needs attention: nothing is created until rotate --now");
     expect(status).toBe(1);
   }
 
-  expect((await world.run(["rotate", "--now"])).status).toBe(0);
-  expect(world.proxy.creates).toHaveLength(6);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }]);
-  expect(await world.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
+  expect((await context.run(["rotate", "--now"])).status).toBe(0);
+  expect(context.proxy.creates).toHaveLength(6);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
+  expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
 });
 
-test("a person's attempt that fails leaves it needing attention", async ({ world }) => {
-  await world.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 5 }).execute();
-  world.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
-  expect((await world.run(["rotate", "--now"])).status).toBe(1);
-  expect((await world.run(["rotate"])).status).toBe(1);
-  expect(world.proxy.creates).toHaveLength(1);
+test("a person's attempt that fails leaves it needing attention", async ({ context }) => {
+  await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 5 }).execute();
+  context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
+  expect((await context.run(["rotate", "--now"])).status).toBe(1);
+  expect((await context.run(["rotate"])).status).toBe(1);
+  expect(context.proxy.creates).toHaveLength(1);
 });
 
-test("a process that dies at every create makes no more than five keys", async ({ world }) => {
+test("a process that dies at every create makes no more than five keys", async ({ context }) => {
   // What a process leaves that died between its intent and the answer.
-  await world.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
+  await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
   const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
   const values = {
     ...intent,
@@ -50,19 +52,19 @@ test("a process that dies at every create makes no more than five keys", async (
     comment: "usage exporter [ue-0]",
     scopes_asked: ["member"],
   } as const;
-  await world.db.insertInto("usage_export.api_key").values(values).execute();
-  const { status, stdout } = await world.run(["rotate"]);
+  await context.db.insertInto("usage_export.api_key").values(values).execute();
+  const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toContain("needs attention: 5 attempts failed");
-  expect(world.proxy.creates).toEqual([]);
+  expect(context.proxy.creates).toEqual([]);
 });
 
-test("when the next rotation has nothing left to do, earlier failures are over", async ({ world }) => {
-  await world.prepare();
-  await world.configure({ deliver: [{ file: world.sink }, { command: ["false"] }] });
-  for (let i = 0; i < 2; i++) expect((await world.run(["rotate"])).status).toBe(1);
-  expect(await world.run(["status"])).toMatchObject({ stdout: expect.stringContaining("2 failed attempts") });
-  await world.configure();
-  expect((await world.run(["rotate"])).stdout).toContain("settle: nothing is left to do");
-  expect((await world.run(["keys"])).stdout).not.toContain("failed attempts");
+test("when the next rotation has nothing left to do, earlier failures are over", async ({ context }) => {
+  await context.prepare();
+  await context.configure({ deliver: [{ file: context.sink }, { command: ["false"] }] });
+  for (let i = 0; i < 2; i++) expect((await context.run(["rotate"])).status).toBe(1);
+  expect(await context.run(["status"])).toMatchObject({ stdout: expect.stringContaining("2 failed attempts") });
+  await context.configure();
+  expect((await context.run(["rotate"])).stdout).toContain("settle: nothing is left to do");
+  expect((await context.run(["keys"])).stdout).not.toContain("failed attempts");
 });

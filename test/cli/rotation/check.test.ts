@@ -1,34 +1,34 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { expect } from "vitest";
-import { rotationTest } from "./rotation-world.ts";
+import { rotationTest } from "./rotation-context.ts";
 
 const test = rotationTest();
 const limitedTest = rotationTest({ scopes: ["usage:read", "project:read"] });
 
-test("check says that the key may create keys and that every sink can be written", async ({ world }) => {
-  const { stdout } = await world.run(["check"]);
+test("check says that the key may create keys and that every sink can be written", async ({ context }) => {
+  const { stdout } = await context.run(["check"]);
   expect(stdout).toContain("ok   rotation exporter: the key may create keys, and every sink can be written");
-  expect(world.proxy.creates).toEqual([]);
+  expect(context.proxy.creates).toEqual([]);
 });
 
-limitedTest("check says which scope is missing for creating keys", async ({ world }) => {
-  const { status, stdout } = await world.run(["check"]);
+limitedTest("check says which scope is missing for creating keys", async ({ context }) => {
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain(
     "FAIL rotation exporter: the key may not create keys: it needs keys:write, and has project:read, usage:read",
   );
 });
 
-test("check says which sink can't be written", async ({ world }) => {
-  await world.configure({ deliver: [{ command: ["no-such-program"] }] });
-  const { status, stdout } = await world.run(["check"]);
+test("check says which sink can't be written", async ({ context }) => {
+  await context.configure({ deliver: [{ command: ["no-such-program"] }] });
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain('FAIL rotation exporter: the command "no-such-program" is not there, or may not be run');
 });
 
-test("check looks at the rotated key once there is one", async ({ world }) => {
-  await world.prepare();
-  const { stdout } = await world.run(["check"], { USAGE_EXPORT_KEY: undefined });
+test("check looks at the rotated key once there is one", async ({ context }) => {
+  await context.prepare();
+  const { stdout } = await context.run(["check"], { USAGE_EXPORT_KEY: undefined });
   expect(stdout).toContain("ok   rotation exporter");
 });
 
@@ -39,19 +39,19 @@ const CREATOR = { createWith: { env: "USAGE_EXPORT_CREATOR_KEY" }, scopes: READI
 
 creatingTest(
   "check is content with a key that may only create keys, where no export reads the project",
-  async ({ world }) => {
+  async ({ context }) => {
     const key = { env: "USAGE_EXPORT_KEY" };
     const projects = [{ id: "project-1", name: "production", key }];
-    await world.configure({}, { projects, exports: [] });
-    const { status, stdout } = await world.run(["check"]);
+    await context.configure({}, { projects, exports: [] });
+    const { status, stdout } = await context.run(["check"]);
     expect(stdout).toContain(
       "ok   key: scopes keys:read, keys:write; it can't read usage, and no export reads this project",
     );
     expect(stdout).toContain("ok   rotation exporter: the key may create keys, and every sink can be written");
     expect(status).toBe(0);
 
-    await world.configure({}, { projects });
-    expect(await world.run(["check"])).toMatchObject({
+    await context.configure({}, { projects });
+    expect(await context.run(["check"])).toMatchObject({
       status: 1,
       stdout: expect.stringContaining(
         'FAIL key: the key of "production" has the scopes keys:read, keys:write; reading usage needs project:read',
@@ -60,53 +60,53 @@ creatingTest(
   },
 );
 
-apartTest("a key that only reads is renewed by another that only creates", async ({ world }) => {
-  await world.configure({ ...CREATOR, graceDays: 0, retire: { delete: "by-age" } });
-  const [reader, creator] = world.emulator.keys().map(({ apiKeyId }) => apiKeyId);
-  const { status, stdout } = await world.run(["check"]);
+apartTest("a key that only reads is renewed by another that only creates", async ({ context }) => {
+  await context.configure({ ...CREATOR, graceDays: 0, retire: { delete: "by-age" } });
+  const [reader, creator] = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
+  const { status, stdout } = await context.run(["check"]);
   expect(stdout).toContain(
     "ok   rotation exporter: the key of createWith may create keys, and every sink can be written",
   );
   expect(status).toBe(0);
 
-  for (let n = 0; n < 2; n++) expect((await world.run(["rotate", "--now"])).stdout).toMatch(/promote/);
-  const asked = world.emulator.requests.filter(({ method }) => method !== "GET");
+  for (let n = 0; n < 2; n++) expect((await context.run(["rotate", "--now"])).stdout).toMatch(/promote/);
+  const asked = context.emulator.requests.filter(({ method }) => method !== "GET");
   expect(asked.map(({ method, keyId }) => [method, keyId])).toEqual([
     ["POST", creator],
     ["POST", creator],
     ["DELETE", creator],
   ]);
-  const made = world.emulator.keys().filter(({ origin }) => origin === "created");
+  const made = context.emulator.keys().filter(({ origin }) => origin === "created");
   expect(made.map(({ scopes, state }) => ({ scopes, state }))).toEqual([
     { scopes: READING, state: "deleted" },
     { scopes: READING, state: "active" },
   ]);
 
-  const since = world.emulator.requests.length;
-  expect((await world.run(["export"], { USAGE_EXPORT_CREATOR_KEY: world.newSecret() })).status).toBe(0);
-  const readers = world.emulator.requests.slice(since).map(({ keyId }) => keyId);
+  const since = context.emulator.requests.length;
+  expect((await context.run(["export"], { USAGE_EXPORT_CREATOR_KEY: context.newSecret() })).status).toBe(0);
+  const readers = context.emulator.requests.slice(since).map(({ keyId }) => keyId);
   expect(new Set(readers)).toEqual(new Set([made[1]?.apiKeyId]));
   expect(readers).not.toContain(reader);
 });
 
-apartTest("a creating key that is not there is a mistake of the configuration", async ({ world }) => {
-  await world.configure(CREATOR);
-  const { status, stderr } = await world.run(["rotate"], { USAGE_EXPORT_CREATOR_KEY: undefined });
+apartTest("a creating key that is not there is a mistake of the configuration", async ({ context }) => {
+  await context.configure(CREATOR);
+  const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_CREATOR_KEY: undefined });
   expect(status).toBe(2);
   expect(stderr).toContain("rotations[0].createWith: environment variable USAGE_EXPORT_CREATOR_KEY is not set");
-  expect(world.emulator.requests).toEqual([]);
+  expect(context.emulator.requests).toEqual([]);
 });
 
-apartTest("check says of the creating key what it lacks", async ({ world }) => {
-  await world.configure({ ...CREATOR, createWith: { env: "USAGE_EXPORT_KEY" } });
-  const { status, stdout } = await world.run(["check"]);
+apartTest("check says of the creating key what it lacks", async ({ context }) => {
+  await context.configure({ ...CREATOR, createWith: { env: "USAGE_EXPORT_KEY" } });
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain("FAIL rotation exporter: the key of createWith may not create keys: it needs keys:write");
 });
 
-test("check ends where a folder can't be made, and says so", async ({ world }) => {
-  await world.configure({ deliver: [{ file: "/proc/x/key" }] });
-  const { status, stdout } = await world.run(["check"]);
+test("check ends where a folder can't be made, and says so", async ({ context }) => {
+  await context.configure({ deliver: [{ file: "/proc/x/key" }] });
+  const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain("FAIL rotation exporter: the key file /proc/x/key can't be written: ENOENT");
 });
@@ -119,35 +119,36 @@ test.for([
   [["a.key.probe", "./a.key"], 0, /what the delivery to \/\S+\/a.key writes on its way/],
   [["a.key", "a.key.usage-export-next"], 1, /what the delivery to \/\S+\/a.key writes on its way/],
   [["a.key", "creator.key"], 1, "the key that a rotation creates with"],
-] as const)("deliveries to %j are refused before anything is called", async ([files, wrong, what], { world }) => {
-  await world.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
+] as const)("deliveries to %j are refused before anything is called", async ([files, wrong, what], { context }) => {
+  await context.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
   for (const args of [["check", "--offline"], ["rotate"]]) {
-    const { status, stderr } = await world.run(args);
+    const { status, stderr } = await context.run(args);
     expect(status).toBe(2);
     expect(stderr).toMatch(
       new RegExp(`rotations\\[0\\]\\.deliver\\[${wrong}\\]\\.file.*expected a file of its own; got`),
     );
     expect(stderr).toMatch(what);
   }
-  expect(world.emulator.requests).toEqual([]);
+  expect(context.emulator.requests).toEqual([]);
 });
 
-test("files beside a sink that the program did not make stay as they are", async ({ world }) => {
-  for (const helper of ["next", "probe"]) await writeFile(`${world.sink}.${helper}`, "somebody's");
-  expect((await world.run(["check"])).status).toBe(0);
-  expect((await world.run(["rotate"])).status).toBe(0);
-  for (const helper of ["next", "probe"]) expect(await readFile(`${world.sink}.${helper}`, "utf8")).toBe("somebody's");
+test("files beside a sink that the program did not make stay as they are", async ({ context }) => {
+  for (const helper of ["next", "probe"]) await writeFile(`${context.sink}.${helper}`, "somebody's");
+  expect((await context.run(["check"])).status).toBe(0);
+  expect((await context.run(["rotate"])).status).toBe(0);
+  for (const helper of ["next", "probe"])
+    expect(await readFile(`${context.sink}.${helper}`, "utf8")).toBe("somebody's");
 });
 
-test("nothing that the service says can do anything to a terminal", async ({ world }) => {
+test("nothing that the service says can do anything to a terminal", async ({ context }) => {
   const evil = "\u001b]0;owned\u0007\u009b2J\u202e\u0008";
-  world.emulator.fault = ({ path }) => {
+  context.emulator.fault = ({ path }) => {
     if (path === "/v1/auth/token") return { kind: "body", change: (json) => ({ ...json, scopes: ["member", evil] }) };
     return path.includes("grouping=") ? { kind: "answer", status: 400, body: `no ${evil} such grouping` } : undefined;
   };
   for (const args of [["check"], ["check", "--json"], ["rotate"], ["status"]]) {
-    const { stdout, stderr } = await world.run(args, { LOG_LEVEL: "debug" });
+    const { stdout, stderr } = await context.run(args, { LOG_LEVEL: "debug" });
     expect(`${stdout}${stderr}`).not.toMatch(/[^\P{Cc}\n\t]|[\u202a-\u202e]/u);
   }
-  expect((await world.run(["check"])).stdout).toContain("]0;owned");
+  expect((await context.run(["check"])).stdout).toContain("]0;owned");
 });

@@ -4,148 +4,149 @@ import { writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { age, createdKeys, PROGRAM, PROJECT_ID, type RotationWorld, rotationTest } from "./rotation-world.ts";
+import { ageKeys, createdKeys, PROGRAM, PROJECT_ID, type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = rotationTest();
 
-async function deleteAtService({ emulator, firstKey }: RotationWorld, apiKeyId: string | undefined): Promise<void> {
+async function deleteAtService({ emulator, firstKey }: RotationContext, apiKeyId: string | undefined): Promise<void> {
   const url = `${emulator.url}/v1/projects/project-1/keys/${apiKeyId}`;
   const { status } = await fetch(url, { method: "DELETE", headers: { authorization: `Token ${firstKey}` } });
   expect(status).toBe(200);
 }
 
 /** The ids of the keys that the breakdown was read with, in order, since there were so many requests. */
-function readers({ emulator }: RotationWorld, since = 0): readonly (string | undefined)[] {
+function readers({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
   return emulator.requests
     .slice(since)
     .filter(({ path }) => path.includes("/usage/breakdown"))
     .map(({ keyId }) => keyId);
 }
 
-const consoleId = ({ emulator }: RotationWorld) => emulator.keys().find(({ origin }) => origin === "console")?.apiKeyId;
+const consoleId = ({ emulator }: RotationContext) =>
+  emulator.keys().find(({ origin }) => origin === "console")?.apiKeyId;
 
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "method", "model", "tags"];
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 } };
 
-test("until the rotation has made a key the first one is used, and then the new one", async ({ world }) => {
-  expect((await world.run(["export"])).status).toBe(0);
-  expect(readers(world)).toEqual([consoleId(world)]);
-  await world.prepare();
-  const since = world.emulator.requests.length;
-  expect((await world.run(["export"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
-  expect(readers(world, since)).toEqual(createdKeys(world));
+test("until the rotation has made a key the first one is used, and then the new one", async ({ context }) => {
+  expect((await context.run(["export"])).status).toBe(0);
+  expect(readers(context)).toEqual([consoleId(context)]);
+  await context.prepare();
+  const since = context.emulator.requests.length;
+  expect((await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
+  expect(readers(context, since)).toEqual(createdKeys(context));
 });
 
-test("an export that is under way takes up a new key without a restart", async ({ world }) => {
-  await world.prepare();
-  const [old] = createdKeys(world);
-  await world.configure(
+test("an export that is under way takes up a new key without a restart", async ({ context }) => {
+  await context.prepare();
+  const [old] = createdKeys(context);
+  await context.configure(
     {},
     {
       exports: [{ ...EXPORT, groupings: GROUPINGS }],
-      service: { baseUrl: world.proxy.urlOf(PROGRAM), maxConcurrent: 1 },
+      service: { baseUrl: context.proxy.urlOf(PROGRAM), maxConcurrent: 1 },
     },
   );
-  const since = world.emulator.requests.length;
+  const since = context.emulator.requests.length;
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   let reads = 0;
-  world.emulator.fault = ({ path }) => {
+  context.emulator.fault = ({ path }) => {
     if (!path.includes("grouping=")) return undefined;
     reads++;
     if (reads !== 2) return undefined;
     begin();
     return { kind: "hold", until: held };
   };
-  const exporting = world.start(["export"]);
+  const exporting = context.start(["export"]);
   await begun;
-  await world.prepare({ now: true });
+  await context.prepare({ now: true });
   release();
   expect((await exporting.ended).status).toBe(0);
-  const [, current] = createdKeys(world);
-  const used = readers(world, since).filter((id) => id !== undefined);
+  const [, current] = createdKeys(context);
+  const used = readers(context, since).filter((id) => id !== undefined);
   expect(used.slice(0, 2)).toEqual([old, old]);
   expect(used.at(-1)).toBe(current);
 });
 
-test("a key that the service refuses is replaced by the one before it, once, with an alert", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  const [old, current] = createdKeys(world);
-  await deleteAtService(world, current);
-  await world.configure({}, { exports: [{ ...EXPORT, groupings: GROUPINGS }] });
-  const since = world.emulator.requests.length;
-  const { status, stderr } = await world.run(["export"]);
+test("a key that the service refuses is replaced by the one before it, once, with an alert", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  const [old, current] = createdKeys(context);
+  await deleteAtService(context, current);
+  await context.configure({}, { exports: [{ ...EXPORT, groupings: GROUPINGS }] });
+  const since = context.emulator.requests.length;
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(readers(world, since)).toEqual([undefined, ...GROUPINGS.map(() => old)]);
+  expect(readers(context, since)).toEqual([undefined, ...GROUPINGS.map(() => old)]);
   const alert = `the service refused ${current}, the key in use; ${old} was used in its place`;
   expect(stderr.match(/fell back to the previous key/g)).toHaveLength(1);
-  const rows = await world.db
+  const rows = await context.db
     .selectFrom("usage_export.key_event")
     .select(["reason", "actor"])
     .where("event", "=", "fallback")
     .execute();
   expect(rows).toEqual([{ reason: alert, actor: expect.stringContaining("usage-export on ") }]);
-  for (const command of ["status", "keys"]) expect((await world.run([command])).stdout).toContain(alert);
-  expect((await world.run(["status"])).status).toBe(1);
+  for (const command of ["status", "keys"]) expect((await context.run([command])).stdout).toContain(alert);
+  expect((await context.run(["status"])).status).toBe(1);
 });
 
-test("the alert is over when there is a new key", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  await deleteAtService(world, createdKeys(world)[1]);
-  await world.run(["export"]);
-  expect((await world.run(["rotate", "--now"])).status).toBe(0);
-  expect(await world.run(["status"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("refused") });
+test("the alert is over when there is a new key", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  await deleteAtService(context, createdKeys(context)[1]);
+  await context.run(["export"]);
+  expect((await context.run(["rotate", "--now"])).status).toBe(0);
+  expect(await context.run(["status"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("refused") });
 });
 
-test("the first key is what the first rotated one falls back to", async ({ world }) => {
-  await world.prepare();
-  await deleteAtService(world, createdKeys(world)[0]);
-  const since = world.emulator.requests.length;
-  expect((await world.run(["export"])).status).toBe(0);
-  expect(readers(world, since)).toEqual([undefined, consoleId(world)]);
+test("the first key is what the first rotated one falls back to", async ({ context }) => {
+  await context.prepare();
+  await deleteAtService(context, createdKeys(context)[0]);
+  const since = context.emulator.requests.length;
+  expect((await context.run(["export"])).status).toBe(0);
+  expect(readers(context, since)).toEqual([undefined, consoleId(context)]);
 });
 
-test("when the previous key is refused as well the export fails, and says so", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  for (const id of createdKeys(world)) await deleteAtService(world, id);
-  const since = world.emulator.requests.length;
-  const { status, stdout } = await world.run(["export"]);
+test("when the previous key is refused as well the export fails, and says so", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  for (const id of createdKeys(context)) await deleteAtService(context, id);
+  const since = context.emulator.requests.length;
+  const { status, stdout } = await context.run(["export"]);
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(readers(world, since)).toEqual([undefined, undefined]);
+  expect(readers(context, since)).toEqual([undefined, undefined]);
 });
 
-test("a key that may not do something is no reason to fall back", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  world.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
-  const since = world.emulator.requests.length;
-  expect((await world.run(["export"])).status).toBe(1);
-  expect(readers(world, since)).toEqual([createdKeys(world)[1]]);
+test("a key that may not do something is no reason to fall back", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
+  const since = context.emulator.requests.length;
+  expect((await context.run(["export"])).status).toBe(1);
+  expect(readers(context, since)).toEqual([createdKeys(context)[1]]);
 });
 
-test("a rotation whose key was deleted makes the next with the one before it", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  await deleteAtService(world, createdKeys(world)[1]);
-  await age(world.db, 30);
-  const { status, stderr } = await world.run(["rotate"]);
+test("a rotation whose key was deleted makes the next with the one before it", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  await deleteAtService(context, createdKeys(context)[1]);
+  await ageKeys(context.db, 30);
+  const { status, stderr } = await context.run(["rotate"]);
   expect(status).toBe(0);
   expect(stderr).toContain("fell back to the previous key");
 });
 
-test("a key in a file that was replaced while the export ran is read again, once", async ({ world }) => {
-  const file = path.join(world.folder, "read.key");
-  world.sinks.push(file);
-  await writeFile(file, `${world.newSecret()}\n`);
+test("a key in a file that was replaced while the export ran is read again, once", async ({ context }) => {
+  const file = path.join(context.folder, "read.key");
+  context.sinks.push(file);
+  await writeFile(file, `${context.newSecret()}\n`);
   const project = { id: PROJECT_ID, name: "production", key: { file } };
-  await world.configure({}, { projects: [project], rotations: [], exports: [{ ...EXPORT, groupings: ["none"] }] });
+  await context.configure({}, { projects: [project], rotations: [], exports: [{ ...EXPORT, groupings: ["none"] }] });
   // The service refuses the key, and by the time that this is known the file has another.
-  world.emulator.fault = () => void writeFileSync(file, `${world.firstKey}\n`);
-  const { status } = await world.run(["export"]);
+  context.emulator.fault = () => void writeFileSync(file, `${context.firstKey}\n`);
+  const { status } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(readers(world)).toEqual([undefined, consoleId(world)]);
+  expect(readers(context)).toEqual([undefined, consoleId(context)]);
 });

@@ -1,23 +1,23 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "vitest";
-import { age, type DaysUsage, events, ledgerRows, rotationTest, sinkSecret, usageOf } from "./rotation-world.ts";
+import { ageKeys, type DaysUsage, events, ledgerRows, rotationTest, sinkSecret, usageOf } from "./rotation-context.ts";
 
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", projects: ["production"] };
 
 let usage: readonly DaysUsage[] = [];
 const test = rotationTest({ emulator: { usage: usageOf(() => usage) } });
 
-test("before anything was made it says so", async ({ world }) => {
-  expect(await world.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });
-  expect(JSON.parse((await world.run(["keys", "--json"])).stdout)).toEqual({ keys: [], rotations: [] });
+test("before anything was made it says so", async ({ context }) => {
+  expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });
+  expect(JSON.parse((await context.run(["keys", "--json"])).stdout)).toEqual({ keys: [], rotations: [] });
 });
 
-test("every key has a line, the newest first, with its id, state, age and comment", async ({ world }) => {
-  await world.prepare();
-  await age(world.db, 30);
-  await world.prepare();
-  const [old, current] = await ledgerRows(world.db);
-  const { status, stdout } = await world.run(["keys"]);
+test("every key has a line, the newest first, with its id, state, age and comment", async ({ context }) => {
+  await context.prepare();
+  await ageKeys(context.db, 30);
+  await context.prepare();
+  const [old, current] = await ledgerRows(context.db);
+  const { status, stdout } = await context.run(["keys"]);
   expect(status).toBe(0);
   expect(stdout.split("\n")).toEqual([
     "exporter",
@@ -27,10 +27,10 @@ test("every key has a line, the newest first, with its id, state, age and commen
   ]);
 });
 
-test("as JSON it has the same, and no secret", async ({ world }) => {
-  await world.prepare();
-  const [row] = await ledgerRows(world.db);
-  expect(JSON.parse((await world.run(["keys", "--json"])).stdout)).toMatchObject({
+test("as JSON it has the same, and no secret", async ({ context }) => {
+  await context.prepare();
+  const [row] = await ledgerRows(context.db);
+  expect(JSON.parse((await context.run(["keys", "--json"])).stdout)).toMatchObject({
     keys: [{ rotation: "exporter", project: "production", apiKeyId: row?.api_key_id, state: "active", ageDays: 0 }],
     rotations: [
       {
@@ -45,71 +45,71 @@ test("as JSON it has the same, and no secret", async ({ world }) => {
   });
 });
 
-test("status has the age of the key in use", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  await age(world.db, 3);
-  const [, current] = await ledgerRows(world.db);
-  const { status, stdout } = await world.run(["status"]);
+test("status has the age of the key in use", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  await ageKeys(context.db, 3);
+  const [, current] = await ledgerRows(context.db);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toContain(`rotation exporter: key ${current?.api_key_id}, 3 days old\n`);
   expect(status).toBe(0);
 });
 
-test("a key that is seen in the stored usage has the day it was last", async ({ world }) => {
-  await world.prepare();
-  await world.configure({}, { exports: [{ ...EXPORT, window: { days: 3 }, groupings: ["accessor"] }] });
-  const [row] = await ledgerRows(world.db);
+test("a key that is seen in the stored usage has the day it was last", async ({ context }) => {
+  await context.prepare();
+  await context.configure({}, { exports: [{ ...EXPORT, window: { days: 3 }, groupings: ["accessor"] }] });
+  const [row] = await ledgerRows(context.db);
   usage = [{ accessor: row?.api_key_id ?? "", daysAgo: 2 }];
-  expect((await world.run(["export"])).status).toBe(0);
+  expect((await context.run(["export"])).status).toBe(0);
   const day = new Date(Date.now() - 2 * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
-  expect((await world.run(["keys"])).stdout).toContain(`last seen in use ${day}`);
+  expect((await context.run(["keys"])).stdout).toContain(`last seen in use ${day}`);
 });
 
-test("rewrap seals every key with the new master key, while the old one is still given", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  const secret = sinkSecret(world);
+test("rewrap seals every key with the new master key, while the old one is still given", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  const secret = sinkSecret(context);
   const [before] = await sealedTexts();
-  const previous = world.masterKey;
-  const next = world.newMasterKey();
+  const previous = context.masterKey;
+  const next = context.newMasterKey();
   const both = { USAGE_EXPORT_MASTER_KEY: next, USAGE_EXPORT_MASTER_KEY_PREVIOUS: previous };
 
-  expect(await world.run(["keys", "rewrap"], both)).toMatchObject({
+  expect(await context.run(["keys", "rewrap"], both)).toMatchObject({
     status: 0,
     stdout: "2 keys sealed with the current master key\n",
   });
-  expect(JSON.parse((await world.run(["keys", "rewrap", "--json"], both)).stdout)).toEqual({ rewrapped: 0 });
+  expect(JSON.parse((await context.run(["keys", "rewrap", "--json"], both)).stdout)).toEqual({ rewrapped: 0 });
   expect((await sealedTexts())[0]).not.toBe(before);
-  expect((await events(world.db)).slice(-2)).toEqual(["rewrapped", "rewrapped"]);
+  expect((await events(context.db)).slice(-2)).toEqual(["rewrapped", "rewrapped"]);
 
   const onlyNext = { USAGE_EXPORT_MASTER_KEY: next };
-  expect((await world.run(["rotate", "--rollback"], onlyNext)).status).toBe(0);
-  expect((await world.run(["export"], { ...onlyNext, USAGE_EXPORT_KEY: undefined })).status).toBe(0);
-  expect(sinkSecret(world)).not.toBe(secret);
-  expect((await world.run(["rotate"])).status).toBe(2);
+  expect((await context.run(["rotate", "--rollback"], onlyNext)).status).toBe(0);
+  expect((await context.run(["export"], { ...onlyNext, USAGE_EXPORT_KEY: undefined })).status).toBe(0);
+  expect(sinkSecret(context)).not.toBe(secret);
+  expect((await context.run(["rotate"])).status).toBe(2);
 
   async function sealedTexts() {
-    const rows = await world.db.selectFrom("usage_export.api_key").select("sealed").orderBy("requested_at").execute();
+    const rows = await context.db.selectFrom("usage_export.api_key").select("sealed").orderBy("requested_at").execute();
     return rows.map(({ sealed }) => sealed);
   }
 });
 
 test("with both master keys everything works before it is rewrapped, and new keys are sealed with the new one", async ({
-  world,
+  context,
 }) => {
-  await world.prepare();
-  const both = { USAGE_EXPORT_MASTER_KEY: world.newMasterKey(), USAGE_EXPORT_MASTER_KEY_PREVIOUS: world.masterKey };
-  expect((await world.run(["rotate", "--now"], both)).status).toBe(0);
-  const rows = await world.db.selectFrom("usage_export.api_key").select("master_key").execute();
+  await context.prepare();
+  const both = { USAGE_EXPORT_MASTER_KEY: context.newMasterKey(), USAGE_EXPORT_MASTER_KEY_PREVIOUS: context.masterKey };
+  expect((await context.run(["rotate", "--now"], both)).status).toBe(0);
+  const rows = await context.db.selectFrom("usage_export.api_key").select("master_key").execute();
   expect(new Set(rows.map(({ master_key }) => master_key)).size).toBe(2);
 });
 
-test("rewrap without the master key that the ledger is sealed with changes nothing", async ({ world }) => {
-  await world.prepare();
-  const { status, stderr } = await world.run(["keys", "rewrap"], {
+test("rewrap without the master key that the ledger is sealed with changes nothing", async ({ context }) => {
+  await context.prepare();
+  const { status, stderr } = await context.run(["keys", "rewrap"], {
     USAGE_EXPORT_MASTER_KEY: randomBytes(32).toString("base64"),
   });
   expect(status).toBe(2);
   expect(stderr).toContain("give that one as USAGE_EXPORT_MASTER_KEY_PREVIOUS and run: usage-export keys rewrap");
-  expect((await world.run(["rotate", "--now"])).status).toBe(0);
+  expect((await context.run(["rotate", "--now"])).status).toBe(0);
 });

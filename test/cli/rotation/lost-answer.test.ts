@@ -4,28 +4,28 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Fault } from "../../../src/emulator/faults.ts";
 import {
-  age,
+  ageKeys,
   createdKeys,
   events,
   ledgerRows,
-  type RotationWorld,
+  type RotationContext,
   rotationTest,
   sinkSecret,
-} from "./rotation-world.ts";
+} from "./rotation-context.ts";
 
 const test = rotationTest();
 
 const HOUR = "interval '61 minutes'";
 
-function failCreates({ emulator }: RotationWorld, fault: Fault): void {
+function failCreates({ emulator }: RotationContext, fault: Fault): void {
   emulator.fault = ({ method }) => (method === "POST" ? fault : undefined);
 }
 
 /** A key in use, which is due. */
-async function prepareDue(world: RotationWorld): Promise<string> {
-  await world.prepare();
-  await age(world.db, 30);
-  return sinkSecret(world) ?? "";
+async function prepareDue(context: RotationContext): Promise<string> {
+  await context.prepare();
+  await ageKeys(context.db, 30);
+  return sinkSecret(context) ?? "";
 }
 
 const without = (field: string): Fault => ({
@@ -42,101 +42,103 @@ test.for<readonly [name: string, fault: Fault, made: number]>([
   ["is an HTML page", { kind: "answer", status: 200, headers: { "content-type": "text/html" }, body: "<html>" }, 0],
   ["is 502 from a gateway", { kind: "answer", status: 502 }, 0],
   ["never comes, as the connection ends before", { kind: "drop" }, 0],
-])("an answer that %s leaves an orphan, and the current key in use", async ([, fault, made], { world }) => {
-  const before = await prepareDue(world);
-  failCreates(world, fault);
-  const { status } = await world.run(["rotate"]);
+])("an answer that %s leaves an orphan, and the current key in use", async ([, fault, made], { context }) => {
+  const before = await prepareDue(context);
+  failCreates(context, fault);
+  const { status } = await context.run(["rotate"]);
   expect(status).toBe(1);
-  expect(world.proxy.creates).toHaveLength(2);
-  expect(createdKeys(world)).toHaveLength(1 + made);
-  expect(sinkSecret(world)).toBe(before);
-  expect(world.emulator.secretWorks(before)).toBe(true);
-  const rows = await ledgerRows(world.db);
+  expect(context.proxy.creates).toHaveLength(2);
+  expect(createdKeys(context)).toHaveLength(1 + made);
+  expect(sinkSecret(context)).toBe(before);
+  expect(context.emulator.secretWorks(before)).toBe(true);
+  const rows = await ledgerRows(context.db);
   expect(rows).toMatchObject([{ state: "active" }, { state: "orphan" }]);
-  expect(world.proxy.creates.at(-1)?.comment).toContain(rows[1]?.intent_id);
+  expect(context.proxy.creates.at(-1)?.comment).toContain(rows[1]?.intent_id);
 });
 
-test("the orphan is found by its comment in the same run, and kept where keys are kept", async ({ world }) => {
-  await prepareDue(world);
-  failCreates(world, { kind: "lose" });
-  await world.run(["rotate"]);
-  const [, orphan] = await ledgerRows(world.db);
-  expect(createdKeys(world)).toContain(orphan?.api_key_id);
+test("the orphan is found by its comment in the same run, and kept where keys are kept", async ({ context }) => {
+  await prepareDue(context);
+  failCreates(context, { kind: "lose" });
+  await context.run(["rotate"]);
+  const [, orphan] = await ledgerRows(context.db);
+  expect(createdKeys(context)).toContain(orphan?.api_key_id);
 
-  world.emulator.fault = undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "draining" }, { state: "orphan" }, { state: "active" }]);
-  expect((await world.run(["keys"])).stdout).toMatch(/orphan +\S+, 0 days old/);
-  expect(createdKeys(world)).toHaveLength(3);
+  context.emulator.fault = undefined;
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "orphan" }, { state: "active" }]);
+  expect((await context.run(["keys"])).stdout).toMatch(/orphan +\S+, 0 days old/);
+  expect(createdKeys(context)).toHaveLength(3);
 });
 
-test("the words of a gateway that quotes the new key are shown and stored nowhere", async ({ world }) => {
-  await prepareDue(world);
-  world.proxy.quote = (secret) =>
+test("the words of a gateway that quotes the new key are shown and stored nowhere", async ({ context }) => {
+  await prepareDue(context);
+  context.proxy.quote = (secret) =>
     `no route for {"key":"${secret}"} or ${Buffer.from(`{"key":"${secret}"}`).toString("base64")}`;
-  const { stdout } = await world.run(["rotate"]);
+  const { stdout } = await context.run(["rotate"]);
   expect(stdout).toContain("the service answered 502: (its words are not shown, as they may hold a new key)");
-  expect((await world.run(["keys"])).stdout).toContain("the service answered 502: (its words are not shown");
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }, { state: "orphan" }]);
+  expect((await context.run(["keys"])).stdout).toContain("the service answered 502: (its words are not shown");
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "orphan" }]);
 });
 
-test("where keys are deleted the orphan is", async ({ world }) => {
-  await world.configure({ retire: "delete" });
-  await prepareDue(world);
-  failCreates(world, { kind: "lose" });
-  const { stdout } = await world.run(["rotate"]);
+test("where keys are deleted the orphan is", async ({ context }) => {
+  await context.configure({ retire: "delete" });
+  await prepareDue(context);
+  failCreates(context, { kind: "lose" });
+  const { stdout } = await context.run(["rotate"]);
   expect(stdout).toMatch(/search .*\n {2}delete .*: nobody has its secret/);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }, { state: "retired" }]);
-  expect(createdKeys(world)).toHaveLength(1);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "retired" }]);
+  expect(createdKeys(context)).toHaveLength(1);
 });
 
-test("an orphan that the service does not list is looked for again, and given up after an hour", async ({ world }) => {
-  await prepareDue(world);
-  failCreates(world, { kind: "drop" });
-  await world.run(["rotate"]);
-  world.emulator.fault = undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(world.db)).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
+test("an orphan that the service does not list is looked for again, and given up after an hour", async ({
+  context,
+}) => {
+  await prepareDue(context);
+  failCreates(context, { kind: "drop" });
+  await context.run(["rotate"]);
+  context.emulator.fault = undefined;
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
 
-  await shift(world, HOUR);
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(world.db)).toMatchObject([{}, { state: "retired", api_key_id: null }, {}]);
+  await shift(context, HOUR);
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "retired", api_key_id: null }, {}]);
 });
 
-test("a list that does not show the key in use is no reason to give an orphan up", async ({ world }) => {
-  await prepareDue(world);
-  failCreates(world, { kind: "drop" });
-  await world.run(["rotate"]);
-  await shift(world, HOUR);
-  world.emulator.fault = ({ method, path }) =>
+test("a list that does not show the key in use is no reason to give an orphan up", async ({ context }) => {
+  await prepareDue(context);
+  failCreates(context, { kind: "drop" });
+  await context.run(["rotate"]);
+  await shift(context, HOUR);
+  context.emulator.fault = ({ method, path }) =>
     method === "GET" && path.endsWith("/keys") ? { kind: "body", change: () => ({ api_keys: [] }) } : undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(world.db)).toMatchObject([{}, { state: "orphan" }, {}]);
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan" }, {}]);
 });
 
-test("an orphan whose comment has no id is left for a person", async ({ world }) => {
-  await world.configure({ commentTemplate: "{comment}", retire: "delete" });
-  await prepareDue(world);
-  failCreates(world, { kind: "lose" });
-  await world.run(["rotate"]);
-  await shift(world, HOUR);
-  world.emulator.fault = undefined;
-  await world.run(["rotate"]);
-  expect(await ledgerRows(world.db)).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
-  expect((await world.run(["keys"])).stdout).toContain("orphan   (id not known");
+test("an orphan whose comment has no id is left for a person", async ({ context }) => {
+  await context.configure({ commentTemplate: "{comment}", retire: "delete" });
+  await prepareDue(context);
+  failCreates(context, { kind: "lose" });
+  await context.run(["rotate"]);
+  await shift(context, HOUR);
+  context.emulator.fault = undefined;
+  await context.run(["rotate"]);
+  expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
+  expect((await context.run(["keys"])).stdout).toContain("orphan   (id not known");
 });
 
-test("the very first create may be lost as well", async ({ world }) => {
-  failCreates(world, { kind: "lose" });
-  expect((await world.run(["rotate"])).status).toBe(1);
-  world.emulator.fault = undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.proxy.creates).toHaveLength(2);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
-  expect((await events(world.db)).slice(0, 4)).toEqual(["intent", "orphan", "failed", "found"]);
+test("the very first create may be lost as well", async ({ context }) => {
+  failCreates(context, { kind: "lose" });
+  expect((await context.run(["rotate"])).status).toBe(1);
+  context.emulator.fault = undefined;
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(context.proxy.creates).toHaveLength(2);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
+  expect((await events(context.db)).slice(0, 4)).toEqual(["intent", "orphan", "failed", "found"]);
 });
 
-async function shift({ db }: RotationWorld, interval: string): Promise<void> {
+async function shift({ db }: RotationContext, interval: string): Promise<void> {
   await sql`update usage_export.api_key set requested_at = requested_at - ${sql.raw(interval)} where state = 'orphan'`.execute(
     db,
   );

@@ -4,171 +4,175 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { expect } from "vitest";
 import {
-  age,
+  ageKeys,
   createdKeys,
   events,
   ledgerRows,
-  type RotationWorld,
+  type RotationContext,
   rotationTest,
   sinkSecret,
-} from "./rotation-world.ts";
+} from "./rotation-context.ts";
 
 const test = rotationTest();
 const limitedTest = rotationTest({ scopes: ["usage:read", "project:read", "keys:read"] });
 
-const postsOf = ({ proxy }: RotationWorld) => proxy.creates.length;
+const postsOf = ({ proxy }: RotationContext) => proxy.creates.length;
 
-async function failuresOf({ db }: RotationWorld): Promise<number | undefined> {
+async function failuresOf({ db }: RotationContext): Promise<number | undefined> {
   const row = await db.selectFrom("usage_export.rotation").select("failed_attempts").executeTakeFirst();
   return row?.failed_attempts;
 }
 
-test("without a first key the message says where it is made, and nothing is called", async ({ world }) => {
-  const { status, stderr } = await world.run(["rotate"], { USAGE_EXPORT_KEY: undefined });
+test("without a first key the message says where it is made, and nothing is called", async ({ context }) => {
+  const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_KEY: undefined });
   expect(status).toBe(2);
   expect(stderr).toContain("projects[0].key.first: environment variable USAGE_EXPORT_KEY is not set");
   expect(stderr).toContain("make it in the service's web console");
-  expect(world.emulator.requests).toEqual([]);
+  expect(context.emulator.requests).toEqual([]);
 });
 
-test("once there is a rotated key the first one is not needed", async ({ world }) => {
-  await world.prepare();
-  expect((await world.run(["rotate", "--now"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
+test("once there is a rotated key the first one is not needed", async ({ context }) => {
+  await context.prepare();
+  expect((await context.run(["rotate", "--now"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
-limitedTest("a caller that may not create keys is told which scope it lacks", async ({ world }) => {
-  const { status, stdout } = await world.run(["rotate"]);
+limitedTest("a caller that may not create keys is told which scope it lacks", async ({ context }) => {
+  const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/the service answered 403.*the key needs the scope keys:write/);
-  expect(await ledgerRows(world.db)).toEqual([]);
-  expect(await events(world.db)).toEqual(["intent", "not-created", "failed"]);
-  expect(postsOf(world)).toBe(1);
+  expect(await ledgerRows(context.db)).toEqual([]);
+  expect(await events(context.db)).toEqual(["intent", "not-created", "failed"]);
+  expect(postsOf(context)).toBe(1);
 });
 
-test("a first key that the service does not know is found before anything is asked for", async ({ world }) => {
-  const { status, stdout } = await world.run(["rotate"], { USAGE_EXPORT_KEY: world.newSecret() });
+test("a first key that the service does not know is found before anything is asked for", async ({ context }) => {
+  const { status, stdout } = await context.run(["rotate"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(await events(world.db)).toEqual(["failed"]);
-  expect(postsOf(world)).toBe(0);
+  expect(await events(context.db)).toEqual(["failed"]);
+  expect(postsOf(context)).toBe(0);
 });
 
-test("a service that is away is found before anything is asked for, and leaves no orphan", async ({ world }) => {
-  world.emulator.fault = () => ({ kind: "answer", status: 503, headers: { "retry-after": "9999" } });
-  const { status } = await world.run(["rotate"]);
+test("a service that is away is found before anything is asked for, and leaves no orphan", async ({ context }) => {
+  context.emulator.fault = () => ({ kind: "answer", status: 503, headers: { "retry-after": "9999" } });
+  const { status } = await context.run(["rotate"]);
   expect(status).toBe(1);
-  expect(await ledgerRows(world.db)).toEqual([]);
-  expect(postsOf(world)).toBe(0);
+  expect(await ledgerRows(context.db)).toEqual([]);
+  expect(postsOf(context)).toBe(0);
 });
 
-test("a sink that would not take the key is found before anything is asked for", async ({ world }) => {
-  await world.configure({ deliver: [{ file: world.sink }, { command: ["no-such-program"] }] });
-  const { status, stdout } = await world.run(["rotate"]);
+test("a sink that would not take the key is found before anything is asked for", async ({ context }) => {
+  await context.configure({ deliver: [{ file: context.sink }, { command: ["no-such-program"] }] });
+  const { status, stdout } = await context.run(["rotate"]);
   expect({ status, stdout }).toEqual({
     status: 1,
     stdout: 'exporter\n  failed: the command "no-such-program" is not there, or may not be run\n',
   });
-  expect(world.emulator.requests).toEqual([]);
-  expect(existsSync(world.sink)).toBe(false);
+  expect(context.emulator.requests).toEqual([]);
+  expect(existsSync(context.sink)).toBe(false);
 });
 
-test.for([401, 429])("a create that is answered %i made no key", async (status, { world }) => {
-  world.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status } : undefined);
-  expect((await world.run(["rotate"])).status).toBe(1);
-  expect(await ledgerRows(world.db)).toEqual([]);
-  expect(postsOf(world)).toBe(1);
+test.for([401, 429])("a create that is answered %i made no key", async (status, { context }) => {
+  context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status } : undefined);
+  expect((await context.run(["rotate"])).status).toBe(1);
+  expect(await ledgerRows(context.db)).toEqual([]);
+  expect(postsOf(context)).toBe(1);
 });
 
-test("a new key that the service does not take stays unused, and the current key stays", async ({ world }) => {
-  await world.prepare();
-  const before = sinkSecret(world);
-  const known = world.emulator.keys().map(({ apiKeyId }) => apiKeyId);
-  world.emulator.fault = ({ keyId }) =>
+test("a new key that the service does not take stays unused, and the current key stays", async ({ context }) => {
+  await context.prepare();
+  const before = sinkSecret(context);
+  const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
+  context.emulator.fault = ({ keyId }) =>
     keyId !== undefined && !known.includes(keyId) ? { kind: "answer", status: 401 } : undefined;
-  await age(world.db, 30);
-  const { status, stdout } = await world.run(["rotate"]);
+  await ageKeys(context.db, 30);
+  const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(sinkSecret(world)).toBe(before);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }, { state: "pending", step: "stored" }]);
-  expect(await failuresOf(world)).toBe(1);
+  expect(sinkSecret(context)).toBe(before);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "pending", step: "stored" }]);
+  expect(await failuresOf(context)).toBe(1);
 
-  world.emulator.fault = undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(postsOf(world)).toBe(2);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
-  expect(await failuresOf(world)).toBe(0);
+  context.emulator.fault = undefined;
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(postsOf(context)).toBe(2);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
+  expect(await failuresOf(context)).toBe(0);
 });
 
-test("a new key that is not allowed what it is for stays unused", async ({ world }) => {
-  world.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
-  expect((await world.run(["rotate"])).status).toBe(1);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "pending", step: "stored" }]);
-  expect(existsSync(world.sink)).toBe(false);
+test("a new key that is not allowed what it is for stays unused", async ({ context }) => {
+  context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
+  expect((await context.run(["rotate"])).status).toBe(1);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "pending", step: "stored" }]);
+  expect(existsSync(context.sink)).toBe(false);
 });
 
-test("a new key that the service takes for another stays unused", async ({ world }) => {
-  const [console] = world.emulator.keys();
-  world.emulator.fault = ({ path, keyId }) =>
+test("a new key that the service takes for another stays unused", async ({ context }) => {
+  const [console] = context.emulator.keys();
+  context.emulator.fault = ({ path, keyId }) =>
     path === "/v1/auth/token" && keyId !== console?.apiKeyId
       ? { kind: "body", change: (json) => ({ ...json, api_key_id: console?.apiKeyId }) }
       : undefined;
-  const { status, stdout } = await world.run(["rotate"]);
+  const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/the service takes the key \S+ for /);
 });
 
-test("a key that was granted less than was asked stays unused until a person asks for another", async ({ world }) => {
-  await world.prepare();
-  const before = sinkSecret(world);
-  await world.configure({ scopes: ["member", "billing:read"] });
-  world.emulator.fault = ({ method }) =>
+test("a key that was granted less than was asked stays unused until a person asks for another", async ({ context }) => {
+  await context.prepare();
+  const before = sinkSecret(context);
+  await context.configure({ scopes: ["member", "billing:read"] });
+  context.emulator.fault = ({ method }) =>
     method === "POST" ? { kind: "body", change: (json) => ({ ...json, scopes: ["member"] }) } : undefined;
-  const first = await world.run(["rotate", "--now"]);
+  const first = await context.run(["rotate", "--now"]);
   expect(first).toMatchObject({
     status: 1,
     stdout: expect.stringMatching(/was not granted billing:read; .*rotate --now/),
   });
-  expect((await world.run(["rotate"])).status).toBe(1);
-  expect(sinkSecret(world)).toBe(before);
-  expect(postsOf(world)).toBe(2);
+  expect((await context.run(["rotate"])).status).toBe(1);
+  expect(sinkSecret(context)).toBe(before);
+  expect(postsOf(context)).toBe(2);
 
-  world.emulator.fault = undefined;
-  expect((await world.run(["rotate", "--now"])).status).toBe(0);
-  expect(postsOf(world)).toBe(3);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "draining" }, { state: "draining" }, { state: "active" }]);
+  context.emulator.fault = undefined;
+  expect((await context.run(["rotate", "--now"])).status).toBe(0);
+  expect(postsOf(context)).toBe(3);
+  expect(await ledgerRows(context.db)).toMatchObject([
+    { state: "draining" },
+    { state: "draining" },
+    { state: "active" },
+  ]);
 });
 
-test("a service that does not say what it granted is asked by a call", async ({ world }) => {
-  world.emulator.fault = ({ method }) =>
+test("a service that does not say what it granted is asked by a call", async ({ context }) => {
+  context.emulator.fault = ({ method }) =>
     method === "POST" ? { kind: "body", change: ({ api_key_id, key }) => ({ api_key_id, key }) } : undefined;
-  expect((await world.run(["rotate"])).status).toBe(0);
+  expect((await context.run(["rotate"])).status).toBe(0);
 });
 
-test("a service without the call that tells who a key is can be rotated on", async ({ world }) => {
-  world.emulator.fault = ({ path }) => (path === "/v1/auth/token" ? { kind: "answer", status: 404 } : undefined);
-  expect((await world.run(["rotate"])).status).toBe(0);
+test("a service without the call that tells who a key is can be rotated on", async ({ context }) => {
+  context.emulator.fault = ({ path }) => (path === "/v1/auth/token" ? { kind: "answer", status: 404 } : undefined);
+  expect((await context.run(["rotate"])).status).toBe(0);
 });
 
-test("another master key than the ledger's is refused before anything is called", async ({ world }) => {
-  await world.prepare();
-  const before = world.emulator.requests.length;
-  const { status, stderr } = await world.run(["rotate", "--now"], {
+test("another master key than the ledger's is refused before anything is called", async ({ context }) => {
+  await context.prepare();
+  const before = context.emulator.requests.length;
+  const { status, stderr } = await context.run(["rotate", "--now"], {
     USAGE_EXPORT_MASTER_KEY: randomBytes(32).toString("base64"),
   });
   expect(status).toBe(2);
   expect(stderr).toContain("USAGE_EXPORT_MASTER_KEY is not the master key that the ledger's keys were sealed with");
-  expect(world.emulator.requests.length).toBe(before);
-  expect(createdKeys(world)).toHaveLength(1);
+  expect(context.emulator.requests.length).toBe(before);
+  expect(createdKeys(context)).toHaveLength(1);
 });
 
 test.for([undefined, "", "too-short"])(
   "a master key that is %j is refused before anything is called",
-  async (value, { world }) => {
-    const { status, stderr } = await world.run(["rotate"], { USAGE_EXPORT_MASTER_KEY: value });
+  async (value, { context }) => {
+    const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_MASTER_KEY: value });
     expect(status).toBe(2);
     expect(stderr).toContain("USAGE_EXPORT_MASTER_KEY");
-    expect(world.emulator.requests).toEqual([]);
+    expect(context.emulator.requests).toEqual([]);
   },
 );
 
@@ -177,27 +181,27 @@ test.for([
   [["member", "self-hosted:product:api"], "rotations[0].scopes: a self-hosted key has both of"],
 ] as const)(
   "scopes that can't work, %j, are refused before anything is called",
-  async ([scopes, message], { world }) => {
-    await world.configure({ scopes });
-    const { status, stderr } = await world.run(["rotate"]);
+  async ([scopes, message], { context }) => {
+    await context.configure({ scopes });
+    const { status, stderr } = await context.run(["rotate"]);
     expect(status).toBe(2);
     expect(stderr).toContain(message);
-    expect(world.emulator.requests).toEqual([]);
+    expect(context.emulator.requests).toEqual([]);
   },
 );
 
-test("a rotation that was given to another project is refused, and its keys stay", async ({ world }) => {
-  await world.prepare();
+test("a rotation that was given to another project is refused, and its keys stay", async ({ context }) => {
+  await context.prepare();
   const key = { env: "USAGE_EXPORT_KEY" };
-  await world.configure({}, { projects: [{ id: "project-2", name: "production", key }] });
-  const { status, stderr } = await world.run(["rotate", "--now"]);
+  await context.configure({}, { projects: [{ id: "project-2", name: "production", key }] });
+  const { status, stderr } = await context.run(["rotate", "--now"]);
   expect(status).toBe(2);
   expect(stderr).toContain("the rotation exporter has keys of another project (production, project-1)");
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }]);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
 });
 
-test("a rotation that is not configured is a mistake of the command line", async ({ world }) => {
-  const { status, stderr } = await world.run(["rotate", "--job", "exportr"]);
+test("a rotation that is not configured is a mistake of the command line", async ({ context }) => {
+  const { status, stderr } = await context.run(["rotate", "--job", "exportr"]);
   expect(status).toBe(2);
   expect(stderr).toContain('--job: no rotation "exportr" is configured; did you mean "exporter"?');
 });

@@ -1,13 +1,13 @@
 import { statSync } from "node:fs";
 import os from "node:os";
 import { expect } from "vitest";
-import { age, createdKeys, events, ledgerRows, rotationTest, sinkSecret } from "./rotation-world.ts";
+import { ageKeys, createdKeys, events, ledgerRows, rotationTest, sinkSecret } from "./rotation-context.ts";
 
 const test = rotationTest();
 
-test("the first rotation makes a key, tries it, delivers it and takes it into use", async ({ world }) => {
-  const { status, stdout } = await world.run(["rotate"]);
-  const [id = ""] = createdKeys(world);
+test("the first rotation makes a key, tries it, delivers it and takes it into use", async ({ context }) => {
+  const { status, stdout } = await context.run(["rotate"]);
+  const [id = ""] = createdKeys(context);
   expect(stdout.split("\n").map((line) => line.replaceAll(id, "ID"))).toEqual([
     "exporter",
     "  create: there is no active key",
@@ -18,23 +18,23 @@ test("the first rotation makes a key, tries it, delivers it and takes it into us
     "",
   ]);
   expect(status).toBe(0);
-  expect(world.emulator.secretWorks(sinkSecret(world) ?? "")).toBe(true);
-  expect(statSync(world.sink).mode & 0o777).toBe(0o600);
-  expect(await ledgerRows(world.db)).toMatchObject([{ api_key_id: id, state: "active", step: null }]);
-  expect(await events(world.db)).toEqual(["intent", "stored", "verified", "delivered", "active"]);
+  expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
+  expect(statSync(context.sink).mode & 0o777).toBe(0o600);
+  expect(await ledgerRows(context.db)).toMatchObject([{ api_key_id: id, state: "active", step: null }]);
+  expect(await events(context.db)).toEqual(["intent", "stored", "verified", "delivered", "active"]);
 });
 
-test("what is asked for is the comment with the intent's id, the scopes and the tags", async ({ world }) => {
-  await world.run(["rotate"]);
-  const [row] = await ledgerRows(world.db);
-  expect(world.proxy.creates).toEqual([
+test("what is asked for is the comment with the intent's id, the scopes and the tags", async ({ context }) => {
+  await context.run(["rotate"]);
+  const [row] = await ledgerRows(context.db);
+  expect(context.proxy.creates).toEqual([
     { comment: `usage exporter [${row?.intent_id}]`, scopes: ["member"], tags: ["usage-exporter"] },
   ]);
 });
 
-test("every event has a time, an actor and a reason", async ({ world }) => {
-  await world.run(["rotate"]);
-  const rows = await world.db.selectFrom("usage_export.key_event").selectAll().execute();
+test("every event has a time, an actor and a reason", async ({ context }) => {
+  await context.run(["rotate"]);
+  const rows = await context.db.selectFrom("usage_export.key_event").selectAll().execute();
   for (const row of rows) {
     expect(row).toMatchObject({
       at: expect.any(Date),
@@ -45,64 +45,66 @@ test("every event has a time, an actor and a reason", async ({ world }) => {
   }
 });
 
-test("a key that is not due stays, and the service is asked only whether it works", async ({ world }) => {
-  await world.prepare();
-  const before = world.emulator.requests.length;
-  const { status, stdout } = await world.run(["rotate"]);
+test("a key that is not due stays, and the service is asked only whether it works", async ({ context }) => {
+  await context.prepare();
+  const before = context.emulator.requests.length;
+  const { status, stdout } = await context.run(["rotate"]);
   expect({ status, stdout }).toEqual({
     status: 0,
     stdout: "exporter\n  the active key is 0 days old; due in 30 days\n",
   });
-  const [id] = createdKeys(world);
-  expect(world.emulator.requests.slice(before)).toMatchObject([
+  const [id] = createdKeys(context);
+  expect(context.emulator.requests.slice(before)).toMatchObject([
     { method: "GET", path: "/v1/auth/token", keyId: id, status: 200 },
   ]);
 });
 
-test("a key that is due is replaced by one that it makes itself, and still works", async ({ world }) => {
-  await world.prepare();
-  const [old] = createdKeys(world);
-  const oldSecret = sinkSecret(world) ?? "";
-  await age(world.db, 30);
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
-  expect(sinkSecret(world)).not.toBe(oldSecret);
-  expect(world.emulator.secretWorks(oldSecret)).toBe(true);
-  const posts = world.emulator.requests.filter(({ method }) => method === "POST");
+test("a key that is due is replaced by one that it makes itself, and still works", async ({ context }) => {
+  await context.prepare();
+  const [old] = createdKeys(context);
+  const oldSecret = sinkSecret(context) ?? "";
+  await ageKeys(context.db, 30);
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "draining" }, { state: "active" }]);
+  expect(sinkSecret(context)).not.toBe(oldSecret);
+  expect(context.emulator.secretWorks(oldSecret)).toBe(true);
+  const posts = context.emulator.requests.filter(({ method }) => method === "POST");
   expect(posts.at(-1)?.keyId).toBe(old);
 });
 
-test("with --now a key that is not due is replaced too", async ({ world }) => {
-  await world.prepare();
-  const { status, stdout } = await world.run(["rotate", "--now"]);
+test("with --now a key that is not due is replaced too", async ({ context }) => {
+  await context.prepare();
+  const { status, stdout } = await context.run(["rotate", "--now"]);
   expect(status).toBe(0);
   expect(stdout).toContain("create: a fresh key was asked for");
-  expect(createdKeys(world)).toHaveLength(2);
+  expect(createdKeys(context)).toHaveLength(2);
 });
 
-test("--dry-run says what would be done and why, and does nothing of it", async ({ world }) => {
-  const { status, stdout } = await world.run(["rotate", "--dry-run"]);
+test("--dry-run says what would be done and why, and does nothing of it", async ({ context }) => {
+  const { status, stdout } = await context.run(["rotate", "--dry-run"]);
   expect({ status, stdout }).toEqual({ status: 0, stdout: "exporter\n  would create: there is no active key\n" });
-  const json = await world.run(["rotate", "--dry-run", "--json"]);
+  const json = await context.run(["rotate", "--dry-run", "--json"]);
   expect(JSON.parse(json.stdout)).toEqual([
     { rotation: "exporter", steps: [{ step: "create", reason: "there is no active key" }] },
   ]);
-  expect(world.emulator.requests).toEqual([]);
-  expect(await ledgerRows(world.db)).toEqual([]);
+  expect(context.emulator.requests).toEqual([]);
+  expect(await ledgerRows(context.db)).toEqual([]);
 });
 
-test("--dry-run knows of --now and of --rollback", async ({ world }) => {
-  await world.prepare();
-  await world.prepare({ now: true });
-  const [row] = await ledgerRows(world.db);
-  expect((await world.run(["rotate", "--dry-run", "--now"])).stdout).toContain(
+test("--dry-run knows of --now and of --rollback", async ({ context }) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  const [row] = await ledgerRows(context.db);
+  expect((await context.run(["rotate", "--dry-run", "--now"])).stdout).toContain(
     "would create: a fresh key was asked for",
   );
-  expect((await world.run(["rotate", "--dry-run", "--rollback"])).stdout).toContain(`would recall ${row?.api_key_id}`);
+  expect((await context.run(["rotate", "--dry-run", "--rollback"])).stdout).toContain(
+    `would recall ${row?.api_key_id}`,
+  );
 });
 
-test("--json has what was done, and no secret", async ({ world }) => {
-  const { stdout } = await world.run(["rotate", "--json"]);
+test("--json has what was done, and no secret", async ({ context }) => {
+  const { stdout } = await context.run(["rotate", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject([
     {
       rotation: "exporter",
@@ -114,39 +116,42 @@ test("--json has what was done, and no secret", async ({ world }) => {
   ]);
 });
 
-test("a self-hosted key is made with its two products and without tags", async ({ world }) => {
+test("a self-hosted key is made with its two products and without tags", async ({ context }) => {
   const scopes = ["member", "self-hosted:products"];
-  await world.configure({ scopes });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.proxy.creates).toEqual([{ comment: expect.any(String), scopes }]);
-  const rows = await world.db.selectFrom("usage_export.api_key").select("scopes_granted").execute();
+  await context.configure({ scopes });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(context.proxy.creates).toEqual([{ comment: expect.any(String), scopes }]);
+  const rows = await context.db.selectFrom("usage_export.api_key").select("scopes_granted").execute();
   expect(rows).toEqual([{ scopes_granted: ["member", "self-hosted:product:api", "self-hosted:product:engine"] }]);
 });
 
-test("a self-hosted key that may do nothing else is tried as well", async ({ world }) => {
+test("a self-hosted key that may do nothing else is tried as well", async ({ context }) => {
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
-  await world.configure({ scopes: ["self-hosted:product:api", "self-hosted:product:engine"] }, { projects: [project] });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  const [id] = createdKeys(world);
-  expect(world.emulator.requests.filter(({ keyId }) => keyId === id).map(({ path }) => path)).toEqual([
+  await context.configure(
+    { scopes: ["self-hosted:product:api", "self-hosted:product:engine"] },
+    { projects: [project] },
+  );
+  expect((await context.run(["rotate"])).status).toBe(0);
+  const [id] = createdKeys(context);
+  expect(context.emulator.requests.filter(({ keyId }) => keyId === id).map(({ path }) => path)).toEqual([
     "/v1/auth/token",
   ]);
 });
 
-test("without tags none are sent", async ({ world }) => {
-  await world.configure({ tags: [] });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.proxy.creates[0]).not.toHaveProperty("tags");
+test("without tags none are sent", async ({ context }) => {
+  await context.configure({ tags: [] });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(context.proxy.creates[0]).not.toHaveProperty("tags");
 });
 
-test("a key that is to end by itself is asked for by its time to live", async ({ world }) => {
-  await world.configure({ expiresInDays: 40 });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.proxy.creates).toMatchObject([{ time_to_live_in_seconds: 40 * 24 * 60 * 60 }]);
-  expect(world.proxy.creates[0]).not.toHaveProperty("expiration_date");
-  const row = await world.db.selectFrom("usage_export.api_key").select("expires_at").executeTakeFirst();
+test("a key that is to end by itself is asked for by its time to live", async ({ context }) => {
+  await context.configure({ expiresInDays: 40 });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(context.proxy.creates).toMatchObject([{ time_to_live_in_seconds: 40 * 24 * 60 * 60 }]);
+  expect(context.proxy.creates[0]).not.toHaveProperty("expiration_date");
+  const row = await context.db.selectFrom("usage_export.api_key").select("expires_at").executeTakeFirst();
   const ends =
-    world.emulator
+    context.emulator
       .keys()
       .find(({ origin }) => origin === "created")
       ?.expiresAt?.getTime() ?? 0;
@@ -155,21 +160,21 @@ test("a key that is to end by itself is asked for by its time to live", async ({
   expect(ends - known).toBeLessThan(60_000);
 });
 
-test("a comment without the id is sent as it is", async ({ world }) => {
-  await world.configure({ commentTemplate: "{comment}" });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(world.proxy.creates).toMatchObject([{ comment: "usage exporter" }]);
+test("a comment without the id is sent as it is", async ({ context }) => {
+  await context.configure({ commentTemplate: "{comment}" });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(context.proxy.creates).toMatchObject([{ comment: "usage exporter" }]);
 });
 
-test("rotations are run one after the other, and one that fails does not stop the next", async ({ world }) => {
+test("rotations are run one after the other, and one that fails does not stop the next", async ({ context }) => {
   const common = { schedule: "0 4 * * *", project: "production", comment: "exporter" };
-  const broken = { ...common, name: "broken", scopes: ["member"], deliver: [{ file: world.folder }] };
-  const rotations = [broken, { ...common, name: "exporter", scopes: ["member"], deliver: [{ file: world.sink }] }];
-  await world.configure({}, { rotations });
-  const { status, stdout } = await world.run(["rotate"]);
+  const broken = { ...common, name: "broken", scopes: ["member"], deliver: [{ file: context.folder }] };
+  const rotations = [broken, { ...common, name: "exporter", scopes: ["member"], deliver: [{ file: context.sink }] }];
+  await context.configure({}, { rotations });
+  const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(
     /^broken\n {2}failed: the key file .* can't be written: it is not a file\nexporter\n {2}create:/,
   );
-  expect((await world.run(["rotate", "--job", "exporter"])).status).toBe(0);
+  expect((await context.run(["rotate", "--job", "exporter"])).status).toBe(0);
 });

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { createdKeys, events, ledgerRows, type RotationWorld, rotationTest, sinkSecret } from "./rotation-world.ts";
+import { createdKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSecret } from "./rotation-context.ts";
 
 const test = rotationTest();
 
 /** Keeps every create from being answered until the test lets it. */
-function holdCreates({ emulator }: RotationWorld): () => void {
+function holdCreates({ emulator }: RotationContext): () => void {
   let release = () => {};
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -19,19 +19,19 @@ test.for([
   [3, "rotate"],
   [2, "rotate --now"],
   [3, "rotate --now"],
-] as const)("%i processes that run %s at the same time make one key", async ([count, command], { world }) => {
-  const release = holdCreates(world);
-  const programs = Array.from({ length: count }, () => world.start(command.split(" ")));
+] as const)("%i processes that run %s at the same time make one key", async ([count, command], { context }) => {
+  const release = holdCreates(context);
+  const programs = Array.from({ length: count }, () => context.start(command.split(" ")));
   const waits = programs.map((program) => program.waitFor("waiting for another process that rotates"));
   // All but one have seen that another is at it, and what they were asked for is older than the key to come.
   await settledCount(waits, count - 1);
   release();
   const results = await Promise.all(programs.map(({ ended }) => ended));
   expect(results.map(({ status }) => status)).toEqual(programs.map(() => 0));
-  expect(world.proxy.creates).toHaveLength(1);
-  expect(createdKeys(world)).toHaveLength(1);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "active" }]);
-  expect(world.emulator.secretWorks(sinkSecret(world) ?? "")).toBe(true);
+  expect(context.proxy.creates).toHaveLength(1);
+  expect(createdKeys(context)).toHaveLength(1);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
+  expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
 });
 
 /** Resolves when so many of them have. */
@@ -51,33 +51,33 @@ async function settledCount(promises: readonly Promise<unknown>[], count: number
 }
 
 test("a process that is stopped while it creates is taken over, and what it wakes up with is an orphan", async ({
-  world,
+  context,
 }) => {
-  const release = holdCreates(world);
-  const sleeper = world.start(["rotate"]);
-  await created(world, 1);
+  const release = holdCreates(context);
+  const sleeper = context.start(["rotate"]);
+  await created(context, 1);
   sleeper.kill("SIGSTOP");
-  world.emulator.fault = undefined;
-  const heir = await world.run(["rotate"]);
+  context.emulator.fault = undefined;
+  const heir = await context.run(["rotate"]);
   expect(heir.status).toBe(0);
-  const delivered = sinkSecret(world);
+  const delivered = sinkSecret(context);
 
   release();
   sleeper.kill("SIGCONT");
   const { status, stdout } = await sleeper.ended;
   expect(status).toBe(1);
   expect(stdout).toContain("another process has taken over the rotation exporter");
-  expect(sinkSecret(world)).toBe(delivered);
-  expect(await ledgerRows(world.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
-  expect(world.proxy.creates).toHaveLength(2);
+  expect(sinkSecret(context)).toBe(delivered);
+  expect(await ledgerRows(context.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
+  expect(context.proxy.creates).toHaveLength(2);
 
   // The service has the sleeper's key as well, and the next rotation knows which it is.
-  await world.configure({ retire: "delete" });
-  expect((await world.run(["rotate"])).status).toBe(0);
-  expect(createdKeys(world)).toHaveLength(1);
-  expect((await events(world.db)).slice(-1)).toEqual(["retired"]);
+  await context.configure({ retire: "delete" });
+  expect((await context.run(["rotate"])).status).toBe(0);
+  expect(createdKeys(context)).toHaveLength(1);
+  expect((await events(context.db)).slice(-1)).toEqual(["retired"]);
 });
 
-async function created({ emulator }: RotationWorld, count: number): Promise<void> {
+async function created({ emulator }: RotationContext, count: number): Promise<void> {
   while (emulator.keys().filter(({ origin }) => origin === "created").length < count) await sleep(20);
 }

@@ -6,14 +6,14 @@ import { expect } from "vitest";
 import type { Dialect } from "../../../src/emulator/breakdown.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { lastCoverage } from "../stored-state.ts";
+import { lastCoverage } from "../stored-rows.ts";
 import { workOnce } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const USAGE = [
   { requests: 5, model: ["nova-3"], tags: ["prod"] },
@@ -22,9 +22,9 @@ const USAGE = [
 
 const PROD = { name: "prod", dimensions: { tags: "prod" } };
 
-function configure(world: World, emulator: Emulator, filters: readonly object[] = [{ name: "all" }, PROD]) {
+function configure(context: ProgramContext, emulator: Emulator, filters: readonly object[] = [{ name: "all" }, PROD]) {
   const exports = [{ groupings: ["none", "model"], filters }];
-  return world.configure({
+  return context.configure({
     ...smallConfig(emulator.url, { service: { dialect: "auto" }, exports }),
     monitor: { port: 0 },
   });
@@ -53,98 +53,98 @@ const RIGHT = {
 
 test.for<Dialect>(["interface", "2026"])(
   "a service that speaks %s is asked in its dialect, by every run after one probe",
-  async (dialect, { world }) => {
-    const emulator = await world.serve({ dialect, usage: () => USAGE });
-    await configure(world, emulator);
+  async (dialect, { context }) => {
+    const emulator = await context.serve({ dialect, usage: () => USAGE });
+    await configure(context, emulator);
 
-    expect(await world.run(["export"])).toMatchObject({ status: 0 });
+    expect(await context.run(["export"])).toMatchObject({ status: 0 });
     expect(await stored()).toEqual(RIGHT);
 
     const before = emulator.requests.length;
-    await workOnce(world, db);
-    expect(await world.run(["export"])).toMatchObject({ status: 0 });
+    await workOnce(context, db);
+    expect(await context.run(["export"])).toMatchObject({ status: 0 });
     const wrong = dialect === "2026" ? /grouping=model&|tags=/ : /grouping=models|tag=/;
     expect(asked(emulator, before).filter((path) => wrong.test(`${path}&`) || path.includes("probe"))).toEqual([]);
     expect(await stored()).toEqual(RIGHT);
   },
 );
 
-test("a service that comes to speak the other dialect is found out by its answers", async ({ world }) => {
-  const old = await world.serve({ dialect: "interface", usage: () => USAGE });
-  await configure(world, old, [{ name: "all" }]);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+test("a service that comes to speak the other dialect is found out by its answers", async ({ context }) => {
+  const old = await context.serve({ dialect: "interface", usage: () => USAGE });
+  await configure(context, old, [{ name: "all" }]);
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   await old.close();
   const port = Number(new URL(old.url).port);
   const later = [...USAGE, { requests: 9, model: ["aura"] }];
-  const emulator = await world.serve({ dialect: "2026", usage: () => later, port });
+  const emulator = await context.serve({ dialect: "2026", usage: () => later, port });
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(await stored()).toEqual({ "none / all": ["total 21"], "model / all": ["aura 9", "nova-2 7", "nova-3 5"] });
   const before = emulator.requests.length;
-  await world.run(["export"]);
+  await context.run(["export"]);
   expect(asked(emulator, before)).toHaveLength(2);
 });
 
-test("without usage the default is used, said so, and looked at again when there is some", async ({ world }) => {
+test("without usage the default is used, said so, and looked at again when there is some", async ({ context }) => {
   let usage: typeof USAGE = [];
-  const emulator = await world.serve({ dialect: "interface", usage: () => usage });
-  await configure(world, emulator);
-  const { status, stderr } = await world.run(["export"]);
+  const emulator = await context.serve({ dialect: "interface", usage: () => usage });
+  await configure(context, emulator);
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"dialect":"2026".*no usage shows which dialect/);
-  expect((await world.run(["check"])).stdout).toMatch(/warn dialect: no usage shows which .* "2026" is used until/);
+  expect((await context.run(["check"])).stdout).toMatch(/warn dialect: no usage shows which .* "2026" is used until/);
   expect(await stored()).toEqual({});
 
   usage = USAGE;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await stored()).toEqual(RIGHT);
 });
 
-test("usage without any model shows the dialect by the filter for tags", async ({ world }) => {
+test("usage without any model shows the dialect by the filter for tags", async ({ context }) => {
   const usage = USAGE.map(({ requests, tags }) => ({ requests, tags }));
-  const emulator = await world.serve({ dialect: "interface", usage: () => usage });
-  await configure(world, emulator);
-  expect(await world.run(["export", "--grouping", "none"])).toMatchObject({ status: 0 });
+  const emulator = await context.serve({ dialect: "interface", usage: () => usage });
+  await configure(context, emulator);
+  expect(await context.run(["export", "--grouping", "none"])).toMatchObject({ status: 0 });
   expect(await stored()).toEqual({ "none / all": ["total 12"], "none / prod": ["total 5"] });
 });
 
-test("check finds it out, and the export uses what it found", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => USAGE });
-  await configure(world, emulator);
-  const { status, stdout } = await world.run(["check"]);
+test("check finds it out, and the export uses what it found", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
+  await configure(context, emulator);
+  const { status, stdout } = await context.run(["check"]);
   expect({ status, stdout }).toEqual({
     status: 0,
     stdout: expect.stringMatching(/ok {3}dialect: "2026", as the service/),
   });
   const before = emulator.requests.length;
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(asked(emulator, before).filter((path) => path.includes("grouping=model&") || path.includes("probe"))).toEqual(
     [],
   );
 });
 
-test("a filter that the dialect found does not have is refused, and the others are read", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => USAGE });
-  await configure(world, emulator, [{ name: "all" }, { name: "set", dimensions: { feature_set: "diarize" } }]);
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+test("a filter that the dialect found does not have is refused, and the others are read", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
+  await configure(context, emulator, [{ name: "all" }, { name: "set", dimensions: { feature_set: "diarize" } }]);
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await lastCoverage(db)).toEqual({
     all: { status: "complete", error: null },
     set: { status: "failed", error: expect.stringMatching(/narrows by feature_set.*only groups by/) },
   });
 });
 
-test("a service whose dialect can't be asked for makes the run fail, and stores nothing", async ({ world }) => {
-  const emulator = await world.serve({ dialect: "2026", usage: () => USAGE });
+test("a service whose dialect can't be asked for makes the run fail, and stores nothing", async ({ context }) => {
+  const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
   emulator.fault = ({ path }) => (path.includes("grouping=model") ? { kind: "answer", status: 404 } : undefined);
-  await configure(world, emulator);
-  expect(await world.run(["export"])).toMatchObject({ status: 1 });
+  await configure(context, emulator);
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
   expect(await stored()).toEqual({ "none / all": ["total 12"] });
 });
 
-test("check --offline asks nothing", async ({ world }) => {
-  const emulator = await world.serve();
-  await configure(world, emulator);
-  expect(await world.run(["check", "--offline"])).toMatchObject({ status: 0 });
+test("check --offline asks nothing", async ({ context }) => {
+  const emulator = await context.serve();
+  await configure(context, emulator);
+  expect(await context.run(["check", "--offline"])).toMatchObject({ status: 0 });
   expect(emulator.requests).toEqual([]);
 });

@@ -4,13 +4,13 @@ import { expect } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { breakdowns, runsOver, serveWorkers } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const PAUSED =
   /calls to the service pause until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as it asked; usage-export resume-calls/;
@@ -26,64 +26,69 @@ function askForPause(emulator: Emulator, seconds: string): void {
   };
 }
 
-async function pausedWorker(world: World, seconds: string): Promise<{ worker: Program; emulator: Emulator }> {
-  const emulator = await serveWorkers(world, { rest: { worker: { drainSeconds: 1 } } });
+async function pausedWorker(
+  context: ProgramContext,
+  seconds: string,
+): Promise<{ worker: Program; emulator: Emulator }> {
+  const emulator = await serveWorkers(context, { rest: { worker: { drainSeconds: 1 } } });
   askForPause(emulator, seconds);
-  const worker = world.start(["start"]);
+  const worker = context.start(["start"]);
   await worker.waitFor(WAITING);
   return { worker, emulator };
 }
 
 for (const retryAfter of ["31536000", "999999999", "Thu, 01 Jan 2099 00:00:00 GMT"]) {
   test(`a service that asks for a wait of ${retryAfter} is mistaken: that is said, and nobody waits`, async ({
-    world,
+    context,
   }) => {
-    const emulator = await world.serve();
+    const emulator = await context.serve();
     askForPause(emulator, retryAfter);
-    await world.configure(smallConfig(emulator.url));
-    const { status, stderr } = await world.run(["export"]);
+    await context.configure(smallConfig(emulator.url));
+    const { status, stderr } = await context.run(["export"]);
     expect(stderr).toMatch(/it asks for a wait of \d+ s, which is taken for a mistake/);
     expect(status).toBe(0);
-    const { stdout } = await world.run(["status"]);
+    const { stdout } = await context.run(["status"]);
     expect(stdout).not.toMatch(PAUSED);
   });
 }
 
 test("a pause of hours is one of an hour; status and dashboard show its end, and a person ends it", async ({
-  world,
+  context,
 }) => {
-  const { worker, emulator } = await pausedWorker(world, "10800");
+  const { worker, emulator } = await pausedWorker(context, "10800");
   const url = JSON.parse(await worker.waitFor("monitor listens")).url;
   expect(await worker.waitFor("trying again")).toContain("it asks for a wait of 10800 s, of which 3600 s are waited");
 
-  const until = PAUSED.exec((await world.run(["status"])).stdout)?.[1];
+  const until = PAUSED.exec((await context.run(["status"])).stdout)?.[1];
   const minutes = (Date.parse(`${until?.replace(" ", "T")}:00Z`) - Date.now()) / 60_000;
   expect(minutes).toBeGreaterThan(55);
   expect(minutes).toBeLessThanOrEqual(60);
-  const { callsPausedUntil } = JSON.parse((await world.run(["status", "--json"])).stdout);
+  const { callsPausedUntil } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(callsPausedUntil).toContain(until?.replace(" ", "T"));
   expect(await (await fetch(url)).text()).toMatch(/Calls to the service wait until .*usage-export resume-calls/);
 
   expect(breakdowns(emulator)).toHaveLength(1);
-  const resumed = await world.run(["resume-calls"]);
+  const resumed = await context.run(["resume-calls"]);
   expect(resumed).toMatchObject({ status: 0, stdout: expect.stringContaining(`they were paused until ${until} UTC`) });
   expect(await runsOver(db, 1)).toMatchObject([{ status: "ok" }]);
   await worker.waitFor("calls to the service go on");
-  expect((await world.run(["status"])).stdout).not.toMatch(PAUSED);
-  expect((await world.run(["resume-calls"])).stdout).toContain("were not paused");
+  expect((await context.run(["status"])).stdout).not.toMatch(PAUSED);
+  expect((await context.run(["resume-calls"])).stdout).toContain("were not paused");
 });
 
-test("a pause ends with the restart of the only worker, and with that of one of two it does not", async ({ world }) => {
-  const { worker } = await pausedWorker(world, "3600");
-  const second = world.start(["start"]);
+test("a pause ends with the restart of the only worker, and with that of one of two it does not", async ({
+  context,
+}) => {
+  const { worker } = await pausedWorker(context, "3600");
+  const second = context.start(["start"]);
   await second.waitFor("worker started");
-  expect((await world.run(["status"])).stdout).toMatch(PAUSED);
+  expect((await context.run(["status"])).stdout).toMatch(PAUSED);
 
   for (const one of [worker, second]) {
     one.kill("SIGTERM");
     await one.ended;
   }
-  const anew = world.start(["start"]);
+  const anew = context.start(["start"]);
   await anew.waitFor("their pause ended with the start of the only worker");
   expect(await runsOver(db, 1)).toMatchObject([{ status: "ok" }]);
 });

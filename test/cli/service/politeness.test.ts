@@ -7,11 +7,11 @@ import { expect } from "vitest";
 import type { SeenRequest } from "../../../src/emulator/faults.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ALL_GROUPINGS } from "../numbers.ts";
+import { PROJECT_ID, programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
-import { PROJECT_ID, worldTest } from "../world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 /** Sixteen series. */
 const MANY = [
@@ -23,14 +23,14 @@ const MANY = [
 ];
 
 test("a 429 with Retry-After keeps every series waiting for so long, and then all of them are read", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve();
+  const emulator = await context.serve();
   emulator.fault = () =>
     emulator.requests.length === 3 ? { kind: "answer", status: 429, headers: { "retry-after": "2" } } : undefined;
-  await world.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
+  await context.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
 
-  const { status, stderr } = await world.run(["export"]);
+  const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
 
   const [, , refused, ...later] = emulator.requests;
@@ -44,13 +44,13 @@ test("a 429 with Retry-After keeps every series waiting for so long, and then al
   expect(after.filter((ms) => ms >= readAfter + 50 && ms < 2_000)).toEqual([]);
 });
 
-test("a Retry-After that is too long to wait for ends the calls, and every series says so", async ({ world }) => {
-  const emulator = await world.serve({
+test("a Retry-After that is too long to wait for ends the calls, and every series says so", async ({ context }) => {
+  const emulator = await context.serve({
     fault: () => ({ kind: "answer", status: 429, headers: { "retry-after": "3600" } }),
   });
-  await world.configure(smallConfig(emulator.url, { exports: MANY }));
+  await context.configure(smallConfig(emulator.url, { exports: MANY }));
 
-  const result = await world.run(["export"]);
+  const result = await context.run(["export"]);
 
   expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("32 failed") });
   expect(emulator.requests).toHaveLength(1);
@@ -60,11 +60,11 @@ test("a Retry-After that is too long to wait for ends the calls, and every serie
   expect(rows).toEqual([{ slices: 32 }]);
 });
 
-test("a key that is refused is tried once, however many series it is for", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
+test("a key that is refused is tried once, however many series it is for", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
 
-  const result = await world.run(["export"], { USAGE_EXPORT_KEY: world.newSecret() });
+  const result = await context.run(["export"], { USAGE_EXPORT_KEY: context.newSecret() });
 
   expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("0 slices complete") });
   expect(emulator.requests).toHaveLength(1);
@@ -72,27 +72,29 @@ test("a key that is refused is tried once, however many series it is for", async
   expect(rows).toEqual([{ status: "failed" }]);
 });
 
-test("a key file that is replaced while a run works is read again", async ({ world }) => {
-  const renewed = world.newSecret("exporter.key");
-  const file = path.join(world.folder, "exporter.key");
-  await writeFile(file, world.newSecret("exporter.key"));
-  const emulator = await world.serve({ consoleKeys: [{ secret: renewed, projectId: PROJECT_ID, scopes: ["member"] }] });
+test("a key file that is replaced while a run works is read again", async ({ context }) => {
+  const renewed = context.newSecret("exporter.key");
+  const file = path.join(context.folder, "exporter.key");
+  await writeFile(file, context.newSecret("exporter.key"));
+  const emulator = await context.serve({
+    consoleKeys: [{ secret: renewed, projectId: PROJECT_ID, scopes: ["member"] }],
+  });
   emulator.fault = ({ keyId }) => (keyId === undefined ? { kind: "hold", until: writeFile(file, renewed) } : undefined);
   const projects = [{ ...PRODUCTION, key: { file: "exporter.key" } }];
-  await world.configure(smallConfig(emulator.url, { projects, exports: MANY }));
+  await context.configure(smallConfig(emulator.url, { projects, exports: MANY }));
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(emulator.requests.filter(({ status }) => status === 401)).toHaveLength(1);
 });
 
-test("no more requests are made in a time than requestsPerSecond allows", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(
+test("no more requests are made in a time than requestsPerSecond allows", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(
     smallConfig(emulator.url, { service: { requestsPerSecond: 10, maxConcurrent: 16 }, exports: MANY }),
   );
 
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   const usage = emulator.requests.filter(({ path }) => path.includes("/usage/breakdown"));
   const [first, last] = [usage[0], usage.at(-1)];

@@ -6,33 +6,33 @@ import { expect } from "vitest";
 import { AUTHORITY, connectProxy, tlsFront } from "../../support/connect-proxy.ts";
 import { testDatabase } from "../../support/database.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
-const test = worldTest(database);
+const test = programTest(database);
 
 const READING = { groupings: ["none"], window: lastDays(2) };
 
-async function httpsWorld(world: World) {
-  const emulator = await world.serve();
+async function httpsContext(context: ProgramContext) {
+  const emulator = await context.serve();
   const front = await tlsFront(emulator.url);
-  const authority = path.join(world.folder, "authority.pem");
+  const authority = path.join(context.folder, "authority.pem");
   await writeFile(authority, AUTHORITY.cert);
-  await world.configure(smallConfig(`https://127.0.0.1:${front.port}`));
+  await context.configure(smallConfig(`https://127.0.0.1:${front.port}`));
   return { emulator, front, env: { NODE_EXTRA_CA_CERTS: authority, LOG_LEVEL: "trace" } };
 }
 
-test("an export and a check go through it, and it sees neither key nor path", async ({ world }) => {
-  const { emulator, front, env } = await httpsWorld(world);
+test("an export and a check go through it, and it sees neither key nor path", async ({ context }) => {
+  const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
-  const password = world.newSecret();
+  const password = context.newSecret();
   await using proxy = await connectProxy({ credentials: `me:${password}` });
   const proxied = { ...env, HTTPS_PROXY: `http://me:${password}@127.0.0.1:${proxy.port}` };
 
-  expect(await world.run(["export"], proxied)).toMatchObject({ status: 0 });
-  expect(await storedNumbers(database.db, READING)).toEqual(await servedNumbers(emulator, world.key, READING));
-  expect(await world.run(["check"], proxied)).toMatchObject({
+  expect(await context.run(["export"], proxied)).toMatchObject({ status: 0 });
+  expect(await storedNumbers(database.db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
+  expect(await context.run(["check"], proxied)).toMatchObject({
     status: 0,
     stdout: expect.stringContaining(
       `ok   proxy: https goes through the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY), but to what NO_PROXY names`,
@@ -41,27 +41,27 @@ test("an export and a check go through it, and it sees neither key nor path", as
 
   expect(new Set(proxy.tunnels)).toEqual(new Set([`127.0.0.1:${front.port}`]));
   expect(proxy.requests).toEqual([]);
-  for (const text of [world.key, "/v1/", "Token "]) expect(proxy.seen()).not.toContain(text);
+  for (const text of [context.key, "/v1/", "Token "]) expect(proxy.seen()).not.toContain(text);
 });
 
-test("one that takes nobody is named, and its password shows nowhere", async ({ world }) => {
-  const { front, env } = await httpsWorld(world);
+test("one that takes nobody is named, and its password shows nowhere", async ({ context }) => {
+  const { front, env } = await httpsContext(context);
   await using _front = front;
   await using proxy = await connectProxy({ credentials: "someone:else" });
-  const HTTPS_PROXY = `http://me:${world.newSecret()}@127.0.0.1:${proxy.port}`;
+  const HTTPS_PROXY = `http://me:${context.newSecret()}@127.0.0.1:${proxy.port}`;
 
-  expect(await world.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
+  expect(await context.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
     status: 1,
     stdout: expect.stringContaining("asks for a user name and password that it takes (407)"),
   });
 });
 
-test("one that can't be one is refused before anybody is called", async ({ world }) => {
-  const { emulator, front, env } = await httpsWorld(world);
+test("one that can't be one is refused before anybody is called", async ({ context }) => {
+  const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
-  const HTTPS_PROXY = `socks5://me:${world.newSecret()}@127.0.0.1:1080`;
+  const HTTPS_PROXY = `socks5://me:${context.newSecret()}@127.0.0.1:1080`;
 
-  expect(await world.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
+  expect(await context.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("HTTPS_PROXY: expected the address of a proxy, such as http://proxy.example:3128"),
   });

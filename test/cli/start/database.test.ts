@@ -5,22 +5,22 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { reached } from "../reached.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
+import { programTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
 import { coverage, runs, runsOver, serveWorkers } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const GROUPINGS = ["none", "endpoint", "method", "model"];
 
-test("a worker waits for a database that is not there, says so, and works when it is", async ({ world }) => {
-  await serveWorkers(world);
+test("a worker waits for a database that is not there, says so, and works when it is", async ({ context }) => {
+  await serveWorkers(context);
   await using proxy = await tcpProxy(url);
   proxy.cut();
-  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
   const monitor = await monitorOf(worker);
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
@@ -30,22 +30,22 @@ test("a worker waits for a database that is not there, says so, and works when i
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
 });
 
-test("told to stop while it waits for its database, a worker ends", async ({ world }) => {
-  await serveWorkers(world);
-  const worker = world.start(["start"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+test("told to stop while it waits for its database, a worker ends", async ({ context }) => {
+  await serveWorkers(context);
+  const worker = context.start(["start"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   await worker.waitFor("database not reached");
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("a worker refuses an old schema, and names the command that mends it", async ({ world }) => {
-  await serveWorkers(world);
+test("a worker refuses an old schema, and names the command that mends it", async ({ context }) => {
+  await serveWorkers(context);
   await sql`create table usage_export.kept as select * from usage_export.kysely_migration`.execute(db);
   await sql`delete from usage_export.kysely_migration where name = (select max(name) from usage_export.kysely_migration)`.execute(
     db,
   );
   try {
-    const { status, stderr } = await world.run(["start"]);
+    const { status, stderr } = await context.run(["start"]);
     expect(status).toBe(1);
     expect(stderr).toContain("the database is not up to date; run: usage-export migrate");
   } finally {
@@ -55,23 +55,23 @@ test("a worker refuses an old schema, and names the command that mends it", asyn
   }
 });
 
-test("a password that is refused is not waited for", async ({ world }) => {
-  await serveWorkers(world);
+test("a password that is refused is not waited for", async ({ context }) => {
+  await serveWorkers(context);
   const other = new URL(url);
   other.pathname = "/no_such_database";
-  const { status, stderr } = await world.run(["start"], { DATABASE_URL: other.href });
+  const { status, stderr } = await context.run(["start"], { DATABASE_URL: other.href });
   expect(status).toBe(1);
   expect(stderr).toContain("no_such_database");
 });
 
-test("a database that goes away in the middle of a run costs time and nothing else", async ({ world }) => {
-  const emulator = await serveWorkers(world, { service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
+test("a database that goes away in the middle of a run costs time and nothing else", async ({ context }) => {
+  const emulator = await serveWorkers(context, { service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
   await using proxy = await tcpProxy(url);
-  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
-  const goOn = await reached(emulator, 2);
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
+  const answerHeld = await holdAnswersFrom(emulator, 2);
   proxy.cut();
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   await worker.waitFor("database not reached");
   setTimeout(proxy.mend, 20_000);
   const [run] = await runsOver(db, 1, 90_000);
@@ -81,11 +81,11 @@ test("a database that goes away in the middle of a run costs time and nothing el
 }, 120_000);
 
 test("a restart of the database, which ends every connection and refuses new ones, is one line of the log", async ({
-  world,
+  context,
 }) => {
-  await serveWorkers(world);
+  await serveWorkers(context);
   await using proxy = await tcpProxy(url);
-  const worker = world.start(["start"], { DATABASE_URL: proxy.url });
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   await worker.waitFor("run finished");
   proxy.cut();
   await sleep(3_000);

@@ -4,77 +4,77 @@ import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
+import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
-import { passDays } from "../pass-days.ts";
+import { programTest } from "../program-context.ts";
 import { breakdowns, coverage, runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
-test("a worker that starts for the first time reads what is due at once", async ({ world }) => {
-  const emulator = await serveWorkers(world);
-  world.start(["start"]);
+test("a worker that starts for the first time reads what is due at once", async ({ context }) => {
+  const emulator = await serveWorkers(context);
+  context.start(["start"]);
   expect(await runsOver(db, 1)).toEqual([
     expect.objectContaining({ job: "nightly", trigger: "catchup", status: "ok", requests: 1, planned: 2, complete: 2 }),
   ]);
   const reading = { groupings: ["none"], window: lastDays(2) };
-  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, world.key, reading));
+  expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("a worker that starts again has nothing to do", async ({ world }) => {
-  const emulator = await serveWorkers(world);
-  await workOnce(world, db);
+test("a worker that starts again has nothing to do", async ({ context }) => {
+  const emulator = await serveWorkers(context);
+  await workOnce(context, db);
   const asked = breakdowns(emulator).length;
-  await workOnce(world, db);
+  await workOnce(context, db);
   expect(breakdowns(emulator)).toHaveLength(asked);
   expect(await runs(db)).toHaveLength(1);
 });
 
-test("after three days without a worker one pass makes all whole again", async ({ world }) => {
-  await serveWorkers(world, { exports: [{ window: { days: 1 } }] });
-  await workOnce(world, db);
-  await passDays(db, 3);
+test("after three days without a worker one pass makes all whole again", async ({ context }) => {
+  await serveWorkers(context, { exports: [{ window: { days: 1 } }] });
+  await workOnce(context, db);
+  await ageStoredData(db, 3);
   expect(await coverage(db)).toEqual({ complete: 1, missing: 3 });
-  world.start(["start"]);
+  context.start(["start"]);
   const [, second, ...others] = await runsOver(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 3, complete: 3 });
   expect(others).toEqual([]);
   expect(await coverage(db)).toEqual({ complete: 4 });
 });
 
-test("slices that are gone are read again, although no schedule asks for them", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ window: { days: 5 } }] });
-  await workOnce(world, db);
+test("slices that are gone are read again, although no schedule asks for them", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ window: { days: 5 } }] });
+  await workOnce(context, db);
   const { start } = lastDays(4);
   await sql`delete from usage_export.slice where usage_date in (${start}::date, ${start}::date + 2)`.execute(db);
   const asked = breakdowns(emulator).length;
-  world.start(["start"]);
+  context.start(["start"]);
   const [, second] = await runsOver(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 2, complete: 2 });
   expect(breakdowns(emulator).length - asked).toBe(2);
   expect(await coverage(db)).toEqual({ complete: 5 });
 });
 
-test("without a window a missed night stays a gap, and the next one is read", async ({ world }) => {
-  await serveWorkers(world, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
-  await workOnce(world, db);
-  await passDays(db, 3);
-  world.start(["start"]);
+test("without a window a missed night stays a gap, and the next one is read", async ({ context }) => {
+  await serveWorkers(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
+  await workOnce(context, db);
+  await ageStoredData(db, 3);
+  context.start(["start"]);
   const [, second] = await runsOver(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 1 });
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
 });
 
-test("while an answer waits for the database the next one is asked for", async ({ world }) => {
-  const emulator = await serveWorkers(world, {
+test("while an answer waits for the database the next one is asked for", async ({ context }) => {
+  const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none", "endpoint"] }],
   });
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.snapshot_row in share mode`.execute(tx);
-    world.start(["start"]);
+    context.start(["start"]);
     await expect.poll(() => breakdowns(emulator).length, { timeout: 15_000 }).toBe(2);
   });
   expect(await runsOver(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
@@ -82,50 +82,50 @@ test("while an answer waits for the database the next one is asked for", async (
 
 test.for([["start"], ["export"]])(
   "%s forgets runs that are older than they are to be kept",
-  async ([command = ""], { world }) => {
-    await serveWorkers(world, { rest: { runs: { keepDays: 30 } } });
-    await workOnce(world, db);
+  async ([command = ""], { context }) => {
+    await serveWorkers(context, { rest: { runs: { keepDays: 30 } } });
+    await workOnce(context, db);
     await sql`
     insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
     select gen_random_uuid(), 'export', 'nightly', 'catchup', 'ok', at, at
     from (values (now() - interval '31 days'), (now() - interval '29 days')) as moment (at)
   `.execute(db);
-    if (command === "start") await workOnce(world, db);
-    else expect(await world.run([command])).toMatchObject({ status: 0 });
+    if (command === "start") await workOnce(context, db);
+    else expect(await context.run([command])).toMatchObject({ status: 0 });
     const { rows } = await sql`select from usage_export.run where started_at < now() - interval '1 day'`.execute(db);
     expect(rows).toHaveLength(1);
   },
 );
 
-test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ window: { days: 1 } }] });
-  await workOnce(world, db);
-  await passDays(db, 2);
+test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ window: { days: 1 } }] });
+  await workOnce(context, db);
+  await ageStoredData(db, 2);
   const asked = breakdowns(emulator).length;
-  const paused = await world.run(["jobs", "pause", "nightly", "--why", "the vendor moves house"]);
+  const paused = await context.run(["jobs", "pause", "nightly", "--why", "the vendor moves house"]);
   expect(paused).toMatchObject({ status: 0, stdout: expect.stringContaining("the vendor moves house") });
-  await workOnce(world, db);
+  await workOnce(context, db);
   expect(breakdowns(emulator)).toHaveLength(asked);
-  const { stdout } = await world.run(["status"]);
+  const { stdout } = await context.run(["status"]);
   const { username } = os.userInfo();
   expect(stdout).toContain(` by ${username} on ${os.hostname()}: the vendor moves house\n`);
   expect(stdout).not.toContain("next run");
-  const { jobs } = JSON.parse((await world.run(["status", "--json"])).stdout);
+  const { jobs } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(jobs).toMatchObject([{ paused: { by: `${username} on ${os.hostname()}` } }]);
   expect(jobs[0]).not.toHaveProperty("nextRun");
-  expect((await world.run(["jobs"])).stdout).toMatch(
+  expect((await context.run(["jobs"])).stdout).toMatch(
     /^export nightly \(.*\): paused since .*: the vendor moves house\n$/,
   );
 
-  await world.run(["jobs", "resume", "nightly"]);
-  world.start(["start"]);
+  await context.run(["jobs", "resume", "nightly"]);
+  context.start(["start"]);
   await runsOver(db, 2);
   expect(await coverage(db)).toEqual({ complete: 3 });
 });
 
-test("told to stop, a worker that has nothing in hand ends at once and well", async ({ world }) => {
-  await serveWorkers(world);
-  const worker = world.start(["start"]);
+test("told to stop, a worker that has nothing in hand ends at once and well", async ({ context }) => {
+  await serveWorkers(context);
+  const worker = context.start(["start"]);
   await worker.waitFor("run finished");
   const toldMs = performance.now();
   worker.kill("SIGTERM");

@@ -3,23 +3,23 @@
 import { expect } from "vitest";
 import { runLine } from "../../../src/worker/runs.ts";
 import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
 import { runsOver, serveWorkers } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 /** The program takes standard error for a terminal. */
 const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.isTTY=true" };
 
 test("on a terminal start says where it is reached, when its jobs run next, and of each run how it went", async ({
-  world,
+  context,
 }) => {
-  const emulator = await serveWorkers(world, { exports: [{}, { name: "weekly" }] });
-  await world.run(["jobs", "pause", "weekly", "--why", "moving house"]);
+  const emulator = await serveWorkers(context, { exports: [{}, { name: "weekly" }] });
+  await context.run(["jobs", "pause", "weekly", "--why", "moving house"]);
   emulator.fault = ({ path }) => (path.includes("breakdown") ? { kind: "body", change: () => ({}) } : undefined);
-  const worker = world.start(["start"], TERMINAL);
+  const worker = context.start(["start"], TERMINAL);
   await runsOver(db, 1);
   await worker.waitFor("export nightly (catchup)");
   worker.kill("SIGTERM");
@@ -37,9 +37,9 @@ test("on a terminal start says where it is reached, when its jobs run next, and 
   expect(stderr).not.toContain("run finished");
 });
 
-test("without a terminal nothing is on standard output, and the log has a run's counts", async ({ world }) => {
-  await serveWorkers(world);
-  const worker = world.start(["start"]);
+test("without a terminal nothing is on standard output, and the log has a run's counts", async ({ context }) => {
+  await serveWorkers(context);
+  const worker = context.start(["start"]);
   const line = JSON.parse(await worker.waitFor("run finished"));
   expect(line).toMatchObject({
     ...{ level: 30, kind: "export", job: "nightly", trigger: "catchup", status: "ok", seconds: expect.any(Number) },
@@ -49,10 +49,10 @@ test("without a terminal nothing is on standard output, and the log has a run's 
   expect(await worker.ended).toMatchObject({ stdout: "" });
 });
 
-test("a run of which something failed is a warning that says what", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: ["none", "model"] }] });
+test("a run of which something failed is a warning that says what", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "model"] }] });
   emulator.fault = ({ path }) => (path.includes("model") ? { kind: "body", change: () => ({}) } : undefined);
-  const worker = world.start(["start"]);
+  const worker = context.start(["start"]);
   expect(JSON.parse(await worker.waitFor("run finished"))).toMatchObject({
     ...{ level: 40, status: "failed", planned: 4, complete: 2, failed: 2 },
     error: expect.stringContaining("expected an array"),

@@ -3,13 +3,13 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { reached } from "../reached.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
+import { programTest } from "../program-context.ts";
 import { breakdowns, coverage, farSchedule, runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 /** As if the newest moment of the schedule had not been taken up. */
 async function becomeDue(): Promise<void> {
@@ -17,15 +17,15 @@ async function becomeDue(): Promise<void> {
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
 }
 
-test("a run whose time comes while the one before it works is skipped, and noted", async ({ world }) => {
-  const emulator = await serveWorkers(world);
-  world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+test("a run whose time comes while the one before it works is skipped, and noted", async ({ context }) => {
+  const emulator = await serveWorkers(context);
+  context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   await becomeDue();
-  const other = world.start(["start"]);
+  const other = context.start(["start"]);
   await other.waitFor("run skipped");
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   expect(await runsOver(db, 2)).toMatchObject([
     { trigger: "catchup", status: "ok" },
     { trigger: "schedule", status: "skipped", requests: 0 },
@@ -33,55 +33,55 @@ test("a run whose time comes while the one before it works is skipped, and noted
   expect(breakdowns(emulator)).toHaveLength(1);
 });
 
-test("with a queue it runs after the one before it", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ overlap: "queue" }] });
-  world.start(["start"]);
-  const goOn = await reached(emulator, 1);
+test("with a queue it runs after the one before it", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ overlap: "queue" }] });
+  context.start(["start"]);
+  const answerHeld = await holdAnswersFrom(emulator, 1);
   await becomeDue();
-  const other = world.start(["start"], { LOG_LEVEL: "debug" });
+  const other = context.start(["start"], { LOG_LEVEL: "debug" });
   await other.waitFor("tick over");
   expect(await runs(db)).toHaveLength(1);
   emulator.fault = undefined;
-  goOn();
+  answerHeld();
   await runsOver(db, 1);
   // The next tick is a minute away, or at the start of a worker.
-  world.start(["start"]);
+  context.start(["start"]);
   expect(await runsOver(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
 });
 
-test("a service that is away for a moment costs a run nothing but time", async ({ world }) => {
-  const emulator = await serveWorkers(world);
+test("a service that is away for a moment costs a run nothing but time", async ({ context }) => {
+  const emulator = await serveWorkers(context);
   let refused = 0;
   emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
-  world.start(["start"]);
+  context.start(["start"]);
   const [run] = await runsOver(db, 1, 60_000);
   expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 2 });
 }, 90_000);
 
-test("what fails to the end of its tries is counted, shown as failed and said why, and rests", async ({ world }) => {
-  const emulator = await serveWorkers(world);
+test("what fails to the end of its tries is counted, shown as failed and said why, and rests", async ({ context }) => {
+  const emulator = await serveWorkers(context);
   emulator.fault = () => ({ kind: "answer", status: 503 });
   await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'usage_request'`.execute(db);
   try {
-    world.start(["start"]);
+    context.start(["start"]);
     const [run] = await runsOver(db, 1, 60_000);
     expect(run).toMatchObject({ status: "failed", requests: 1, complete: 0, failed: 2 });
     const { rows } = await sql`select status, error, failures from usage_export.slice`.execute(db);
     const error = expect.stringMatching(/503.*given up after all tries/);
     expect(rows).toEqual([1, 2].map(() => ({ status: "failed", error, failures: 1 })));
-    const { status, stdout } = await world.run(["status"]);
+    const { status, stdout } = await context.run(["status"]);
     expect(status).toBe(1);
     expect(stdout).toContain("1 given up");
 
     // A new worker leaves it alone for an hour.
     const asked = breakdowns(emulator).length;
     emulator.fault = undefined;
-    const other = world.start(["start"], { LOG_LEVEL: "debug" });
+    const other = context.start(["start"], { LOG_LEVEL: "debug" });
     await other.waitFor("tick over");
     expect(breakdowns(emulator)).toHaveLength(asked);
     await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
-    world.start(["start"]);
+    context.start(["start"]);
     expect(await runsOver(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
     expect(await coverage(db)).toEqual({ complete: 2 });
   } finally {
@@ -89,10 +89,10 @@ test("what fails to the end of its tries is counted, shown as failed and said wh
   }
 }, 90_000);
 
-test("an answer that is refused for good fails its slices at once, and the others are read", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: ["none", "endpoint"] }] });
+test("an answer that is refused for good fails its slices at once, and the others are read", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) => (path.includes("endpoint") ? { kind: "answer", status: 400, body: "no" } : undefined);
-  world.start(["start"]);
+  context.start(["start"]);
   const [run] = await runsOver(db, 1);
   expect(run).toMatchObject({ status: "failed", requests: 2, complete: 2, failed: 2 });
   expect(await coverage(db)).toEqual({ complete: 2, failed: 2 });
@@ -100,23 +100,23 @@ test("an answer that is refused for good fails its slices at once, and the other
 });
 
 test("a run whose work somebody took out of the queue is ended, and its days are read by another", async ({
-  world,
+  context,
 }) => {
-  const emulator = await serveWorkers(world);
-  const worker = world.start(["start"]);
-  await reached(emulator, 1);
+  const emulator = await serveWorkers(context);
+  const worker = context.start(["start"]);
+  await holdAnswersFrom(emulator, 1);
   worker.kill("SIGKILL");
   await worker.ended;
   await sql`delete from usage_export_queue.job`.execute(db);
   emulator.fault = undefined;
-  await workOnce(world, db);
+  await workOnce(context, db);
   expect(await runs(db)).toMatchObject([{ trigger: "catchup", status: "failed", failed: 2 }]);
-  await workOnce(world, db);
+  await workOnce(context, db);
   expect(await runs(db)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok", complete: 2 }]);
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
-test("a key that is due is rotated, and what is read afterwards is read with the new one", async ({ world }) => {
+test("a key that is due is rotated, and what is read afterwards is read with the new one", async ({ context }) => {
   const rotation = {
     name: "exporter",
     schedule: farSchedule(),
@@ -125,11 +125,11 @@ test("a key that is due is rotated, and what is read afterwards is read with the
     scopes: ["member"],
   };
   const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
-  const emulator = await serveWorkers(world, {
+  const emulator = await serveWorkers(context, {
     rest: { rotations: [rotation], projects: [{ id: "project-1", name: "production", key }] },
   });
-  const env = { USAGE_EXPORT_MASTER_KEY: Buffer.from(world.newSecret().slice(0, 32)).toString("base64") };
-  const worker = world.start(["start"], env);
+  const env = { USAGE_EXPORT_MASTER_KEY: Buffer.from(context.newSecret().slice(0, 32)).toString("base64") };
+  const worker = context.start(["start"], env);
   expect(await runsOver(db, 2)).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ kind: "rotation", job: "exporter", trigger: "catchup", status: "ok" }),

@@ -6,12 +6,12 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
+import { programTest } from "../program-context.ts";
 import { runsOver, serveWorkers } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const BASIC = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
 
@@ -25,11 +25,11 @@ async function read(response: Response): Promise<string> {
   return (await response.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
-test("it shows runs with their errors, gaps and what is not well, and that all is well again", async ({ world }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: ["none", "endpoint"] }] });
+test("it shows runs with their errors, gaps and what is not well, and that all is well again", async ({ context }) => {
+  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
-  const worker = world.start(["start"]);
+  const worker = context.start(["start"]);
   const url = await urlOf(worker);
   await runsOver(db, 1);
 
@@ -45,20 +45,20 @@ test("it shows runs with their errors, gaps and what is not well, and that all i
 
   emulator.fault = undefined;
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
-  world.start(["start"]);
+  context.start(["start"]);
   await runsOver(db, 2);
   // Not the page of a moment ago, which is kept for some seconds.
   expect(await read(await fetch(`${url}/?days=8`))).toContain("Nothing that is due is missing. 4 slices complete");
 });
 
 test("with a password the dashboard is shown at any address to who knows it, and health checks need none", async ({
-  world,
+  context,
 }) => {
   const port = await freePort();
   const monitor = { host: "0.0.0.0", port, access: BASIC };
-  await serveWorkers(world, { rest: { monitor } });
-  const password = world.newSecret();
-  const worker = world.start(["start"], { MONITOR_PASSWORD: password });
+  await serveWorkers(context, { rest: { monitor } });
+  const password = context.newSecret();
+  const worker = context.start(["start"], { MONITOR_PASSWORD: password });
   const url = await urlOf(worker);
   await runsOver(db, 1);
 
@@ -68,14 +68,14 @@ test("with a password the dashboard is shown at any address to who knows it, and
   expect((await ask("Basic b3BzOm5v")).status).toBe(401);
   const page = await ask(`Basic ${right}`);
   expect([page.status, await read(page)]).toEqual([200, expect.stringContaining("Nothing that is due is missing.")]);
-  expect(await world.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
+  expect(await context.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
 });
 
 test("at an address that others reach and without a password, the dashboard is shut and the rest is not", async ({
-  world,
+  context,
 }) => {
-  await serveWorkers(world, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
-  const worker = world.start(["start"]);
+  await serveWorkers(context, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
+  const worker = context.start(["start"]);
   const url = await urlOf(worker);
   await runsOver(db, 1);
   const shut = await fetch(url);
@@ -84,11 +84,11 @@ test("at an address that others reach and without a password, the dashboard is s
   expect(await (await fetch(`${url}/metrics`)).text()).toContain("usage_export_ready 1");
 });
 
-test("a password that is too short is refused before anything is called", async ({ world }) => {
-  const emulator = await serveWorkers(world, { rest: { monitor: { access: BASIC } } });
+test("a password that is too short is refused before anything is called", async ({ context }) => {
+  const emulator = await serveWorkers(context, { rest: { monitor: { access: BASIC } } });
   const env = { MONITOR_PASSWORD: "swordfish" };
   for (const args of [["start"], ["check", "--offline"]]) {
-    expect(await world.run(args, env)).toMatchObject({
+    expect(await context.run(args, env)).toMatchObject({
       status: 2,
       stderr: expect.stringMatching(
         /monitor\.access\.basic\.password: environment variable MONITOR_PASSWORD is too short/,

@@ -4,19 +4,19 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { answer, scriptedServer } from "../../support/scripted-server.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { runsOver, serveWorkers } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 /** A program takes a second or two to start. */
 const POLL = { timeout: 20_000, interval: 50 };
 const NOTIFY = { webhook: { env: "NOTICES_URL" }, deadMan: { env: "ALIVE_URL" } };
 
 /** Two addresses that nobody may see. */
-async function receivers(world: World) {
+async function receivers(context: ProgramContext) {
   const texts: string[] = [];
   const pings: string[] = [];
   const server = await scriptedServer(({ method, body }, response) => {
@@ -25,18 +25,18 @@ async function receivers(world: World) {
     answer(response, 200, "ok");
   });
   const env = {
-    NOTICES_URL: `${server.origin}/services/${world.newSecret()}`,
-    ALIVE_URL: `${server.origin}/${world.newSecret()}`,
+    NOTICES_URL: `${server.origin}/services/${context.newSecret()}`,
+    ALIVE_URL: `${server.origin}/${context.newSecret()}`,
   };
   return { texts, pings, env, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-test("a job that fails is told once, that it works again once, and then that all is well", async ({ world }) => {
-  await using told = await receivers(world);
-  const emulator = await serveWorkers(world, { rest: { notify: NOTIFY } });
+test("a job that fails is told once, that it works again once, and then that all is well", async ({ context }) => {
+  await using told = await receivers(context);
+  const emulator = await serveWorkers(context, { rest: { notify: NOTIFY } });
   emulator.fault = () => ({ kind: "answer", status: 400, body: "no" });
   // The next tick of a worker is a minute away; that of a new one is not.
-  const startAnother = () => world.start(["start"], told.env);
+  const startAnother = () => context.start(["start"], told.env);
   startAnother();
   await runsOver(db, 1);
   startAnother();
@@ -57,11 +57,11 @@ test("a job that fails is told once, that it works again once, and then that all
   expect(told.texts[1]).toMatch(/^Export nightly works again/);
 });
 
-test("an address that can't be read is refused at the start, with its place and not its value", async ({ world }) => {
-  await serveWorkers(world, { rest: { notify: NOTIFY } });
-  const env = { NOTICES_URL: `http://hooks.example.com/${world.newSecret()}` };
+test("an address that can't be read is refused at the start, with its place and not its value", async ({ context }) => {
+  await serveWorkers(context, { rest: { notify: NOTIFY } });
+  const env = { NOTICES_URL: `http://hooks.example.com/${context.newSecret()}` };
   for (const args of [["start"], ["check", "--offline"]]) {
-    expect(await world.run(args, env)).toMatchObject({
+    expect(await context.run(args, env)).toMatchObject({
       status: 2,
       stdout: "",
       stderr: expect.stringMatching(
@@ -71,10 +71,10 @@ test("an address that can't be read is refused at the start, with its place and 
   }
 });
 
-test("`check` says that the addresses can be read, and sends nothing", async ({ world }) => {
-  await using told = await receivers(world);
-  await serveWorkers(world, { rest: { notify: NOTIFY } });
-  const { status, stdout } = await world.run(["check"], told.env);
+test("`check` says that the addresses can be read, and sends nothing", async ({ context }) => {
+  await using told = await receivers(context);
+  await serveWorkers(context, { rest: { notify: NOTIFY } });
+  const { status, stdout } = await context.run(["check"], told.env);
   expect(stdout).toContain("  ok   notify.webhook: its address can be read; nothing was sent there\n");
   expect(stdout).toContain("  ok   notify.deadMan: its address can be read; nothing was sent there\n");
   expect(status).toBe(0);

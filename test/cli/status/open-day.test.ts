@@ -7,36 +7,38 @@ import { coverageMetrics } from "../../../src/db/usage/coverage.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
-import { passDays } from "../pass-days.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { breakdowns, farSchedule, workOnce } from "../workers.ts";
-import { type World, worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 /** Read five days ago, while it lasted, and out of the window now. */
 const OPEN = addDays(today, -5);
 
 /** 160 requests while the day lasts, 1,000 after it. */
-async function readWhileOpen(world: World): Promise<Emulator> {
+async function readWhileOpen(context: ProgramContext): Promise<Emulator> {
   let isOver = false;
-  const emulator = await world.serve({ usage: () => [{ endpoint: "listen", requests: isOver ? 1_000 : 160 }] });
+  const emulator = await context.serve({ usage: () => [{ endpoint: "listen", requests: isOver ? 1_000 : 160 }] });
   const job = { schedule: farSchedule(), window: { days: 2, today: true } };
-  await world.configure({ ...smallConfig(emulator.url, { exports: [job] }), monitor: { port: 0 } });
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
-  await passDays(db, 5);
+  await context.configure({ ...smallConfig(emulator.url, { exports: [job] }), monitor: { port: 0 } });
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+  await ageStoredData(db, 5);
   isOver = true;
   return emulator;
 }
 
-test("it is missing with its rows and not final, fresh is what is before it, and status says so", async ({ world }) => {
-  await readWhileOpen(world);
+test("it is missing with its rows and not final, fresh is what is before it, and status says so", async ({
+  context,
+}) => {
+  await readWhileOpen(context);
 
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
 
   expect(stdout).toMatch(
     new RegExp(
@@ -51,8 +53,8 @@ test("it is missing with its rows and not final, fresh is what is before it, and
   expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: addDays(today, -1) }]);
 });
 
-test("the metrics count it as missing, and what is before it as fresh", async ({ world }) => {
-  await readWhileOpen(world);
+test("the metrics count it as missing, and what is before it as fresh", async ({ context }) => {
+  await readWhileOpen(context);
   const figures = await inTransaction(db, coverageMetrics);
   expect(figures).toEqual(
     expect.arrayContaining([
@@ -62,28 +64,28 @@ test("the metrics count it as missing, and what is before it as fresh", async ({
   );
 });
 
-test("an export reads it beside its window, and it is complete", async ({ world }) => {
-  const emulator = await readWhileOpen(world);
-  expect(await world.run(["export"])).toMatchObject({ status: 0 });
+test("an export reads it beside its window, and it is complete", async ({ context }) => {
+  const emulator = await readWhileOpen(context);
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(breakdowns(emulator)).toHaveLength(1 + 2);
   await expectClosed();
-  await world.run(["export"]);
+  await context.run(["export"]);
   expect(breakdowns(emulator)).toHaveLength(1 + 2 + 1);
 });
 
-test("a backfill of what is missing reads it", async ({ world }) => {
-  await readWhileOpen(world);
+test("a backfill of what is missing reads it", async ({ context }) => {
+  await readWhileOpen(context);
   const range = ["backfill", "--from", addDays(OPEN, -1), "--to", OPEN];
-  expect((await world.run([...range, "--dry-run"])).stdout).toContain(`${OPEN} (1 slice): production / none / all\n`);
-  expect(await world.run(range)).toMatchObject({ status: 0, stdout: expect.stringContaining("2 complete") });
+  expect((await context.run([...range, "--dry-run"])).stdout).toContain(`${OPEN} (1 slice): production / none / all\n`);
+  expect(await context.run(range)).toMatchObject({ status: 0, stdout: expect.stringContaining("2 complete") });
   await expectClosed();
 });
 
-test("a worker reads it", async ({ world }) => {
-  await readWhileOpen(world);
-  await workOnce(world, db);
+test("a worker reads it", async ({ context }) => {
+  await readWhileOpen(context);
+  await workOnce(context, db);
   await expectClosed();
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
 async function expectClosed(): Promise<void> {

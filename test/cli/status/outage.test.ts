@@ -4,14 +4,14 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
-import { passDays } from "../pass-days.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const GROUPINGS = ["none", "endpoint", "method", "model", "tags"];
 
@@ -21,13 +21,13 @@ async function retrying(): Promise<number> {
 }
 
 test("while the service is away, status says so once, and a skipped moment does not hide the run that tries again", async ({
-  world,
+  context,
 }) => {
-  const emulator = await serveWorkers(world, { exports: [{ groupings: GROUPINGS }] });
-  await workOnce(world, db);
-  await passDays(db, 1);
+  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
+  await workOnce(context, db);
+  await ageStoredData(db, 1);
   emulator.fault = () => ({ kind: "answer", status: 503 });
-  const worker = world.start(["start"]);
+  const worker = context.start(["start"]);
   const line = JSON.parse(await worker.waitFor("usage request failed, to be tried again"));
   expect(line).toMatchObject({ level: 40, code: "unavailable", attempt: 1, attempts: 8 });
   expect(Date.parse(line.nextAttemptAt)).toBeGreaterThan(Date.parse(line.time));
@@ -37,7 +37,7 @@ test("while the service is away, status says so once, and a skipped moment does 
     values (${randomUUID()}, 'export', 'nightly', 'schedule', now(), 'skipped', now(), 'the run before it was still running')
   `.execute(db);
 
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
   const told = stdout.match(/^ {2}service not available \(503\) since .*$/gm);
   expect(told).toEqual([
     expect.stringMatching(
@@ -54,25 +54,25 @@ test("while the service is away, status says so once, and a skipped moment does 
   emulator.fault = undefined;
   await runsOver(db, 3, 60_000);
   expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 }, 120_000);
 
 test("a service that nobody answers for is not reachable, and without a worker nothing is said of a next try", async ({
-  world,
+  context,
 }) => {
-  await world.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
-  await world.run(["export"]);
-  const { stdout } = await world.run(["status"]);
+  await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
+  await context.run(["export"]);
+  const { stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
     /^ {2}service not reachable since .* UTC; 10 slices of 5 series failed; no numbers of these days yet$/m,
   );
 }, 60_000);
 
-test("a refused key is told once, by its project", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
-  await world.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });
-  const { stdout } = await world.run(["status"]);
+test("a refused key is told once, by its project", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
+  await context.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });
+  const { stdout } = await context.run(["status"]);
   expect(
     stdout.match(/^ {2}key of project production refused \(401\) since .*; 10 slices of 5 series failed; /gm),
   ).toHaveLength(1);

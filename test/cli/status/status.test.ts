@@ -6,19 +6,19 @@ import { holdCalls } from "../../../src/db/rate-limit.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { answerJson, scriptedServer } from "../../support/scripted-server.ts";
-import { passDays } from "../pass-days.ts";
+import { ageStoredData } from "../age-stored-data.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 const today = dayOf(new Date());
 
-test("before the first run there is nothing due and nothing stored, and when the job will run", async ({ world }) => {
-  await world.configure(smallConfig("https://api.example.com"));
-  const { status, stdout } = await world.run(["status"]);
+test("before the first run there is nothing due and nothing stored, and when the job will run", async ({ context }) => {
+  await context.configure(smallConfig("https://api.example.com"));
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
     /^all is well\nexport nightly \(15 2 \* \* \* UTC\)\n {2}last run: never\n {2}next run: 2\d{3}-\d\d-\d\d 02:15 UTC\n/,
   );
@@ -26,21 +26,21 @@ test("before the first run there is nothing due and nothing stored, and when the
   expect(status).toBe(0);
 });
 
-test("after a good run all is complete", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  const { status, stdout } = await world.run(["status"]);
+test("after a good run all is complete", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(/last run: ok, \d{4}-\d\d-\d\d \d\d:\d\d UTC, manual\n/);
   expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
   expect(status).toBe(0);
 });
 
-test("after a failed run it says what failed and why, and exits with 1", async ({ world }) => {
-  const emulator = await world.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  const { status, stdout } = await world.run(["status"]);
+test("after a failed run it says what failed and why, and exits with 1", async ({ context }) => {
+  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(/last run: failed, .* manual: expected an array at "results"/);
   expect(stdout).toMatch(
     new RegExp(`failed: production / none / all, ${addDays(today, -2)} to ${addDays(today, -1)}: expected an array`),
@@ -48,38 +48,38 @@ test("after a failed run it says what failed and why, and exits with 1", async (
   expect(status).toBe(1);
 });
 
-test("nights without a run are missing, and those that the window does not reach stay so", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  await passDays(db, 5);
+test("nights without a run are missing, and those that the window does not reach stay so", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  await ageStoredData(db, 5);
 
-  const before = await world.run(["status"]);
+  const before = await context.run(["status"]);
   expect(before.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${addDays(today, -1)}\n`);
   expect(before.status).toBe(1);
 
-  await world.run(["export"]);
-  const after = await world.run(["status"]);
+  await context.run(["export"]);
+  const after = await context.run(["status"]);
   expect(after.stdout).toContain(`missing: production / none / all, ${addDays(today, -5)} to ${addDays(today, -3)}\n`);
   expect(after.status).toBe(1);
 });
 
-test("a run that was killed is shown as interrupted once it has been silent for a minute", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+test("a run that was killed is shown as interrupted once it has been silent for a minute", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
   await sql`
     update usage_export.run set status = 'running', finished_at = null, heartbeat_at = now() - interval '61 seconds'
   `.execute(db);
-  expect(await world.run(["status"])).toMatchObject({ stdout: expect.stringMatching(/last run: interrupted, /) });
+  expect(await context.run(["status"])).toMatchObject({ stdout: expect.stringMatching(/last run: interrupted, /) });
 });
 
-test("the answer in JSON has the same facts", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  await passDays(db, 1);
-  const { status, stdout } = await world.run(["status", "--json"]);
+test("the answer in JSON has the same facts", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  await ageStoredData(db, 1);
+  const { status, stdout } = await context.run(["status", "--json"]);
   expect(JSON.parse(stdout)).toEqual({
     readAt: expect.stringMatching(/Z$/),
     alerts: ["1 slice missing: due and never read"],
@@ -116,43 +116,43 @@ test("the answer in JSON has the same facts", async ({ world }) => {
 });
 
 test("a window whose last reading still changes numbers is told, by check too, with a longer one", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
   // The numbers of each day are others at each reading, as it is another day that the service is asked for.
   for (let night = 0; night < 10; night += 1) {
-    await passDays(db, 1);
-    await world.run(["export"]);
+    await ageStoredData(db, 1);
+    await context.run(["export"]);
   }
 
   const advice =
     /2 days may be too few: over \d+ final days 99\.9 % of the numbers was known no sooner than 2 days after the day, .*"window": { "days": 4 }/;
-  expect((await world.run(["status"])).stdout).toMatch(new RegExp(`^window of nightly: ${advice.source}`, "m"));
-  expect((await world.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
+  expect((await context.run(["status"])).stdout).toMatch(new RegExp(`^window of nightly: ${advice.source}`, "m"));
+  expect((await context.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
 });
 
 test("clocks that differ by more than half a minute are told, and no key is sent to learn the service's", async ({
-  world,
+  context,
 }) => {
   let aheadSeconds = 3_600;
   await using server = await scriptedServer((_request, response) =>
     answerJson(response, 404, {}, { date: new Date(Date.now() + aheadSeconds * 1_000).toUTCString() }),
   );
-  await world.configure(smallConfig(server.origin));
-  const told = await world.run(["status"]);
+  await context.configure(smallConfig(server.origin));
+  const told = await context.run(["status"]);
   expect(told.stdout).toMatch(/^warning: clocks differ: .* the service's (?:3599|36\d\d) s ahead of it/m);
-  expect(JSON.parse((await world.run(["status", "--json"])).stdout).clocks).toMatchObject({
+  expect(JSON.parse((await context.run(["status", "--json"])).stdout).clocks).toMatchObject({
     databaseAheadSeconds: expect.closeTo(0, -1),
     serviceAheadSeconds: expect.closeTo(3_600, -1),
   });
   aheadSeconds = 0;
-  expect((await world.run(["status"])).stdout).not.toContain("clocks differ");
+  expect((await context.run(["status"])).stdout).not.toContain("clocks differ");
   expect(server.requests).toHaveLength(3);
   for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
 
   // Nor is a service asked that wants no call.
   await holdCalls(db, server.origin, 60_000);
-  await world.run(["status"]);
+  await context.run(["status"]);
   expect(server.requests).toHaveLength(3);
 });

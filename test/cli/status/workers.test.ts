@@ -4,13 +4,13 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 import { runsOver, serveWorkers, workOnce } from "../workers.ts";
-import { worldTest } from "../world.ts";
 
 const database = await testDatabase();
 const { db } = database;
-const test = worldTest(database);
+const test = programTest(database);
 
 /** Nobody did anything meanwhile. */
 async function passMinutes(minutes: number): Promise<void> {
@@ -19,11 +19,11 @@ async function passMinutes(minutes: number): Promise<void> {
   await sql`update usage_export.worker set last_seen_at = last_seen_at - ${ago}`.execute(db);
 }
 
-test("a live worker is shown with its host, process and version, and all is well", async ({ world }) => {
-  await serveWorkers(world);
-  const worker = world.start(["start"]);
+test("a live worker is shown with its host, process and version, and all is well", async ({ context }) => {
+  await serveWorkers(context);
+  const worker = context.start(["start"]);
   await runsOver(db, 1);
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(/^all is well\n/);
   expect(stdout).toMatch(
     new RegExp(`^workers: 1 live\n {2}\\S+ pid ${worker.pid}, version \\S+, started .*, last seen `, "m"),
@@ -32,15 +32,15 @@ test("a live worker is shown with its host, process and version, and all is well
 });
 
 test("a job of every minute that nobody takes up any more is not well, however new its newest moment is", async ({
-  world,
+  context,
 }) => {
-  await serveWorkers(world, { exports: [{ schedule: "* * * * *" }] });
-  const worker = world.start(["start"]);
+  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  const worker = context.start(["start"]);
   await runsOver(db, 1);
   worker.kill("SIGKILL");
   await worker.ended;
   await passMinutes(4);
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(/^ {2}no worker runs, so nothing is done on schedule: the last one, \S+ pid \d+, was seen /m);
   expect(stdout).toMatch(/^ {2}overdue since .*: no worker has taken it up$/m);
   expect(stdout).toMatch(/^workers: 0 live\n {2}.*, silent since /m);
@@ -48,54 +48,54 @@ test("a job of every minute that nobody takes up any more is not well, however n
 });
 
 test("with another worker alive a job that it does not take up is overdue since the first moment", async ({
-  world,
+  context,
 }) => {
-  await serveWorkers(world, { exports: [{ schedule: "* * * * *" }] });
-  await workOnce(world, db);
+  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  await workOnce(context, db);
   await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toContain("export nightly is overdue since 2026-03-17 02:16 UTC: no worker has taken it up");
   expect(status).toBe(1);
 });
 
-test("a job is late since it was resumed, not since a moment of its pause", async ({ world }) => {
-  await serveWorkers(world, { exports: [{ schedule: "* * * * *" }] });
-  await workOnce(world, db);
-  await world.run(["jobs", "pause", "nightly", "--why", "moving house"]);
+test("a job is late since it was resumed, not since a moment of its pause", async ({ context }) => {
+  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  await workOnce(context, db);
+  await context.run(["jobs", "pause", "nightly", "--why", "moving house"]);
   await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
-  await world.run(["jobs", "resume", "nightly"]);
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  await context.run(["jobs", "resume", "nightly"]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a job of one night is not well two ticks after its last worker was told to stop", async ({ world }) => {
-  await serveWorkers(world);
-  await workOnce(world, db);
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+test("a job of one night is not well two ticks after its last worker was told to stop", async ({ context }) => {
+  await serveWorkers(context);
+  await workOnce(context, db);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
   await sql`update usage_export.worker set last_seen_at = last_seen_at - interval '121 seconds'`.execute(db);
-  const { status, stdout } = await world.run(["status"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toContain("no worker runs");
   expect(stdout).toMatch(/^workers: none runs; the last one was \S+ pid \d+, .*, stopped /m);
   expect(status).toBe(1);
 
-  await world.run(["jobs", "pause", "nightly", "--why", "run by cron"]);
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  await context.run(["jobs", "pause", "nightly", "--why", "run by cron"]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("who exports by a scheduler of their own misses no worker", async ({ world }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
-  const { status, stdout } = await world.run(["status"]);
+test("who exports by a scheduler of their own misses no worker", async ({ context }) => {
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
+  const { status, stdout } = await context.run(["status"]);
   expect(stdout).toContain("workers: none was ever seen\n");
   expect(status).toBe(0);
 });
 
 test("a run that failed or was killed over days that are complete is not well until one goes well", async ({
-  world,
+  context,
 }) => {
-  const emulator = await world.serve();
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+  const emulator = await context.serve();
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
   for (const [change, said] of [
     [
       sql`status = 'failed', error = 'the disk was full'`,
@@ -107,24 +107,24 @@ test("a run that failed or was killed over days that are complete is not well un
     ],
   ] as const) {
     await sql`update usage_export.run set ${change}`.execute(db);
-    const { status, stdout } = await world.run(["status"]);
+    const { status, stdout } = await context.run(["status"]);
     expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
     expect(stdout).toMatch(said);
     expect(status).toBe(1);
   }
-  await world.run(["export"]);
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  await context.run(["export"]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("after a failed night a backfill of what failed makes it well again", async ({ world }) => {
-  const emulator = await world.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
-  await world.configure(smallConfig(emulator.url));
-  await world.run(["export"]);
+test("after a failed night a backfill of what failed makes it well again", async ({ context }) => {
+  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
+  await context.configure(smallConfig(emulator.url));
+  await context.run(["export"]);
   emulator.fault = undefined;
   const { rows } = await sql<{ from: string; to: string }>`
     select min(usage_date)::text as from, max(usage_date)::text as to from bi.coverage
   `.execute(db);
   const [{ from, to } = { from: "", to: "" }] = rows;
-  await world.run(["backfill", "--only", "failed", "--from", from, "--to", to]);
-  expect(await world.run(["status"])).toMatchObject({ status: 0 });
+  await context.run(["backfill", "--only", "failed", "--from", from, "--to", to]);
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });

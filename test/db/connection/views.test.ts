@@ -33,19 +33,19 @@ async function run(db: Database, ...statements: readonly string[]): Promise<void
 }
 
 test("every view of both schemas and every function of bi stands in a file of its name", async () => {
-  await using world = await migrated();
+  await using context = await migrated();
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
     where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
     union select proname from pg_proc where pronamespace = 'bi'::regnamespace
     union select 'finality'
-  `.execute(world.db);
+  `.execute(context.db);
   expect(files.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
 });
 
 test("a view of an older version is not up to date, and is replaced; others are not touched", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   const before = await schemaText(db);
   await run(
     db,
@@ -65,8 +65,8 @@ test("a view of an older version is not up to date, and is replaced; others are 
 });
 
 test("a view that is not there is created, with what may be read", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   const before = await schemaText(db);
   await run(db, "drop view bi.runs", "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
   expect((await migrateToLatest(db)).views.toSorted()).toEqual([
@@ -79,8 +79,8 @@ test("a view that is not there is created, with what may be read", async () => {
 });
 
 test("a view of a newer version, or one that only a newer version has, is for that version; nothing is replaced", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   for (const name of ["bi.coverage_gaps", "bi.not_known_here"]) {
     await setVersion(db, name, NEWER);
     const message = new RegExp(`newer version \\(its ${name} is of ${NEWER}, this is [0-9.]+\\); run that version`);
@@ -98,8 +98,8 @@ const OTHER_SHAPE = [
 ];
 
 test("views whose columns are others are created anew, with those that read them and what was granted", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
   const before = await schemaText(db);
   await run(db, ...OTHER_SHAPE, `create role ${role}`);
@@ -129,8 +129,8 @@ test("views whose columns are others are created anew, with those that read them
 });
 
 test("a view of someone else that depends on one that must go is named, and nothing is dropped", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await setVersion(db, "usage_export.visible_row", OLDER);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
@@ -145,8 +145,8 @@ test("a view of someone else that depends on one that must go is named, and noth
 });
 
 test("a view of someone else stays where ours is replaced by one with the same columns", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
   await setVersion(db, "usage_export.visible_row", OLDER);
   await setVersion(db, "bi.usage_total", OLDER);
@@ -155,8 +155,8 @@ test("a view of someone else stays where ours is replaced by one with the same c
 });
 
 test("a function of an older version that runs as its owner is one no more, and readers may call it", async () => {
-  await using world = await migrated();
-  const { db } = world;
+  await using context = await migrated();
+  const { db } = context;
   const before = await schemaText(db);
   await run(
     db,

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readReportData } from "../../../src/db/report/report.ts";
 import type { Restatements } from "../../../src/report/report-data.ts";
-import { passDays } from "../../cli/pass-days.ts";
+import { ageStoredData } from "../../cli/age-stored-data.ts";
 import { testDatabase } from "../../support/database.ts";
 import { daysBack, type Numbers, newProject } from "../stored-usage.ts";
 import { forgetAll, storeSeries, storeUsage } from "./reported-usage.ts";
@@ -148,7 +148,7 @@ test("a day that is read while it lasts restates nothing until it is over", asyn
   const readAgain = (day: number, requests: string) =>
     storeUsage(db, seriesId, "none", { [back(day)]: total({ requests }) });
   await readAgain(0, "5");
-  await passDays(db, 1);
+  await ageStoredData(db, 1);
   await readAgain(1, "9");
   expect(await restatements()).toMatchObject({ byDaysLate: [], largest: [] });
 

@@ -1,4 +1,4 @@
-// The world of a worker that neither listens nor takes work.
+// The context of a worker that neither listens nor takes work.
 
 import { openApp, openDatabase, readConfig } from "../../src/app.ts";
 import { openMetrics } from "../../src/health/metrics.ts";
@@ -7,10 +7,10 @@ import { openWorkerContext, type WorkerContext } from "../../src/worker/context.
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The database has the schema of this version. */
-export async function withWorld<T>(
+export async function withWorkerContext<T>(
   env: Environment,
   configPath: string,
-  work: (world: WorkerContext) => Promise<T>,
+  work: (context: WorkerContext) => Promise<T>,
 ): Promise<T> {
   const app = await openApp(env, configPath, new AbortController().signal);
   const config = await readConfig(app);
@@ -23,12 +23,12 @@ export async function withWorld<T>(
     ready: () => true,
     readSamples: async () => [],
   });
-  const world = await openWorkerContext(app, config, db, metrics);
+  const context = await openWorkerContext(app, config, db, metrics);
   try {
-    return await work(world);
+    return await work(context);
   } finally {
-    await world.queue.stop();
-    await world.service.close();
+    await context.queue.stop();
+    await context.service.close();
     await db.destroy();
   }
 }

@@ -17,7 +17,7 @@ export const PROJECT_ID = "project-1";
 /** Undefined takes a variable out of the environment. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export type World = {
+export type ProgramContext = {
   /** Where the program runs, with its jobs.config.json. */
   readonly folder: string;
   /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
@@ -39,20 +39,20 @@ export type World = {
 type TestDatabase = { readonly db: Database; readonly url: string };
 
 /** Called at the top of a test file; without a database the program is told of one that nobody answers for. */
-export function worldTest(database?: TestDatabase): TestAPI<{ world: World }> {
-  return base.extend<{ world: World }>({
-    world: async ({ onTestFinished }, use) => {
+export function programTest(database?: TestDatabase): TestAPI<{ context: ProgramContext }> {
+  return base.extend<{ context: ProgramContext }>({
+    context: async ({ onTestFinished }, use) => {
       if (database) await emptyTables(database.db);
-      const { world, close } = await openWorld(database?.url);
+      const { context, close } = await openProgramContext(database?.url);
       onTestFinished(close);
-      await use(world);
+      await use(context);
     },
   });
 }
 
 const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
 
-async function openWorld(databaseUrl: string | undefined) {
+async function openProgramContext(databaseUrl: string | undefined) {
   const opened = new AsyncDisposableStack();
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
   opened.defer(() => rm(folder, { recursive: true }));
@@ -67,7 +67,7 @@ async function openWorld(databaseUrl: string | undefined) {
   };
   const key = newSecret();
   const programs: Program[] = [];
-  const start: World["start"] = (args, changes = {}, how = {}) => {
+  const start: ProgramContext["start"] = (args, changes = {}, how = {}) => {
     const all = { DATABASE_URL: databaseUrl ?? NO_DATABASE, USAGE_EXPORT_KEY: key, ...changes };
     const env = Object.fromEntries(
       Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
@@ -77,7 +77,7 @@ async function openWorld(databaseUrl: string | undefined) {
     return program;
   };
 
-  const world: World = {
+  const context: ProgramContext = {
     folder,
     key,
     newSecret,
@@ -90,7 +90,7 @@ async function openWorld(databaseUrl: string | undefined) {
       return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
     },
   };
-  return { world, close };
+  return { context, close };
 
   async function close(): Promise<void> {
     await using _ = opened;

@@ -6,7 +6,7 @@ import type { Emulator } from "../../src/emulator/server.ts";
  * Waits until the service gets a request of that number, which it leaves without an answer, as those that follow.
  * Returns the function that lets all of them have theirs.
  */
-export async function reached(emulator: Emulator, number: number): Promise<() => void> {
+export async function holdAnswersFrom(emulator: Emulator, number: number): Promise<() => void> {
   const asked = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
   emulator.fault = () => {

@@ -7,7 +7,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 const FAR_DAYS = 100_000;
 
 /** Without a run in between, so the next alarm has rung unheard. */
-export async function passDays(db: Database, days: number): Promise<void> {
+export async function ageStoredData(db: Database, days: number): Promise<void> {
   for (const table of ["slice", "snapshot_row", "superseded_row"]) {
     for (const moved of [days + FAR_DAYS, -FAR_DAYS]) {
       await sql`update ${sql.table(`usage_export.${table}`)} set usage_date = usage_date - ${sql.lit(moved)}`.execute(

@@ -25,7 +25,7 @@ const FILTERS: readonly Filter[] = [
 ];
 const GROUPINGS: readonly Grouping[] = ["none", "accessor", "endpoint", "model", "tags"];
 
-export type World = {
+export type StoredSample = {
   readonly projects: readonly Project[];
   /** One of them, of which the service sends requests and no hours. */
   readonly silent: Project;
@@ -34,7 +34,7 @@ export type World = {
 
 type Groups = readonly (readonly [value: unknown, numbers: Numbers])[];
 
-export async function storeWorld(db: Database): Promise<World> {
+export async function storeSample(db: Database): Promise<StoredSample> {
   const projects = [{ ...newProject(), name: `O'Brien "<b>" $1` }, newProject()];
   const silent = newProject();
   for (const project of projects) await storeKeys(db, project);

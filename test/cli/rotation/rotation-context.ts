@@ -30,7 +30,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Undefined takes a variable out of the environment. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export type RotationWorld = AsyncDisposable & {
+export type RotationContext = AsyncDisposable & {
   readonly folder: string;
   readonly emulator: Emulator;
   readonly proxy: HttpProxy;
@@ -51,7 +51,7 @@ export type RotationWorld = AsyncDisposable & {
   readonly leaks: (where?: Pick<Places, "serverLog">) => Promise<Search>;
 };
 
-export type WorldOptions = {
+export type RotationOptions = {
   readonly scopes?: readonly string[];
   /** Of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
   readonly creatorScopes?: readonly string[];
@@ -64,18 +64,18 @@ export type WorldOptions = {
 };
 
 /** Called at the top of a test file. */
-export function rotationTest(options: WorldOptions = {}) {
-  return base.extend("world", async ({ onTestFinished }): Promise<RotationWorld> => {
-    const world = await openRotationWorld(options);
+export function rotationTest(options: RotationOptions = {}) {
+  return base.extend("context", async ({ onTestFinished }): Promise<RotationContext> => {
+    const context = await openRotationContext(options);
     onTestFinished(async () => {
-      await using open = world;
+      await using open = context;
       expect((await open.leaks()).leaks).toEqual([]);
     });
-    return world;
+    return context;
   });
 }
 
-export async function openRotationWorld(options: WorldOptions = {}): Promise<RotationWorld> {
+export async function openRotationContext(options: RotationOptions = {}): Promise<RotationContext> {
   const opened = new AsyncDisposableStack();
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-rotation-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
@@ -99,7 +99,7 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
   const sink = path.join(folder, "exporter.key");
   const sinks = [sink];
   const configPath = path.join(folder, "jobs.config.json");
-  const configure: RotationWorld["configure"] = (rotation, rest) =>
+  const configure: RotationContext["configure"] = (rotation, rest) =>
     writeFile(configPath, JSON.stringify(rotationConfig(proxy.urlOf(PROGRAM), sink, rotation, rest)));
   await configure();
 
@@ -111,7 +111,7 @@ export async function openRotationWorld(options: WorldOptions = {}): Promise<Rot
   };
   const results: Promise<ProgramResult>[] = [];
   const limit = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs };
-  const start: RotationWorld["start"] = (args, changes = {}) => {
+  const start: RotationContext["start"] = (args, changes = {}) => {
     const env = Object.fromEntries(
       Object.entries({ ...baseEnv, ...changes }).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]],
@@ -203,7 +203,7 @@ async function prepare(env: Environment, configPath: string, options: RotateOpti
 }
 
 /** The key in the sink; undefined while there is none. */
-export function sinkSecret({ sink }: Pick<RotationWorld, "sink">): string | undefined {
+export function sinkSecret({ sink }: Pick<RotationContext, "sink">): string | undefined {
   try {
     return readFileSync(sink, "utf8").replace(/\n$/, "");
   } catch {
@@ -212,7 +212,7 @@ export function sinkSecret({ sink }: Pick<RotationWorld, "sink">): string | unde
 }
 
 /** As if everything had happened so many days earlier. */
-export async function age(db: Database, days: number): Promise<void> {
+export async function ageKeys(db: Database, days: number): Promise<void> {
   const shift = (columns: readonly string[]): RawBuilder<unknown> =>
     sql.raw(columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`).join(", "));
   const columns = [
@@ -253,7 +253,7 @@ export async function keyEvents(db: Database) {
 }
 
 /** The keys that were created and still work, by their id. */
-export function createdKeys({ emulator }: Pick<RotationWorld, "emulator">): readonly string[] {
+export function createdKeys({ emulator }: Pick<RotationContext, "emulator">): readonly string[] {
   return emulator
     .keys()
     .filter(({ origin, state }) => origin === "created" && state === "active")
