@@ -1,10 +1,12 @@
 // The command `backfill`: fetches the days of a range that its mode names, and prints what is complete and what is left.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { databaseNow } from "../db/connection/database.ts";
+import type { Config } from "../config/config.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
-import { type ExportContext, runExportJob, withExportContext } from "../jobs/run-export.ts";
+import { openExportContext } from "../jobs/open-context.ts";
+import { runExportJob } from "../jobs/run-export.ts";
 import { type BackfillMode, type BackfillPlan, planBackfill, type RangeState, rangeState } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
@@ -46,8 +48,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
       return state;
     };
     try {
-      if (plans.length > 0)
-        await withExportContext(app, config, db, (context) => runBackfillPlans(context, plans, results));
+      if (plans.length > 0) await runBackfillPlans(app, config, db, plans, results);
     } catch (error) {
       // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
       // reported all the same.
@@ -65,17 +66,20 @@ function isRangeComplete({ counts }: RangeState, only: BackfillMode): boolean {
 
 /** Adds the result of each job to `results` when the job ends, so that they are known after a stop. */
 async function runBackfillPlans(
-  context: ExportContext,
+  app: App,
+  config: Config,
+  db: Database,
   plans: readonly BackfillPlan[],
   results: JobResult[],
 ): Promise<void> {
+  await using context = await openExportContext(app, config, db);
   const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
-  const progress = openProgress(context.app, planned);
+  const progress = openProgress(app, planned);
   let before = ZERO_PROGRESS;
   try {
     for (const { job, plan } of plans) {
-      const onProgress = (counts: RunCounts) => progress.show(progressCount(counts, before));
-      const result = await runExportJob({ ...context, onProgress }, job, "backfill", plan);
+      const show = (counts: RunCounts) => progress.show(progressCount(counts, before));
+      const result = await runExportJob(context, job, "backfill", plan, show);
       before = progressCount(result, before);
       results.push({ job, result });
     }

@@ -1,17 +1,17 @@
 // The command `check`: checks the configuration, the database and, per project, what the service honours.
 
-import { type App, databaseUrlOf, openServiceFor, readConfig, withDatabase } from "../app.ts";
+import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { snapshotSteps } from "../db/usage/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
-import { openKeyRing, requireStaticKeys } from "../jobs/api-keys.ts";
+import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { checkProject, type Finding, type ProjectCheck } from "../jobs/check-project.ts";
-import { openDialects, openGroupingCheck } from "../jobs/dialects.ts";
 import { openFilterCheck } from "../jobs/filter-check.ts";
 import { type Receivers, requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
+import { openServiceContext } from "../jobs/open-context.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { dayOf } from "../usage/days.ts";
@@ -86,36 +86,26 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {
-  const keys = await openKeyRing(app, config, db);
-  const service = await openServiceFor(app, config);
-  const dialects = openDialects({ app, db, service, keys });
-  const features = openFilterCheck({ app, db, service, keys, dialects });
-  const groupings = openGroupingCheck();
-  const all: FindingGroup[] = [];
-  try {
-    for (const project of config.projects) {
-      const use: ProjectCheck["use"] = (call) => keys.use(project, call);
-      const rotations = config.rotations.filter((rotation) => rotation.project.id === project.id);
-      const probe = {
-        service,
-        project,
-        use,
-        useToRotate: keys.useToRotate,
-        jobs: config.exports,
-        rotations,
-        features,
-        dialects,
-        groupings,
-        today: dayOf(new Date()),
-        snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
-        signal: app.signal,
-      };
-      all.push({ of: `project ${project.name}`, findings: await checkProject(probe) });
-    }
-  } finally {
-    await service.close();
+  await using context = await openServiceContext(app, config, db);
+  const filterCheck = openFilterCheck(context);
+  const groups: FindingGroup[] = [];
+  for (const project of config.projects) {
+    const use: ProjectCheck["use"] = (call) => context.keys.use(project, call);
+    const probe = {
+      ...context,
+      project,
+      use,
+      useToRotate: context.keys.useToRotate,
+      jobs: config.exports,
+      rotations: config.rotations.filter((rotation) => rotation.project.id === project.id),
+      features: filterCheck,
+      today: dayOf(new Date()),
+      snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
+      signal: app.signal,
+    };
+    groups.push({ of: `project ${project.name}`, findings: await checkProject(probe) });
   }
-  return all;
+  return groups;
 }
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;

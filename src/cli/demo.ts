@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { type App, openServiceFor } from "../app.ts";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
@@ -14,8 +14,7 @@ import { migrateToLatest } from "../db/connection/migrate.ts";
 import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
-import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
-import { withExportContext } from "../jobs/run-export.ts";
+import { openExportContext, openRotationContext } from "../jobs/open-context.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
@@ -147,9 +146,8 @@ function openDemoExport(app: App, config: Config, db: Database): RunDemoExport {
   return async (label, trigger, selection) => {
     const job = config.exports.find(({ window }) => window !== undefined);
     if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
-    const result = await withExportContext(app, config, db, (context) =>
-      runExportNow(context, job, { trigger, selection, label }),
-    );
+    await using context = await openExportContext(app, config, db);
+    const result = await runExportNow(context, job, { trigger, selection, label });
     const { requests, complete, failed, rowsChanged } = result;
     app.write(
       `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
@@ -159,23 +157,17 @@ function openDemoExport(app: App, config: Config, db: Database): RunDemoExport {
 }
 
 async function runDemoRotations(app: App, config: Config, db: Database): Promise<boolean> {
-  const keys = await openKeyRing(app, config, db);
-  const masterKeys = await openMasterKeys(app, db);
-  const service = await openServiceFor(app, config);
-  try {
-    const results: RotationResult[] = [];
-    for (const job of config.rotations) {
-      const result = await runRotationJob({ app, db, service, keys, masterKeys }, job, "manual", {});
-      const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
-      app.write(
-        `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
-      );
-      results.push(result);
-    }
-    return results.every(({ status }) => status === "ok");
-  } finally {
-    await service.close();
+  await using context = await openRotationContext(app, config, db);
+  const results: RotationResult[] = [];
+  for (const job of config.rotations) {
+    const result = await runRotationJob(context, job, "manual", {});
+    const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
+    app.write(
+      `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
+    );
+    results.push(result);
   }
+  return results.every(({ status }) => status === "ok");
 }
 
 // Keeps the dashboard of a demo up until it is told to stop.

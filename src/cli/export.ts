@@ -5,7 +5,9 @@ import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { daysToReread } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
-import { type ExportContext, runExportJob, withExportContext } from "../jobs/run-export.ts";
+import type { ExportContext } from "../jobs/export-context.ts";
+import { openExportContext } from "../jobs/open-context.ts";
+import { runExportJob } from "../jobs/run-export.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
 import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
@@ -20,14 +22,14 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   // Before anything is called: a variable that is not set must not cost half a night.
   await requireStaticKeys(app, config);
   const results: JobResult[] = [];
-  await withDatabase(app, (db) =>
-    withExportContext(app, config, db, async (context) => {
-      for (const job of jobs)
-        results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
-      // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
-      await deleteOldRuns(db, config.runs.keepDays, new Date());
-    }),
-  );
+  await withDatabase(app, async (db) => {
+    await using context = await openExportContext(app, config, db);
+    for (const job of jobs) {
+      results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
+    }
+    // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
+    await deleteOldRuns(db, config.runs.keepDays, new Date());
+  });
   app.write(options.json ? `${JSON.stringify(results.map(exportJson))}\n` : results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
 }
@@ -45,9 +47,8 @@ export async function runExportNow(
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
-  const onProgress = (counts: RunCounts) => progress.show(progressCount(counts));
   try {
-    return await runExportJob({ ...context, onProgress }, job, trigger, plan);
+    return await runExportJob(context, job, trigger, plan, (counts) => progress.show(progressCount(counts)));
   } finally {
     progress.stop();
   }

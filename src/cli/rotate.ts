@@ -1,10 +1,11 @@
-import { type App, openServiceFor, raiseSequencesOf, readConfig, withDatabase } from "../app.ts";
+import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import { openKeyRing, openMasterKeys, requireStaticKeys } from "../jobs/api-keys.ts";
+import { requireStaticKeys } from "../jobs/api-keys.ts";
+import { openRotationContext } from "../jobs/open-context.ts";
 import { rotationRequest, runRotationJob } from "../jobs/run-rotation.ts";
 import { inspectFiles } from "../jobs/verify-key.ts";
 import { type CleanupStep, planRotation, type RotationStep } from "../keys/plan.ts";
@@ -58,21 +59,11 @@ async function rotateAll(
   jobs: readonly RotationJob[],
   { now, rollback, json }: RotateOptions,
 ): Promise<number> {
-  await raiseSequencesOf(app, db);
-  const masterKeys = await openMasterKeys(app, db);
-  const keys = await openKeyRing(app, config, db);
-  const service = await openServiceFor(app, config);
+  await using context = await openRotationContext(app, config, db);
+  const request = { now: now === true, rollback: rollback === true };
   const answers: RotationAnswer[] = [];
-  try {
-    for (const job of jobs) {
-      const wish = { now: now === true, rollback: rollback === true };
-      answers.push(
-        await rotateOne(app, job, () => runRotationJob({ app, db, service, keys, masterKeys }, job, "manual", wish)),
-      );
-    }
-  } finally {
-    await service.close();
-  }
+  for (const job of jobs)
+    answers.push(await rotateOne(app, job, () => runRotationJob(context, job, "manual", request)));
   app.write(json ? `${JSON.stringify(answers)}\n` : answers.map(renderResult).join(""));
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }

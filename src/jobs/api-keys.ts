@@ -13,21 +13,7 @@ import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
-
-export type KeyRing = {
-  /**
-   * Calls with the project's key. Where the service refuses the key itself (401), the next one that there is is tried,
-   * once: the file or the ledger may have a newer one by now, and a rotation has the one before.
-   */
-  readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
-  /**
-   * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
-   * project is tried, the first one included: otherwise a refused key could not be replaced.
-   */
-  readonly useToRotate: <T>(job: RotationOfProject, call: (key: Secret) => Promise<T>) => Promise<T>;
-};
-
-type RotationOfProject = { readonly name: string; readonly project: Project };
+import type { KeyRing } from "./export-context.ts";
 
 /** Throws `config` with all that is wrong with keys as far as it shows without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {

@@ -16,8 +16,8 @@ import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import type { Filter, Project, Series } from "../usage/series.ts";
 import { type ProvenSpan, provenSpan, type SnapshotStep, type Undated } from "../usage/slice.ts";
-import type { KeyRing } from "./api-keys.ts";
-import { DEFAULT_DIALECT, type Dialects, type GroupingCheck } from "./dialects.ts";
+import { DEFAULT_DIALECT } from "./dialects.ts";
+import type { Dialects, GroupingCheck, KeyRing } from "./export-context.ts";
 import { type FilterCheck, isRejected, type Strictness } from "./filter-check.ts";
 
 export type Finding = {

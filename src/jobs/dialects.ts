@@ -1,35 +1,15 @@
 // How the service understands requests: which dialect it speaks, and whether it groups at all. If the configuration says "auto",
 // a probe finds the dialect, and all runs and processes use what it found; an answer that does not fit causes a new probe.
 
-import type { App } from "../app.ts";
-import type { Database } from "../db/connection/database.ts";
 import { storeDialect, storedDialect } from "../db/dialect.ts";
 import { AppError } from "../errors.ts";
-import type { Dialect, Service } from "../service/service.ts";
+import type { Dialect } from "../service/service.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { hasValue, isAllNull } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
 import type { Dimension, Project } from "../usage/series.ts";
-import type { KeyRing } from "./api-keys.ts";
-
-export type Dialects = {
-  readonly forRequest: (request: UsageRequest) => Promise<Dialect>;
-  /** Called after an answer in the used dialect did not fit. Returns the other dialect if a probe finds that the service speaks it. */
-  readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
-  /** Whether an answer grouped by model shows that the request was in the service's dialect. */
-  readonly fits: (request: UsageRequest, answer: unknown) => boolean;
-  /** Probes even if the dialect is known. Undefined if there is no usage to decide by. */
-  readonly probe: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
-};
-
-export type DialectDeps = {
-  readonly app: Pick<App, "log" | "signal">;
-  /** If undefined, the database is away, and only this process uses what the probe finds. */
-  readonly db: Database | undefined;
-  readonly service: Service;
-  readonly keys: KeyRing;
-};
+import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
 /** Used while there is no usage to decide by: the public service speaks it today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
@@ -37,7 +17,10 @@ export const DEFAULT_DIALECT: Dialect = "2026";
 /** Pause after a probe that found nothing, or nothing new. Without it each of the many requests of a run would probe. */
 const PROBE_PAUSE_MS = 60_000;
 
-export function openDialects({ app, db, service, keys }: DialectDeps, now = () => performance.now()): Dialects {
+export function openDialects(
+  { app, db, service, keys }: Pick<ServiceContext, "app" | "db" | "service" | "keys">,
+  now = () => performance.now(),
+): Dialects {
   let found: Dialect | undefined;
   const underWay = new Map<string, Promise<Dialect | undefined>>();
   const probedMs = new Map<string, number>();
@@ -109,16 +92,6 @@ function recentDays(): Window {
 // Checks that the service groups at all if no row of an answer has a value of the requested dimension. A service that ignores
 // `grouping` answers with the total and null in every dimension, which looks like usage without tags.
 
-export type GroupingCheck = {
-  /**
-   * Throws `bad_answer` if no row has a value and an answer by other dimensions, requested by `ask`, has none either. Also throws
-   * what `ask` throws.
-   */
-  readonly require: (request: UsageRequest, answer: unknown, ask: AskService) => Promise<void>;
-};
-
-type AskService = (other: UsageRequest) => Promise<unknown>;
-
 /** Every request to the service has a value of these dimensions. */
 const ALWAYS_FILLED: readonly Dimension[] = ["endpoint", "method", "model"];
 const OTHER_GROUPINGS_MAX = 2;
@@ -137,7 +110,7 @@ export function openGroupingCheck(now = () => performance.now()): GroupingCheck 
   const underWay = new Map<string, Promise<boolean>>();
 
   /** A failed check is not remembered. */
-  async function findOut(request: UsageRequest, ask: AskService): Promise<boolean> {
+  async function findOut(request: UsageRequest, ask: Parameters<GroupingCheck["require"]>[2]): Promise<boolean> {
     const { series } = request;
     let groups = false;
     for (const grouping of otherGroupings(request)) {
@@ -148,7 +121,7 @@ export function openGroupingCheck(now = () => performance.now()): GroupingCheck 
     return groups;
   }
 
-  async function groups(request: UsageRequest, ask: AskService): Promise<boolean> {
+  async function groups(request: UsageRequest, ask: Parameters<GroupingCheck["require"]>[2]): Promise<boolean> {
     const { id } = request.series.project;
     const before = known.get(id);
     if (before && now() < before.untilMs) return before.groups;

@@ -2,14 +2,12 @@
 // with a tag or model that nobody has, would be answered with plausible but wrong numbers.
 
 import { randomUUID } from "node:crypto";
-import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/suggestions.ts";
-import type { Database } from "../db/connection/database.ts";
 import { type ListedName, listedNames, storeListedNames } from "../db/usage/series.ts";
 import { DOCUMENTED_FEATURES, fetchFields, type ListedFields } from "../service/fields.ts";
 import { hasStatus } from "../service/request.ts";
-import type { Dialect, Service } from "../service/service.ts";
+import type { Dialect } from "../service/service.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import {
@@ -33,12 +31,11 @@ import {
   unlistedValues,
 } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice.ts";
-import type { KeyRing } from "./api-keys.ts";
-import type { Dialects } from "./dialects.ts";
+import type { ServiceContext } from "./export-context.ts";
 
 export type Strictness = ExportJob["checkFeatures"];
 
-export type FilterCheckDeps = NameDeps & { readonly dialects: Dialects };
+export type FilterCheckDeps = Pick<ServiceContext, "app" | "db" | "service" | "keys" | "dialects">;
 
 /** A name in a filter that the service is not known to know. */
 export type NameFinding = {
@@ -288,14 +285,6 @@ function valueText(kind: FilterValue["kind"], name: string, guess: string, state
 // The names that the service knows for a project: those that Get Fields lists now or ever listed, and those that the numbers
 // proved.
 
-type NameDeps = {
-  readonly app: Pick<App, "log" | "signal">;
-  /** If undefined, the database is away, and nothing is remembered from one run to the next. */
-  readonly db: Database | undefined;
-  readonly service: Service;
-  readonly keys: KeyRing;
-};
-
 type FoundNames = {
   /** Empty if the name is not known. For a model: all models with that name, or the one with that id. */
   readonly matches: readonly ListedName[];
@@ -312,7 +301,7 @@ type KnownNames = {
 };
 
 /** Asks once for each project. A failed request fails only the callers that wait for it. */
-function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
+function openKnownNames({ app, db, service, keys }: FilterCheckDeps): KnownNames {
   const listed = memoizeAsync<ListedFields | undefined>();
   const stored = memoizeAsync<readonly ListedName[]>();
   const proved = new Map<string, ListedName[]>();

@@ -4,20 +4,20 @@ import { storeListedKeys } from "../db/keys/listed-keys.ts";
 import { errorText } from "../errors.ts";
 import { listKeys } from "../service/keys.ts";
 import type { Project } from "../usage/series.ts";
-import type { RequestContext } from "./request-deps.ts";
+import type { ExportContext } from "./export-context.ts";
 
 /** Long enough for answers, and too short for waits that a service asks for: nobody waits for comments and tags. */
 const SYNC_MS_MAX = 10_000;
 
 /** Asked once a run and project, after its usage. Never throws: the run is as good without. */
-export async function syncKeyList(world: RequestContext, projects: readonly Project[]): Promise<void> {
-  const signal = AbortSignal.any([world.app.signal, AbortSignal.timeout(SYNC_MS_MAX)]);
+export async function syncKeyList(context: ExportContext, projects: readonly Project[]): Promise<void> {
+  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(SYNC_MS_MAX)]);
   const each = new Map(projects.map((project) => [project.id, project])).values();
-  await Promise.all([...each].map((project) => syncProjectKeyList(world, project, signal)));
+  await Promise.all([...each].map((project) => syncProjectKeyList(context, project, signal)));
 }
 
 async function syncProjectKeyList(
-  { app, db, service, keys }: RequestContext,
+  { app, db, service, keys }: ExportContext,
   project: Project,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,51 +1,24 @@
 // What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
 
-import { type App, raiseSequencesOf } from "../app.ts";
+import { raiseSequencesOf } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { InSameTransaction } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { type FetchNumbers, openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
-import { type AnswerWriter, openAnswerWriter } from "../db/usage/writer.ts";
 import { AppError } from "../errors.ts";
-import type { Dialect, Service } from "../service/service.ts";
+import type { Dialect } from "../service/service.ts";
 import { fetchBreakdown, groupingName } from "../service/usage.ts";
 import { dayOf } from "../usage/days.ts";
-import { type Backlog, type FetchedAnswer, openBacklog, type RequestDeps } from "../usage/export.ts";
+import type { FetchedAnswer, RequestDeps } from "../usage/export.ts";
 import { isObject } from "../usage/json-value.ts";
 import { emptiedDays, normalise } from "../usage/normalise.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { filterKey, NO_CONDITIONS } from "../usage/series.ts";
 import type { FilterDoubt, Guards, Undated } from "../usage/slice.ts";
-import type { KeyRing } from "./api-keys.ts";
-import { DEFAULT_DIALECT, type Dialects, type GroupingCheck, openGroupingCheck } from "./dialects.ts";
+import { DEFAULT_DIALECT } from "./dialects.ts";
+import type { ExportContext } from "./export-context.ts";
 import type { FilterCheck, Strictness } from "./filter-check.ts";
-
-/** Shared by all that run in this process, so that what comes at the same time is asked, held and stored together. */
-type SharedParts = {
-  readonly fetchNumbers: FetchNumbers;
-  readonly merging: AnswerWriter;
-  readonly backlog: Backlog;
-  readonly groupings: GroupingCheck;
-};
-
-export type RequestContext = SharedParts & {
-  readonly app: App;
-  readonly db: Database;
-  readonly service: Service;
-  readonly keys: KeyRing;
-  readonly dialects: Dialects;
-};
-
-export function openSharedParts(db: Database): SharedParts {
-  return {
-    fetchNumbers: openFetchNumbers(db),
-    merging: openAnswerWriter(db),
-    backlog: openBacklog(),
-    groupings: openGroupingCheck(),
-  };
-}
 
 /** What is stored for which run, and how. */
 export type StoreSettings = Guards & {
@@ -74,7 +47,7 @@ const NO_NAME_CHECK: NameCheck = {
 type AskedWith = { readonly dialect: Dialect; readonly doubt: FilterDoubt | undefined };
 
 export function requestDeps(
-  { app, db, service, keys, dialects, groupings, fetchNumbers, merging, backlog }: RequestContext,
+  { app, db, service, keys, dialects, groupings, fetchNumbers, writer, backlog }: Omit<ExportContext, "config" | "ids">,
   {
     runId,
     idOf,
@@ -123,7 +96,7 @@ export function requestDeps(
       const series = { seriesId: idOf(request), grouping: request.series.grouping };
       const settings = { fetchNo, runId, emptyGuard, cliffGuard, undated, ownDays };
       const slices = ownDays ? await slicesOfOwnDays(db, series.seriesId, answer, settings) : answer.slices;
-      const stored = await merging({ ...answer, ...settings, ...series, slices, inSameTransaction: also });
+      const stored = await writer({ ...answer, ...settings, ...series, slices, inSameTransaction: also });
       // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
       return stored;

@@ -1,12 +1,10 @@
-// Runs an export job in this process and records the run, and opens what such runs share.
+// Runs an export job in this process and records the run.
 
 import { randomUUID } from "node:crypto";
-import { type App, openServiceFor, raiseSequencesOf, turnsOf } from "../app.ts";
-import type { Config } from "../config/config.ts";
-import { type Database, databaseNow } from "../db/connection/database.ts";
+import { databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
 import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
-import { markDue, markNextDue, registerSeries, seriesIdOf } from "../db/usage/series.ts";
+import { markDue, markNextDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
 import { nextDueOf } from "../schedule/due.ts";
 import {
@@ -17,20 +15,12 @@ import {
   type RunCounts,
   type RunTrigger,
 } from "../usage/export.ts";
-import { configuredSeries, type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
+import { type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
-import { openKeyRing } from "./api-keys.ts";
-import { recoverFromClockSetBack } from "./clocks.ts";
-import { openDialects } from "./dialects.ts";
+import type { ExportContext } from "./export-context.ts";
 import { openFilterCheck } from "./filter-check.ts";
 import { syncKeyList } from "./key-list.ts";
-import { openSharedParts, type RequestContext, requestDeps } from "./request-deps.ts";
-
-/** What runs of the same process share. */
-export type ExportContext = RequestContext & {
-  readonly config: Config;
-  readonly onProgress?: (counts: RunCounts) => void;
-};
+import { requestDeps } from "./request-deps.ts";
 
 /** How often a run says that it is alive: a third of the time after which it is taken for interrupted. */
 const HEARTBEAT_MS = 20_000;
@@ -41,11 +31,11 @@ export async function runExportJob(
   job: ExportJob,
   trigger: RunTrigger,
   plan: ExportPlan,
+  reportProgress: (counts: RunCounts) => void = () => {},
 ): Promise<ExportResult> {
-  const { app, config, db } = context;
+  const { app, config, db, ids } = context;
   const log = app.log.child({ job: job.name });
   const { requests, runDay, due } = plan;
-  const ids = await registerSeries(db, configuredSeries(config.exports));
   const series = [...new Map(requests.map((request) => [seriesKey(request.series), request.series])).values()];
   // In this order: a run that ends in between has not hidden a night that was missed.
   if (due) {
@@ -65,7 +55,7 @@ export async function runExportJob(
   let remembered: Promise<void> | undefined;
   const onProgress = (counts: RunCounts) => {
     done = pickCounts(counts);
-    context.onProgress?.(counts);
+    reportProgress(counts);
   };
   try {
     const features = openFilterCheck(context);
@@ -109,25 +99,5 @@ export async function runExportJob(
   } finally {
     clearInterval(heartbeat);
     await remembered;
-  }
-}
-
-// Opens what runs of export jobs share, on a database that is open, and closes it.
-
-export async function withExportContext<T>(
-  app: App,
-  config: Config,
-  db: Database,
-  work: (context: ExportContext) => Promise<T>,
-): Promise<T> {
-  await raiseSequencesOf(app, db);
-  await recoverFromClockSetBack(app, db);
-  const keys = await openKeyRing(app, config, db);
-  const service = await openServiceFor(app, config, { turns: turnsOf(config, db) });
-  try {
-    const dialects = openDialects({ app, db, service, keys });
-    return await work({ app, config, db, service, keys, dialects, ...openSharedParts(db) });
-  } finally {
-    await service.close();
   }
 }

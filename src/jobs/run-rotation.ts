@@ -2,8 +2,7 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { App } from "../app.ts";
-import { type Database, databaseNow } from "../db/connection/database.ts";
+import { databaseNow } from "../db/connection/database.ts";
 import { finishRun, heartbeatRun, startRun } from "../db/jobs/runs.ts";
 import { sealedKey } from "../db/keys/keystore.ts";
 import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/keys/lease.ts";
@@ -14,14 +13,13 @@ import type { RotationRequest } from "../keys/plan.ts";
 import { makesSelfHosted, type RotationJob } from "../keys/policy.ts";
 import { type RotationResult, rotateKey } from "../keys/rotate.ts";
 import type { LastUse, RotationDeps } from "../keys/rotation-deps.ts";
-import { type MasterKeys, openSealedKey, sealKey } from "../keys/seal.ts";
+import { openSealedKey, sealKey } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
 import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
-import type { Service } from "../service/service.ts";
 import { DAY_SECONDS, dayOf } from "../usage/days.ts";
 import { NO_COUNTS, type RunTrigger } from "../usage/export.ts";
-import type { KeyRing } from "./api-keys.ts";
+import type { RotationContext } from "./export-context.ts";
 import { lastUse, refusalReason, verifyKey } from "./verify-key.ts";
 
 export type RotationOptions = {
@@ -92,14 +90,6 @@ async function waitForLease({ app, db }: RotationContext, job: RotationJob): Pro
 }
 
 // Wires the steps of a rotation to the service, the ledger and the sinks.
-
-export type RotationContext = {
-  readonly app: App;
-  readonly db: Database;
-  readonly service: Service;
-  readonly keys: KeyRing;
-  readonly masterKeys: MasterKeys;
-};
 
 /** How long a key that was made is held while the database does not take it: after that it is lost. */
 const STORE_RETRY_MS_MAX = 60_000;

@@ -25,7 +25,7 @@ import { fetchBreakdown } from "../service/usage.ts";
 import { addDays, type Day } from "../usage/days.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
-import type { KeyRing } from "./api-keys.ts";
+import type { KeyRing } from "./export-context.ts";
 
 export type KeyToVerify = {
   readonly key: Secret;

@@ -1,28 +1,26 @@
 // The opened resources that the parts of a worker share, and how they are opened once the database is reached.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, databaseUnreachable, openServiceFor, raiseSequencesOf, turnsOf } from "../app.ts";
+import { type App, databaseUnreachable } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import { isTransient } from "../db/connection/transaction.ts";
 import { registerJobs } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { registerSeries, renewNextDue, type SeriesIds } from "../db/usage/series.ts";
+import { renewNextDue } from "../db/usage/series.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
-import { openKeyRing, openMasterKeys } from "../jobs/api-keys.ts";
-import { openDialects } from "../jobs/dialects.ts";
-import { openSharedParts, type RequestContext } from "../jobs/request-deps.ts";
+import { openMasterKeys } from "../jobs/api-keys.ts";
+import type { ExportContext } from "../jobs/export-context.ts";
+import { openExportContext } from "../jobs/open-context.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import { nextDueOf } from "../schedule/due.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** The signal of its app ends work in hand; that the worker is to stop is known before. */
-export type WorkerContext = RequestContext & {
-  readonly config: Config;
+export type WorkerContext = ExportContext & {
   readonly queue: Queue;
-  readonly ids: SeriesIds;
   /** Undefined where there is no rotation. */
   readonly masterKeys: MasterKeys | undefined;
   readonly metrics: ProcessMetrics;
@@ -64,23 +62,22 @@ export async function openWorkerContext(
   metrics: ProcessMetrics,
 ): Promise<WorkerContext> {
   await requireCurrentSchema(db);
-  await raiseSequencesOf(app, db);
-  const keys = await openKeyRing(app, config, db, metrics.keyFallback);
   const masterKeys = config.rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
-  const configured = configuredSeries(config.exports);
-  const ids = await registerSeries(db, configured);
-  const series = configured.map((one) => one.series);
-  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
-  await registerJobs(db, [
-    ...config.exports.map(({ name }) => ({ kind: "export", name }) as const),
-    ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
-  ]);
-  const queue = await openQueue(db, app.log);
-  const service = await openServiceFor(app, config, {
+  const context = await openExportContext(app, config, db, {
     onAttempt: metrics.attemptEnded,
-    turns: turnsOf(config, db),
+    onKeyFallback: metrics.keyFallback,
     waitMsMax: WAIT_MS_MAX,
   });
-  const dialects = openDialects({ app, db, service, keys });
-  return { app, config, db, service, keys, dialects, ...openSharedParts(db), masterKeys, queue, ids, metrics };
+  try {
+    const series = configuredSeries(config.exports).map((one) => one.series);
+    await renewNextDue(db, nextDueOf(series, context.ids, config.exports, await databaseNow(db)));
+    await registerJobs(db, [
+      ...config.exports.map(({ name }) => ({ kind: "export", name }) as const),
+      ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
+    ]);
+    return { ...context, masterKeys, queue: await openQueue(db, app.log), metrics };
+  } catch (error) {
+    await context[Symbol.asyncDispose]();
+    throw error;
+  }
 }

@@ -5,9 +5,9 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { type RequestOutcome, type RunEnd, recordOutcome } from "../db/jobs/runs.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { type FilterCheck, openFilterCheck } from "../jobs/filter-check.ts";
+import { type FilterCheck, type FilterCheckDeps, openFilterCheck } from "../jobs/filter-check.ts";
 import { syncKeyList } from "../jobs/key-list.ts";
-import { type RequestContext, requestDeps } from "../jobs/request-deps.ts";
+import { requestDeps } from "../jobs/request-deps.ts";
 import { daysOf } from "../usage/days.ts";
 import { countSlices, describeRequest, exportRequest, type FailedRequest } from "../usage/export.ts";
 import { sliceCount } from "../usage/plan.ts";
@@ -126,7 +126,7 @@ function failedOutcome({ app }: WorkerContext, work: QueuedRequest, reason: stri
 /** Runs that overlap are few. */
 const RUNS_MAX = 16;
 
-export function filterCheckByRun(world: RequestContext, onNewRun: () => void): FilterCheckOfRun {
+export function filterCheckByRun(world: FilterCheckDeps, onNewRun: () => void): FilterCheckOfRun {
   const checks = new Map<string, FilterCheck>();
   return (runId) => {
     const known = checks.get(runId);

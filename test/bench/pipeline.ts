@@ -2,7 +2,8 @@
 
 import { openApp, readConfig, withDatabase } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { runExportJob, withExportContext } from "../../src/jobs/run-export.ts";
+import { openExportContext } from "../../src/jobs/open-context.ts";
+import { runExportJob } from "../../src/jobs/run-export.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { planRun } from "../../src/usage/plan.ts";
 import { openConfigFolder } from "./config-folder.ts";
@@ -53,14 +54,14 @@ export async function withPipeline<T>(
   const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY };
   const app = await openApp(env, opened.file, new AbortController().signal);
   const loaded = await readConfig(app);
-  return await withDatabase(app, (db) =>
-    withExportContext(app, loaded, db, (context) =>
-      work(async () => {
-        for (const job of loaded.exports) {
-          const { failures } = await runExportJob(context, job, "manual", planRun(job, dayOf(new Date())));
-          if (failures[0]) throw new Error(failures[0].reason);
-        }
-      }, db),
-    ),
-  );
+  return await withDatabase(app, async (db) => {
+    await using context = await openExportContext(app, loaded, db);
+    const run = async () => {
+      for (const job of loaded.exports) {
+        const { failures } = await runExportJob(context, job, "manual", planRun(job, dayOf(new Date())));
+        if (failures[0]) throw new Error(failures[0].reason);
+      }
+    };
+    return await work(run, db);
+  });
 }

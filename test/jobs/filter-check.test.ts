@@ -1,8 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
-import { openFilterCheck } from "../../src/jobs/filter-check.ts";
-import type { RequestContext } from "../../src/jobs/request-deps.ts";
+import { type FilterCheckDeps, openFilterCheck } from "../../src/jobs/filter-check.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { ALL_USAGE, PROJECT, WINDOW } from "../usage/sample-request.ts";
@@ -27,7 +26,7 @@ test("Get Fields that fails is asked again by the next request of the same run, 
     app,
     service,
     keys: { use: (_: unknown, call: (key: typeof KEY) => unknown) => call(KEY) },
-  } as unknown as RequestContext);
+  } as unknown as FilterCheckDeps);
 
   const together = [check.refusalOf(REQUEST, "error"), check.refusalOf(REQUEST, "error")];
   expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);

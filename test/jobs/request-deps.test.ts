@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import type { KeyRing } from "../../src/jobs/api-keys.ts";
-import { openDialects } from "../../src/jobs/dialects.ts";
-import { openSharedParts, requestDeps } from "../../src/jobs/request-deps.ts";
+import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
+import { openAnswerWriter } from "../../src/db/usage/writer.ts";
+import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
+import type { KeyRing } from "../../src/jobs/export-context.ts";
+import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
+import { openBacklog } from "../../src/usage/export.ts";
 import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
@@ -33,9 +35,12 @@ test("a reason is stored without the secrets that are known", async () => {
   };
   const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
   const dialects = openDialects({ app, db, service, keys });
-  const world = { app, db, service, keys, dialects, ...openSharedParts(db) };
+  const context = {
+    ...{ app, db, service, keys, dialects, groupings: openGroupingCheck() },
+    ...{ fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog() },
+  };
   const { project, series, seriesId } = await newSeries(db);
-  const { fail } = requestDeps(world, {
+  const { fail } = requestDeps(context, {
     runId: randomUUID(),
     idOf: () => seriesId,
     emptyGuard: "confirm",

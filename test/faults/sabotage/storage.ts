@@ -78,9 +78,9 @@ export const STORAGE: readonly Sabotage[] = [
   },
   {
     name: "sequences that are behind what is stored stay there",
-    file: "src/jobs/run-export.ts",
-    replace: "await raiseSequencesOf(app, db);",
-    by: "",
+    file: "src/jobs/open-context.ts",
+    replace: "await raiseSequencesOf(app, db);\n  await recoverFromClockSetBack",
+    by: "await recoverFromClockSetBack",
     caughtBy: ["test/cli/recovery/replication.test.ts", "an export after it stores what the service says now"],
   },
   {

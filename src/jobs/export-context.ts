@@ -1,0 +1,77 @@
+// The opened resources that commands and workers share, as types. jobs/open-context.ts opens them.
+
+import type { App } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
+import type { FetchNumbers } from "../db/usage/fetch-numbers.ts";
+import type { SeriesIds } from "../db/usage/series.ts";
+import type { AnswerWriter } from "../db/usage/writer.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { MasterKeys } from "../keys/seal.ts";
+import type { Secret } from "../secret.ts";
+import type { Dialect, Service } from "../service/service.ts";
+import type { Backlog } from "../usage/export.ts";
+import type { UsageRequest } from "../usage/plan.ts";
+import type { Project } from "../usage/series.ts";
+
+/** What calls to the service need. */
+export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
+  readonly app: App;
+  readonly config: Config;
+  /** Undefined only in `check`, which checks the projects also while the database can't be reached. */
+  readonly db: Db;
+  readonly service: Service;
+  readonly keys: KeyRing;
+  readonly dialects: Dialects;
+  readonly groupings: GroupingCheck;
+};
+
+export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys"> & {
+  readonly masterKeys: MasterKeys;
+};
+
+/** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
+export type ExportContext = ServiceContext<Database> & {
+  readonly ids: SeriesIds;
+  readonly fetchNumbers: FetchNumbers;
+  readonly writer: AnswerWriter;
+  readonly backlog: Backlog;
+};
+
+export type KeyRing = {
+  /**
+   * Calls with the project's key. If the service refuses the key itself (401), calls once more with the next known key: the file or
+   * the ledger may have a newer one by now, and a rotation has the previous one.
+   */
+  readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
+  /**
+   * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
+   * project is tried, the first one included: otherwise a refused key could not be replaced.
+   */
+  readonly useToRotate: <T>(
+    job: Pick<RotationJob, "name" | "project">,
+    call: (key: Secret) => Promise<T>,
+  ) => Promise<T>;
+};
+
+export type Dialects = {
+  readonly forRequest: (request: UsageRequest) => Promise<Dialect>;
+  /** Called after an answer in the used dialect did not fit. Returns the other dialect if a probe finds that the service speaks it. */
+  readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
+  /** Whether an answer grouped by model shows that the request was in the service's dialect. */
+  readonly fits: (request: UsageRequest, answer: unknown) => boolean;
+  /** Probes even if the dialect is known. Undefined if there is no usage to decide by. */
+  readonly probe: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
+};
+
+export type GroupingCheck = {
+  /**
+   * Throws `bad_answer` if no row has a value and an answer by other dimensions, requested by `ask`, has none either. Also throws
+   * what `ask` throws.
+   */
+  readonly require: (
+    request: UsageRequest,
+    answer: unknown,
+    ask: (other: UsageRequest) => Promise<unknown>,
+  ) => Promise<void>;
+};

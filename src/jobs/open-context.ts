@@ -1,0 +1,75 @@
+// Opens the resources that commands and workers share, in the order that is safe, and closes them. The only wiring there is.
+
+import { type App, openServiceFor, raiseSequencesOf, turnsOf } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
+import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
+import { registerSeries } from "../db/usage/series.ts";
+import { openAnswerWriter } from "../db/usage/writer.ts";
+import type { ServiceDeps } from "../service/service.ts";
+import { openBacklog } from "../usage/export.ts";
+import { configuredSeries } from "../usage/plan.ts";
+import { openKeyRing, openMasterKeys } from "./api-keys.ts";
+import { recoverFromClockSetBack } from "./clocks.ts";
+import { openDialects, openGroupingCheck } from "./dialects.ts";
+import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
+
+type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax">;
+type ContextOptions = Omit<ServiceOptions, "turns"> & {
+  /** Called when the service refused the key in use and an older one was used instead. */
+  readonly onKeyFallback?: (rotation: string) => void;
+};
+
+/** For `check`. Its calls are few, and do not share the rate of other processes. */
+export async function openServiceContext(
+  app: App,
+  config: Config,
+  db: Database | undefined,
+): Promise<ServiceContext & AsyncDisposable> {
+  return connect(app, config, db, await openKeyRing(app, config, db));
+}
+
+/** Its calls are few, and do not share the rate of other processes. */
+export async function openRotationContext(
+  app: App,
+  config: Config,
+  db: Database,
+): Promise<RotationContext & AsyncDisposable> {
+  await raiseSequencesOf(app, db);
+  const masterKeys = await openMasterKeys(app, db);
+  return { ...(await connect(app, config, db, await openKeyRing(app, config, db))), masterKeys };
+}
+
+/** Registers the series of the configuration. The calls share the rate of all processes that use the database. */
+export async function openExportContext(
+  app: App,
+  config: Config,
+  db: Database,
+  { onKeyFallback, ...options }: ContextOptions = {},
+): Promise<ExportContext & AsyncDisposable> {
+  await raiseSequencesOf(app, db);
+  await recoverFromClockSetBack(app, db);
+  const keys = await openKeyRing(app, config, db, onKeyFallback);
+  const ids = await registerSeries(db, configuredSeries(config.exports));
+  return {
+    ...(await connect(app, config, db, keys, { ...options, turns: turnsOf(config, db) })),
+    ids,
+    fetchNumbers: openFetchNumbers(db),
+    writer: openAnswerWriter(db),
+    backlog: openBacklog(),
+  };
+}
+
+/** Does not use the database, so nothing is left open when the database fails. */
+async function connect<Db extends Database | undefined>(
+  app: App,
+  config: Config,
+  db: Db,
+  keys: KeyRing,
+  options: ServiceOptions = {},
+): Promise<ServiceContext<Db> & AsyncDisposable> {
+  const service = await openServiceFor(app, config, options);
+  const dialects = openDialects({ app, db, service, keys });
+  const close = () => service.close();
+  return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };
+}
