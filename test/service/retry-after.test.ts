@@ -33,7 +33,7 @@ test.each<[string, ResponseHeaders, number | undefined]>([
   ["a retry-after counts before a reset", { "retry-after": "1", "x-ratelimit-reset": "12" }, 1_000],
   ["a reset counts where retry-after is unreadable", { "retry-after": "soon", "x-ratelimit-reset": "12" }, 12_000],
 ])("%s", (_name, headers, expected) => {
-  const wait = expected === undefined ? undefined : { askedMs: expected, waitMs: expected };
+  const wait = expected === undefined ? undefined : { requestedMs: expected, waitMs: expected };
   expect(requestedWait(429, headers, NOW_MS)).toEqual(wait);
 });
 
@@ -61,8 +61,8 @@ test.each<[string, ResponseHeaders, number, number | undefined]>([
     12_000,
     12_000,
   ],
-])("%s", (_name, headers, askedMs, waitMs) => {
-  expect(requestedWait(429, headers, NOW_MS)).toEqual({ askedMs, waitMs });
+])("%s", (_name, headers, requestedMs, waitMs) => {
+  expect(requestedWait(429, headers, NOW_MS)).toEqual({ requestedMs, waitMs });
 });
 
 test("only a 429 is asked when its limit ends", () => {
