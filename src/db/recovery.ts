@@ -4,7 +4,7 @@
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
-import { QUEUE_SCHEMA } from "./jobs/queue.ts";
+import { QUEUE_SCHEMA } from "./schema.ts";
 
 /** Smaller steps are ignored: a clock that is being slewed, or another server's clock after a failover, may differ by this much. */
 const CLOCK_STEP_SECONDS_MIN = 5;

@@ -1,4 +1,4 @@
-// The private tables as pg returns them, with the parsers that connection/database.ts sets, and the text that a column can hold.
+// Names and types of the private tables as pg returns them, with the parsers that connection/database.ts sets, and the text that a column can hold.
 
 import type { ColumnType, Generated, GeneratedAlways } from "kysely";
 import type { KeyState, PendingStep } from "../keys/ledger.ts";
@@ -138,6 +138,9 @@ interface NoticeTable {
   claim: string;
   claimed_until: Date | null;
 }
+
+/** The schema that pg-boss manages. */
+export const QUEUE_SCHEMA = "usage_export_queue";
 
 export interface Tables {
   "usage_export.job": JobTable;

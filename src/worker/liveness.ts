@@ -1,7 +1,7 @@
 // Whether the worker ticks and reaches its database: for the health checks, and logged once for each outage.
 
 import type { Logger } from "pino";
-import { isConflict } from "../db/connection/transaction.ts";
+import { isConflict } from "../db/connection/errors.ts";
 import { errorText } from "../errors.ts";
 
 export type Liveness = {

@@ -2,32 +2,23 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/pglite";
-import {
-  Kysely,
-  PGliteAdapter,
-  PGliteDialect,
-  PostgresAdapter,
-  PostgresDialect,
-  type PostgresPool,
-  type PostgresPoolClient,
-  sql,
-} from "kysely";
+import { Kysely, PGliteDialect, PostgresDialect, type PostgresPool, sql } from "kysely";
 import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
 import { lockFolder } from "./lock-file.ts";
-import { poolWithTimeouts, statementTimeoutMs } from "./timeouts.ts";
+import { poolWithTimeouts, statementTimeoutMs, wrapPool } from "./timeouts.ts";
 
 export type Database = Kysely<Tables>;
 
-/** Called for every connection that breaks; after a restart of the server, once for each. */
+/** Called for every connection that breaks: after a restart of the server, once for each. */
 export type OnConnectionLost = (error: Error) => void;
 
-/** One run writes with at most this many connections: replicas × this must stay below the server's max_connections. */
+/** Of one process: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
-/** How long nothing is heard before the other end is asked whether it is there: so a server that is gone is known of in half a minute. */
+/** An idle connection is probed after this time, so that a server that is gone is noticed within half a minute. */
 const KEEP_ALIVE_MS = 10_000;
 
 const OID_DATE = 1082;
@@ -36,40 +27,19 @@ const OID_INT8 = 20;
 const keepText = (value: string): string => value;
 
 /**
- * Kysely's migrator takes a session lock, which stays behind on a pooler's connection. Migrations run inside one
- * transaction with a lock of its own instead (migrate.ts), so the adapters take none.
+ * Connects when first used. Every statement has a time limit (timeouts.ts). With `reconnect`, waits for a server that was reached
+ * before. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state.
  */
-class UnlockedPostgresAdapter extends PostgresAdapter {
-  override async acquireMigrationLock(): Promise<void> {}
-  override async releaseMigrationLock(): Promise<void> {}
-}
-
-class UnlockedPostgresDialect extends PostgresDialect {
-  override createAdapter(): PostgresAdapter {
-    return new UnlockedPostgresAdapter();
-  }
-}
-
-class UnlockedPGliteDialect extends PGliteDialect {
-  override createAdapter(): PGliteAdapter {
-    return new (class extends PGliteAdapter {
-      override async acquireMigrationLock(): Promise<void> {}
-      override async releaseMigrationLock(): Promise<void> {}
-    })();
-  }
-}
-
-/**
- * Connects when first used, and waits for a server that goes away later where there is patience. No statement is waited for
- * without end: see statement-limit.ts. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state.
- */
-export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, patience?: ReconnectOptions): Database {
+export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
-    const limits = { statementMs: statementTimeoutMs, stoppingMs: patience?.stoppingMs, stop: patience?.signal };
-    const pool = poolWithTimeouts(await openPool(url, onLost), limits);
-    return patience ? reconnectingPool(pool, patience) : pool;
+    const pool = poolWithTimeouts(await openPool(url, onLost), {
+      statementMs: statementTimeoutMs,
+      stoppingMs: reconnect?.stoppingMs,
+      stop: reconnect?.signal,
+    });
+    return reconnect ? reconnectingPool(pool, reconnect) : pool;
   };
-  return new Kysely<Tables>({ dialect: new UnlockedPostgresDialect({ pool: open }) });
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
 }
 
 async function openPool(url: string, onLost: OnConnectionLost): Promise<PostgresPool> {
@@ -90,8 +60,8 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
           : pg.types.getTypeParser(oid, format === "binary" ? "text" : format)) as typeof pg.types.getTypeParser,
     },
   });
-  // Without these a connection that breaks, idle or in use, would end the process.
-  // The pool repeats the error of an idle client, which the client's own handler has already reported.
+  // Without these two handlers a connection that breaks, idle or in use, would end the process. The pool repeats the error of an
+  // idle client, which the client's own handler has already reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
@@ -111,10 +81,7 @@ function isoClient(Client: typeof PgClient): typeof PgClient {
   };
 }
 
-/**
- * Opens the database kept in a folder, in this process. A second process on the same folder would lose rows without a
- * word, so the folder is locked first.
- */
+/** Opens the database in a folder, within this process. Locks the folder first: a second process would silently lose rows. */
 export async function openEmbedded(folder: string): Promise<Database> {
   const unlock = await lockFolder(folder);
   try {
@@ -123,20 +90,17 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: keepText, [OID_INT8]: keepText },
     });
-    takeSeveralStatements(pglite);
-    const { transaction } = pglite;
+    // Kysely sends the statements of a transaction to the transaction's own object.
+    const { transaction } = acceptingSeveralStatements(pglite);
     pglite.transaction = (work) =>
-      transaction.call(pglite, (tx) => {
-        takeSeveralStatements(tx);
-        return work(tx);
-      }) as ReturnType<typeof work>;
+      transaction.call(pglite, (tx) => work(acceptingSeveralStatements(tx))) as ReturnType<typeof work>;
     const close = pglite.close.bind(pglite);
     pglite.close = async () => {
       await close();
       await unlock();
     };
-    const db = new Kysely<Tables>({ dialect: new UnlockedPGliteDialect({ pglite }) });
-    // Kysely closes only what it has used, and the lock must go in any case.
+    const db = new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) });
+    // Kysely closes only a database that was used, and the lock must be released in any case.
     await db.connection().execute(async () => {});
     return db;
   } catch (cause) {
@@ -145,58 +109,55 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** Behaves like pg: a text without parameters may hold several statements. The queue and the views need that. */
-function takeSeveralStatements(to: Pick<PGlite | Transaction, "query" | "exec">): void {
-  const { query } = to;
-  to.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
+/** Returns the argument, which then behaves like pg: a text without parameters may hold several statements, as those of the queue and the views do. */
+function acceptingSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
+  const { query } = target;
+  target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
     if (parameters !== undefined && parameters.length > 0)
-      return query.call(to, text, parameters, options) as Promise<Results<Row>>;
-    const results = await to.exec(text, options);
+      return query.call(target, text, parameters, options) as Promise<Results<Row>>;
+    const results = await target.exec(text, options);
     // Only the caller knows the row type of its statement.
     return { fields: [], ...results.at(-1), rows: results.flatMap(({ rows }) => rows as Row[]) };
   };
+  return target;
 }
 
-/** The clock that all replicas share. */
+/** The time of the clock that all replicas share. */
 export async function databaseNow(db: Database): Promise<Date> {
   const { rows } = await sql<{ now: Date }>`select pg_catalog.clock_timestamp() as now`.execute(db);
   const now = rows[0]?.now;
-  if (!now) throw new AppError("database", "the database does not tell the time");
+  if (!now) throw new AppError("database", "the database returned no time");
   return now;
 }
 
-// A pool that waits for a server that went away, so that a restart or a failover of it costs a run some time and no slices.
-
 export type ReconnectOptions = {
-  /** How long a server that was reached before is waited for. */
+  /** How long to wait for a server that was reached before. */
   readonly waitMs: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;
-  /** What a statement may still take once the signal came. */
+  /** The limit of each statement after the signal. */
   readonly stoppingMs: number;
 };
 
 const RECONNECT_PAUSE_MS = 500;
 
-/** Until the server was reached once nothing is waited for: that is a mistake in its address more often than an outage. */
+/**
+ * Waits for a server that went away, so that its restart or failover costs a run some time and no slices. Before the first
+ * connection there is no wait: then a mistake in the address is more likely than an outage.
+ */
 function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
-  let reached = false;
-  return {
-    options: pool.options,
-    ...(pool.Client && { Client: pool.Client }),
-    end: () => pool.end(),
-    async connect(): Promise<PostgresPoolClient> {
-      const untilMs = performance.now() + waitMs;
-      for (;;) {
-        try {
-          const client = await pool.connect();
-          reached = true;
-          return client;
-        } catch (error) {
-          if (!reached || !isConnectionError(error) || signal.aborted || performance.now() > untilMs) throw error;
-          await sleep(RECONNECT_PAUSE_MS, undefined, { signal }).catch(() => {});
-        }
+  let wasReached = false;
+  return wrapPool(pool, async () => {
+    const untilMs = performance.now() + waitMs;
+    for (;;) {
+      try {
+        const client = await pool.connect();
+        wasReached = true;
+        return client;
+      } catch (error) {
+        if (!wasReached || !isConnectionError(error) || signal.aborted || performance.now() > untilMs) throw error;
+        await sleep(RECONNECT_PAUSE_MS, undefined, { signal }).catch(() => {});
       }
-    },
-  };
+    }
+  });
 }

@@ -1,45 +1,62 @@
-// Tells a server that can't be reached from one that denies access.
+// Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
+// way.
 
-/** SQLSTATE classes of connections, of a server that is full, starts or stops, and what the network says. */
+/** The server's SQLSTATE or the network's error code; empty if the error has none. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
   /^(?:08\w{3}|53300|57P\w{2}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
-/** What pg says, without a code, of a connection that broke or was not to be had. */
+/** pg reports these without a code: a connection broke, or none was available. */
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
-/** PgBouncer gives one code to all it has to say, of its own and of the server behind it: the words tell a refusal from an outage. */
+/** PgBouncer uses one code for all errors, its own and those of the server behind it. Only the message tells a denial from an outage. */
 const POOLER_CODE = "08P01";
 const POOLER_DENIED_MESSAGE =
   /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
 
-/** Whether the server was not reached, or ended the connection: it may be there in a minute. */
+/** Whether the server was not reached, or ended the connection: a later attempt may succeed. */
 export function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  // Of a name with several addresses, each was tried.
+  // A host name with several addresses: each was tried.
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
   return (
     !isDeniedByPooler(error) &&
-    (CONNECTION_ERROR_CODE.test(codeOf(error)) || CONNECTION_ERROR_MESSAGE.test(error.message))
+    (CONNECTION_ERROR_CODE.test(errorCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message))
   );
 }
 
-/** What TLS says of a server that can't be trusted, or that speaks no version of it that may be. */
+/** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
 /**
- * Whether the server does not let this user in, has no such database, no room, or a certificate that is not to be
- * trusted: it will be the same in a minute.
+ * Whether the server refuses this user, has no such database, has no room, or has a certificate that is not trusted: a later
+ * attempt would fail as well.
  */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  const code = codeOf(error);
+  const code = errorCode(error);
   return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
 }
 
 function isDeniedByPooler(error: Error): boolean {
-  return codeOf(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
+  return errorCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
 }
 
-function codeOf(error: Error): string {
-  return "code" in error ? String(error.code) : "";
+/** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
+const CONFLICT = new Set(["40001", "40P01", "55P03"]);
+/** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
+const SERVER_BUSY = new Set(["57014", "25006"]);
+
+/** Whether the state of the server caused the error, not the statement: a later attempt may succeed. */
+export function isTransient(error: unknown): boolean {
+  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(errorCode(error));
+}
+
+/** Whether the server was reached but ended the statement because of another session. That is not an outage. */
+export function isConflict(error: unknown): boolean {
+  return CONFLICT.has(errorCode(error));
 }

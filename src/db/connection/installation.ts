@@ -1,10 +1,10 @@
 // Inspects the database that the program is installed in: whether it can be migrated, what `check` reports about it, and the
 // rights of the role that BI tools use.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { AppError } from "../../errors.ts";
 import type { Database } from "./database.ts";
-import type { Tx } from "./transaction.ts";
+import { type Tx, tryStatement } from "./transaction.ts";
 
 const SCHEMAS = ["usage_export", "bi", "usage_export_queue"] as const;
 
@@ -15,10 +15,12 @@ type Installation = {
   readonly mayCreateSchemas: boolean;
   /** Whether a migration has been applied. */
   readonly isInstalled: boolean;
-  readonly readOnly: ReadOnly;
+  /** Why the database takes no writes, if it takes none. */
+  readonly readOnly: "standby" | "setting" | null;
+  readonly encoding: string;
+  /** Of this user and the owners of the schemas those who are superusers. */
+  readonly superusers: readonly string[];
 };
-
-type ReadOnly = "standby" | "setting" | null;
 
 type Schema = {
   readonly name: string;
@@ -30,36 +32,31 @@ type Schema = {
   readonly objects: readonly string[];
 };
 
-const READ_ONLY: RawBuilder<ReadOnly> = sql`
-  case when pg_is_in_recovery() then 'standby' when current_setting('transaction_read_only') = 'on' then 'setting' end
-`;
-
 /**
- * Throws with the problem and the next step before anything is created: a failed statement ends the transaction, and later
- * statements would report only that. An empty schema `bi` that belongs to this user is dropped; the result is the statements that
- * repeat its grants on the new schema.
+ * Throws an error with the problem and the next step before anything is created: a failed statement ends the transaction, and
+ * later statements would report only that. An empty schema `bi` that belongs to this user is dropped; the result is the statements
+ * that repeat its grants on the new schema.
  */
 export async function prepareSchemas(tx: Tx): Promise<readonly string[]> {
-  const place = await readInstallation(tx);
-  if (place.readOnly) throw new AppError("database", `${readOnlyText(place.readOnly)}. Nothing was changed`);
-  if (place.isInstalled) return [];
+  const installation = await readInstallation(tx);
+  if (installation.readOnly) {
+    throw new AppError("database", `${READ_ONLY_TEXTS[installation.readOnly]}. Nothing was changed`);
+  }
+  if (installation.isInstalled) return [];
   const schemas = await readSchemas(tx);
-  const trouble = schemaProblem(place, schemas);
-  if (trouble !== undefined) throw new AppError("database", `${trouble}. Nothing was changed`);
+  const problem = schemaProblem(installation, schemas);
+  if (problem !== undefined) throw new AppError("database", `${problem}. Nothing was changed`);
   const grants = schemas.some(({ name }) => name === "bi") ? await dropEmptySchema(tx) : [];
-  // The migrator would create these too, but after a failure it runs another query, whose error would hide the cause.
   await sql`create schema if not exists usage_export`.execute(tx);
+  // The name and the columns are those of Kysely's migrator, which earlier versions used.
   await sql`
     create table usage_export.kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)
-  `.execute(tx);
-  await sql`
-    create table usage_export.kysely_migration_lock (id varchar(255) not null primary key, is_locked integer not null default 0)
   `.execute(tx);
   return grants;
 }
 
-function schemaProblem(place: Installation, schemas: readonly Schema[]): string | undefined {
-  const { user, database, databaseOwner } = place;
+function schemaProblem(installation: Installation, schemas: readonly Schema[]): string | undefined {
+  const { user, database, databaseOwner, mayCreateSchemas } = installation;
   for (const { name, owner, isOwn, mayCreate, objects } of schemas) {
     const [first, ...others] = objects;
     // The queue's library manages its own tables.
@@ -68,13 +65,13 @@ function schemaProblem(place: Installation, schemas: readonly Schema[]): string 
       return `schema ${name} holds what is not of usage-export: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
     }
     if (name === "bi" && !isOwn) {
-      return `schema bi is there, empty, and belongs to ${owner}: have it dropped (drop schema bi), or given to ${user} (alter schema bi owner to ${quoted(user)})`;
+      return `schema bi exists, is empty, and belongs to ${owner}: have it dropped (drop schema bi), or given to ${user} (alter schema bi owner to ${quoted(user)})`;
     }
     if (!mayCreate) {
       return `user ${user} may create nothing in schema ${name}: have ${owner} run: grant usage, create on schema ${name} to ${quoted(user)}`;
     }
   }
-  if (schemas.length < SCHEMAS.length && !place.mayCreateSchemas) {
+  if (schemas.length < SCHEMAS.length && !mayCreateSchemas) {
     return `user ${user} may create no schema in database ${database}: have ${databaseOwner} run: grant create on database ${quoted(database)} to ${quoted(user)}`;
   }
   return undefined;
@@ -111,16 +108,25 @@ export async function describeOwner(db: Database): Promise<string> {
 async function readInstallation(db: Database): Promise<Installation> {
   const { rows } = await sql<Installation>`
     select current_user::text as user, datname::text as database, pg_get_userbyid(datdba)::text as "databaseOwner",
-      has_database_privilege(oid, 'create') as "mayCreateSchemas",
+      has_database_privilege(oid, 'create') as "mayCreateSchemas", current_setting('server_encoding') as encoding,
       exists (
         select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = relnamespace
         where nspname = 'usage_export' and relname = 'kysely_migration'
-      ) as "isInstalled", ${READ_ONLY} as "readOnly"
+      ) as "isInstalled",
+      case
+        when pg_is_in_recovery() then 'standby'
+        when current_setting('transaction_read_only') = 'on' then 'setting'
+      end as "readOnly",
+      array(
+        select rolname::text from pg_catalog.pg_roles
+        where rolsuper and (rolname = current_user or oid in (
+          select nspowner from pg_catalog.pg_namespace where nspname in ('bi', 'usage_export')))
+      ) as superusers
     from pg_catalog.pg_database where datname = current_database()
   `.execute(db);
-  const [place] = rows;
-  if (!place) throw new AppError("database", "the database does not say what it is");
-  return place;
+  const [installation] = rows;
+  if (!installation) throw new AppError("database", "the database is not in its own list of databases");
+  return installation;
 }
 
 async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
@@ -129,7 +135,7 @@ async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
       has_schema_privilege(n.oid, 'create') as "mayCreate", array(
         select pg_describe_object(d.classid, d.objid, 0) from pg_depend d
         where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.deptype = 'n'
-          -- A table's row type and a composite type come with what they describe.
+          -- The row type of a table and a composite type are part of what they describe.
           and d.classid in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass)
         order by 1
       ) as objects
@@ -138,11 +144,11 @@ async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
   return rows;
 }
 
-function readOnlyText(readOnly: "standby" | "setting"): string {
-  return readOnly === "standby"
-    ? "the database is a standby, which takes no writes: connect to the primary"
-    : "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one";
-}
+const READ_ONLY_TEXTS = {
+  standby: "the database is a standby, which takes no writes: connect to the primary",
+  setting:
+    "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one",
+};
 
 function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
@@ -152,44 +158,37 @@ export type DatabaseFinding = { readonly what: string; readonly state: "ok" | "w
 
 /** What a person should know about the database that the program uses; empty if there is nothing to report. */
 export async function checkInstallation(db: Database): Promise<readonly DatabaseFinding[]> {
-  const { rows } = await sql<{ user: string; superusers: string[]; encoding: string; readOnly: ReadOnly }>`
-    select current_user::text as user, ${READ_ONLY} as "readOnly", current_setting('server_encoding') as encoding, array(
-      select rolname::text from pg_catalog.pg_roles
-      where rolsuper and (rolname = current_user or oid in (
-        select nspowner from pg_catalog.pg_namespace where nspname in ('bi', 'usage_export')))
-    ) as superusers
-  `.execute(db);
-  const [facts] = rows;
-  if (!facts) return [];
+  const { readOnly, encoding, superusers } = await readInstallation(db);
   const findings: DatabaseFinding[] = [];
-  if (facts.readOnly) findings.push({ what: "writes", state: "fail", text: readOnlyText(facts.readOnly) });
-  if (facts.encoding !== "UTF8") {
+  if (readOnly) findings.push({ what: "writes", state: "fail", text: READ_ONLY_TEXTS[readOnly] });
+  if (encoding !== "UTF8") {
     findings.push({
       what: "encoding",
       state: "warn",
-      text: `expected UTF8, found ${facts.encoding}: a day with a name that it has no characters for can't be stored; move to a database created with encoding 'UTF8'`,
+      text: `expected UTF8, found ${encoding}: a day with a name that it has no characters for can't be stored; move to a database created with encoding 'UTF8'`,
     });
   }
-  if (facts.superusers.length > 0) {
+  if (superusers.length > 0) {
     findings.push({
       what: "role",
       state: "warn",
-      text: `${facts.superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (README, A role for the program)`,
+      text: `${superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (README, A role for the program)`,
     });
   }
   return [...findings, ...(await readerFindings(db))];
 }
 
 async function readerFindings(db: Database): Promise<readonly DatabaseFinding[]> {
+  const warning = (text: string): DatabaseFinding[] => [{ what: "usage_reader", state: "warn", text }];
   if (!(await readerExists(db))) {
-    const text =
-      "the role that BI tools read with is not there; run migrate, or where its user may create no roles, have `create role usage_reader` run before";
-    return [{ what: "usage_reader", state: "warn", text }];
+    return warning(
+      "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before",
+    );
   }
   const missing = await missingGrants(db);
   if (missing.length === 0) return [];
-  const text = `its rights are not those it should have, as after a restore; run migrate, which does: ${missing.slice(0, 3).join("; ")}${missing.length > 3 ? "; ..." : ""}`;
-  return [{ what: "usage_reader", state: "warn", text }];
+  const first = `${missing.slice(0, 3).join("; ")}${missing.length > 3 ? "; ..." : ""}`;
+  return warning(`its rights are not those it should have, as after a restore; run migrate, which does: ${first}`);
 }
 
 /** What is insecure in the connection settings: the URL, and PGSSLMODE, which the driver reads as well. Pure. */
@@ -215,9 +214,9 @@ export function checkEncryption(url: URL, sslModeOfEnvironment: string | undefin
 // The role that BI tools use: it may read schema bi and nothing else. The role belongs to the whole server, so a dump of one
 // database does not contain it.
 
-/** The role exists already, or another session creates it at the same moment. */
-const ROLE_EXISTS = new Set(["42710", "23505"]);
 const NOT_ALLOWED = "42501";
+/** The role exists already, or another session creates it at the same moment. */
+const ROLE_EXISTS = ["42710", "23505"];
 
 /** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
@@ -227,17 +226,8 @@ export async function repairReader(tx: Tx): Promise<boolean> {
 }
 
 async function createReader(tx: Tx): Promise<boolean> {
-  await sql`savepoint create_reader`.execute(tx);
-  try {
-    await sql`create role usage_reader nologin`.execute(tx);
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!ROLE_EXISTS.has(code) && code !== NOT_ALLOWED) throw error;
-    await sql`rollback to savepoint create_reader`.execute(tx);
-    return code !== NOT_ALLOWED;
-  }
-  await sql`release savepoint create_reader`.execute(tx);
-  return true;
+  const creation = sql`create role usage_reader nologin`;
+  return (await tryStatement(tx, creation, new Set([...ROLE_EXISTS, NOT_ALLOWED]))) !== NOT_ALLOWED;
 }
 
 async function readerExists(db: Database): Promise<boolean> {
@@ -266,7 +256,7 @@ async function missingGrants(db: Database): Promise<readonly string[]> {
     select format('revoke execute on function %s from public', signature) from routine
     where nspname = 'bi' and exists (select from aclexplode(acl) where grantee = 0)
     union all
-    -- Whoever reads a view calls the functions of it, whatever its schema.
+    -- A view calls its functions with the rights of its reader.
     select format('grant execute on function %s to usage_reader', signature) from routine
     where not exists (
       select from aclexplode(acl)

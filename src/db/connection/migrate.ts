@@ -3,20 +3,21 @@
 import fs from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
-import { FileMigrationProvider, type MigrationProvider, Migrator } from "kysely/migration";
 import { AppError } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
+import { errorCode } from "./errors.ts";
 import { describeOwner, prepareSchemas, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
-import { replaceViews, requireCurrentViews } from "./views.ts";
+import { setUntilCommit, type Tx } from "./transaction.ts";
+import { newerVersion, replaceViews, requireCurrentViews } from "./views.ts";
 
-const SCHEMA = "usage_export";
-/** Any fixed number does, as long as it stays the same from version to version. */
+/** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
-/** An index on years of usage takes minutes, and so does waiting for another replica that makes it. */
+/** An index on years of usage takes minutes, and so does the wait for another replica that creates it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
 /** SQLSTATE of a lock timeout and of a deadlock. */
 const LOCK_CONFLICT = new Set(["55P03", "40P01"]);
@@ -35,27 +36,23 @@ export type MigrateOptions = {
   readonly giveUpMs?: number;
 };
 
-function migrationProvider(): MigrationProvider {
-  return new FileMigrationProvider({ fs, path, migrationFolder: MIGRATIONS_FOLDER });
-}
-
 /** What `migrate` did, by name: the numbered migrations, and the views and functions that were created or replaced. */
 export type Migrated = {
   readonly migrations: readonly string[];
   readonly views: readonly string[];
-  /** Whether the role usage_reader is there, and may read what it should. */
+  /** Whether the role usage_reader exists and has its rights. */
   readonly hasReader: boolean;
 };
 
 /**
  * Applies the missing migrations, then replaces the views whose text changed, all in one transaction that holds a lock. Replicas
- * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. A pooler keeps no
- * lock, because the lock ends with the transaction.
+ * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. The lock ends with the
+ * transaction, so that it can't stay behind on a pooler's connection.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
   return withStatementTimeout(STATEMENT_MS_MAX, async () => {
     const migrated = await retryWhileLocked(db, options);
-    // The queue brings migrations of its own, which do nothing where there is nothing to do.
+    // The queue's library has migrations of its own, which do nothing if its tables are up to date.
     await installQueue(db);
     return migrated;
   });
@@ -69,13 +66,13 @@ async function retryWhileLocked(
   const startedMs = performance.now();
   for (;;) {
     try {
-      return await applyMigrations(db, lockMs);
+      return await db.transaction().execute((tx) => applyMigrations(tx, lockMs));
     } catch (error) {
-      if (isCode(error, NOT_ALLOWED)) {
+      if (hasCode(error, NOT_ALLOWED)) {
         const text = `${await describeOwner(db)}. Nothing was changed`;
         throw new AppError("database", text, { cause: error });
       }
-      if (!isCode(error, LOCK_CONFLICT)) throw error;
+      if (!hasCode(error, LOCK_CONFLICT)) throw error;
       const holders = await describeLockHolders(db);
       if (performance.now() - startedMs > giveUpMs) {
         throw new AppError("database", `nothing was migrated: ${holders}; then run migrate again`, { cause: error });
@@ -87,78 +84,87 @@ async function retryWhileLocked(
 }
 
 /** Whether the error, or one that caused it, has one of these codes. */
-function isCode(error: unknown, codes: ReadonlySet<string>): error is Error {
-  if (!(error instanceof Error)) return false;
-  return ("code" in error && codes.has(String(error.code))) || isCode(error.cause, codes);
+function hasCode(error: unknown, codes: ReadonlySet<string>): error is Error {
+  return error instanceof Error && (codes.has(errorCode(error)) || hasCode(error.cause, codes));
 }
 
-async function applyMigrations(db: Database, lockMs: number): Promise<Migrated> {
-  return db.transaction().execute(async (tx) => {
-    // Who stands still or is not there any more must not keep the lock: others wait for it for as long as a migration takes.
-    // No object that somebody else put into a schema of the search path may be used by what is created.
-    await sql`
-      select pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true),
-        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
-        pg_catalog.set_config('lock_timeout', '0', true)
-    `.execute(tx);
-    await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
-    await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-    const grants = await prepareSchemas(tx);
-    const migrator = new Migrator({ db: tx, provider: migrationProvider(), migrationTableSchema: SCHEMA });
-    const { error, results } = await migrator.migrateToLatest();
-    if (error !== undefined) {
-      const failed = results?.find((result) => result.status === "Error")?.migrationName;
-      const advice =
-        isCode(error, DEPENDED_ON) && "detail" in error
-          ? `, as ${error.detail}: drop that, run migrate again, and create it anew`
-          : "";
-      throw new AppError("database", `migration ${failed ?? ""} failed${advice}; nothing was changed`, {
-        cause: error,
-      });
-    }
-    const views = await replaceViews(tx);
-    for (const grant of grants) await sql.raw(grant).execute(tx);
-    return {
-      migrations: (results ?? []).map((result) => result.migrationName),
-      views,
-      hasReader: await repairReader(tx),
-    };
+async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
+  await setUntilCommit(tx, {
+    // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
+    idle_in_transaction_session_timeout: "60s",
+    // What is created must not use an object that somebody else put into a schema of the search path.
+    search_path: "pg_catalog, pg_temp",
+    lock_timeout: "0",
   });
+  await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
+  await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
+  const grants = await prepareSchemas(tx);
+  const migrations = await missingMigrations(tx);
+  for (const file of migrations) await applyMigration(tx, file);
+  const views = await replaceViews(tx);
+  for (const grant of grants) await sql.raw(grant).execute(tx);
+  return { migrations: migrations.map(nameOf), views, hasReader: await repairReader(tx) };
+}
+
+async function applyMigration(tx: Tx, file: string): Promise<void> {
+  const name = nameOf(file);
+  try {
+    const { up }: { up: (db: Tx) => Promise<void> } = await import(
+      pathToFileURL(path.join(MIGRATIONS_FOLDER, file)).href
+    );
+    await up(tx);
+  } catch (cause) {
+    const advice =
+      hasCode(cause, DEPENDED_ON) && "detail" in cause
+        ? `, as ${cause.detail}: drop that, run migrate again, and create it anew`
+        : "";
+    throw new AppError("database", `migration ${name} failed${advice}; nothing was changed`, { cause });
+  }
+  await sql`
+    insert into usage_export.kysely_migration (name, timestamp) values (${name}, ${new Date().toISOString()})
+  `.execute(tx);
 }
 
 /** The name of the newest migration that this program knows. */
 export async function newestMigration(): Promise<string> {
-  return (
-    Object.keys(await migrationProvider().getMigrations())
-      .sort()
-      .at(-1) ?? ""
-  );
+  return nameOf((await migrationFiles()).at(-1) ?? "");
 }
 
-/** Throws `database` with the mend where the schema is not the one this program was written for. */
+/** Throws an error that names the next step if the schema is not the one this program was written for. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
-  const known = Object.keys(await migrationProvider().getMigrations());
-  const applied = await appliedMigrations(db);
-  const unknown = applied.filter((name) => !known.includes(name));
-  if (unknown.length > 0) {
-    throw new AppError(
-      "database",
-      `the database was migrated by a newer version (it has ${unknown.join(", ")}); run that version of usage-export`,
-    );
-  }
-  if (applied.length < known.length) {
+  if ((await missingMigrations(db)).length > 0) {
     throw new AppError("database", "the database is not up to date; run: usage-export migrate");
   }
   await requireCurrentViews(db);
 }
 
-async function appliedMigrations(db: Database): Promise<string[]> {
-  const { rows: tables } = await sql`select to_regclass(${`${SCHEMA}.kysely_migration`})::text as name`.execute(db);
-  if (!tables.some((table) => Object(table).name)) return [];
-  const { rows } = await sql<{ name: string }>`select name from usage_export.kysely_migration order by name`.execute(
-    db,
-  );
-  return rows.map((row) => row.name);
+/** The files of the migrations that the database lacks. Throws if it has a migration that this program does not know. */
+async function missingMigrations(db: Database): Promise<readonly string[]> {
+  const files = await migrationFiles();
+  const applied = await appliedMigrations(db);
+  const unknown = applied.filter((name) => !files.some((file) => nameOf(file) === name));
+  if (unknown.length > 0) throw newerVersion(`it has ${unknown.join(", ")}`);
+  return files.filter((file) => !applied.includes(nameOf(file)));
+}
+
+/** In the order in which they are applied. */
+async function migrationFiles(): Promise<readonly string[]> {
+  return (await fs.readdir(MIGRATIONS_FOLDER)).filter((file) => /\.[jt]s$/.test(file)).sort();
+}
+
+function nameOf(file: string): string {
+  return path.parse(file).name;
+}
+
+async function appliedMigrations(db: Database): Promise<readonly string[]> {
+  const { rows: tables } = await sql`
+    select where to_regclass('usage_export.kysely_migration') is not null
+  `.execute(db);
+  if (tables.length === 0) return [];
+  const { rows } = await sql<{ name: string }>`
+    select name from usage_export.kysely_migration order by name
+  `.execute(db);
+  return rows.map(({ name }) => name);
 }
 
 // Finds the sessions that block a change of the schema: they have read what is to change, and their transaction is still open.

@@ -1,10 +1,10 @@
-// Transactions: one that is retried when the server ends it for a reason of its own, and a read-only snapshot.
+// Transactions: one that is repeated if the server ends it for a reason of its own, and a read-only snapshot.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { sql, type Transaction } from "kysely";
+import { type RawBuilder, sql, type Transaction } from "kysely";
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
-import { isConnectionError } from "./errors.ts";
+import { errorCode, isTransient } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
@@ -12,35 +12,27 @@ export type Tx = Transaction<Tables>;
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
 
-/** What a statement may take at the first attempt, and twice as long at each that follows: a silent server is given up soon, a slow one gets its time. */
+/** The statement timeout of the first attempt; it doubles with each further one. A silent server is given up soon, a slow one gets its time. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
-const CONFLICT = new Set(["40001", "40P01", "55P03"]);
-/** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
-const SERVER_BUSY = new Set(["57014", "25006"]);
-
-/**
- * Runs `work` in a transaction, whole and again where the server ended it. `work` must be safe to repeat even after a
- * COMMIT whose answer was lost. The settings hold for the transaction only: a pooler would hand a session's to others.
- */
+/** Runs `work` in a transaction, and repeats it whole if the server ends it. `work` must be safe to repeat, as for `withRetries`. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
     const transaction = async (tx: Tx) => {
-      await sql`
-        select pg_catalog.set_config('search_path', 'pg_catalog', true),
-          pg_catalog.set_config('lock_timeout', '20s', true),
-          pg_catalog.set_config('statement_timeout', ${`${seconds}s`}, true),
-          pg_catalog.set_config('idle_in_transaction_session_timeout', '60s', true)
-      `.execute(tx);
+      await setUntilCommit(tx, {
+        search_path: "pg_catalog",
+        lock_timeout: "20s",
+        statement_timeout: `${seconds}s`,
+        idle_in_transaction_session_timeout: "60s",
+      });
       return await work(tx);
     };
     return withStatementTimeout(seconds * 1000, () => db.transaction().execute(transaction));
   });
 }
 
-/** Runs `work`, whole and again where the server ended it. It must be safe to repeat even where it was done and nobody heard. */
+/** Repeats `work` if the server ends it. It must be safe to repeat even if it was committed but the acknowledgement was lost. */
 export async function withRetries<T>(work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -52,28 +44,12 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
   }
 }
 
-/** Whether it is the server's state that was in the way, and not what it was asked. */
-export function isTransient(error: unknown): boolean {
-  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(codeOf(error));
-}
-
-/** Whether the server was reached but ended the statement because of another session. That is not an outage. */
-export function isConflict(error: unknown): boolean {
-  return CONFLICT.has(codeOf(error));
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-// Reads several things as they are at one moment.
-
-/** For whoever asks once, and wants an answer. */
+/** For a command, whose caller asks once and wants an answer. */
 const SNAPSHOT_SECONDS_MAX = 60;
-/** For a page or a scrape: whoever asks does so again soon, and there are few connections. */
+/** For a page or a scrape: its caller asks again soon, and there are few connections. */
 export const BRIEF_SNAPSHOT_SECONDS = 5;
 
-/** Not tried again. Gives up after so many seconds for a statement. */
+/** Everything that `read` reads is as of one moment. Not repeated. `statementSecondsMax` is the limit of each statement. */
 export async function readSnapshot<T>(
   db: Database,
   read: (tx: Tx) => Promise<T>,
@@ -81,11 +57,35 @@ export async function readSnapshot<T>(
 ): Promise<T> {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   const snapshot = async (tx: Tx) => {
-    await sql`
-      select pg_catalog.set_config('search_path', 'pg_catalog', true),
-        pg_catalog.set_config('statement_timeout', ${`${statementSecondsMax}s`}, true)
-    `.execute(tx);
+    await setUntilCommit(tx, { search_path: "pg_catalog", statement_timeout: `${statementSecondsMax}s` });
     return await read(tx);
   };
   return withStatementTimeout(statementSecondsMax * 1000, () => transaction.execute(snapshot));
+}
+
+/** Settings that end with the transaction: a pooler would hand those of a session to other clients. */
+export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, string>>): Promise<void> {
+  const calls = Object.entries(settings).map(([name, value]) => sql`pg_catalog.set_config(${name}, ${value}, true)`);
+  await sql`select ${sql.join(calls)}`.execute(tx);
+}
+
+/**
+ * The code of the error if the statement fails with one of these. The transaction then goes on as if it had not been sent. Any
+ * other error is thrown.
+ */
+export async function tryStatement(
+  tx: Tx,
+  statement: RawBuilder<unknown>,
+  codes: ReadonlySet<string>,
+): Promise<string | undefined> {
+  await sql`savepoint try_statement`.execute(tx);
+  try {
+    await statement.execute(tx);
+  } catch (error) {
+    if (!codes.has(errorCode(error))) throw error;
+    await sql`rollback to savepoint try_statement`.execute(tx);
+    return errorCode(error);
+  }
+  await sql`release savepoint try_statement`.execute(tx);
+  return undefined;
 }

@@ -9,8 +9,7 @@ import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { isConnectionError } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-
-export const QUEUE_SCHEMA = "usage_export_queue";
+import { QUEUE_SCHEMA } from "../schema.ts";
 
 /** What waits in each queue, as JSON. */
 export type QueueName = "usage_request" | "usage_request_dead" | "rotation";

@@ -4,9 +4,8 @@ import { sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { storableText } from "../schema.ts";
+import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import type { JobId } from "./jobs.ts";
-import { QUEUE_SCHEMA } from "./queue.ts";
 
 export type NewRun = {
   readonly runId: string;

@@ -5,8 +5,7 @@ import { sliceRetryDelayMs } from "../../usage/backfill.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { QUEUE_SCHEMA } from "../jobs/queue.ts";
-import { storableText } from "../schema.ts";
+import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 import { lockSlices } from "./slices.ts";
 
 export type SliceFailure = {

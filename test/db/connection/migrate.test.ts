@@ -227,7 +227,7 @@ test.each<[string, (role: string, name: string) => string, (role: string, name: 
     "finds an empty schema bi of somebody else",
     (role, name) => `alter database ${name} owner to ${role}; create schema bi`,
     (role) =>
-      `schema bi is there, empty, and belongs to postgres: have it dropped (drop schema bi), or given to ${role} (alter schema bi owner to ${role}). Nothing was changed`,
+      `schema bi exists, is empty, and belongs to postgres: have it dropped (drop schema bi), or given to ${role} (alter schema bi owner to ${role}). Nothing was changed`,
   ],
   [
     "finds somebody else's tables in schema bi",
@@ -299,9 +299,9 @@ test("a database of this version is up to date, of an older one is not, and of a
   await requireCurrentSchema(db);
 
   await sql`insert into usage_export.kysely_migration (name, timestamp) values ('9999_later', '')`.execute(db);
-  await expect(requireCurrentSchema(db)).rejects.toThrow(
-    "the database was migrated by a newer version (it has 9999_later); run that version of usage-export",
-  );
+  const newer = "the database was migrated by a newer version (it has 9999_later); run that version of usage-export";
+  await expect(requireCurrentSchema(db)).rejects.toThrow(newer);
+  await expect(migrateToLatest(db)).rejects.toThrow(newer);
 
   await sql`
     delete from usage_export.kysely_migration
