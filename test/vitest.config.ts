@@ -1,5 +1,6 @@
 import path from "node:path";
 import { defineConfig } from "vitest/config";
+import { LIMITS } from "./support/limits.ts";
 
 export default defineConfig({
   root: path.join(import.meta.dirname, ".."),
@@ -9,8 +10,7 @@ export default defineConfig({
     pool: "forks",
     // Tests mostly wait, for the database, for programs they start, for a lease to run out: more at once than there are cores.
     maxWorkers: 4,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    ...LIMITS,
     teardownTimeout: 20_000,
   },
 });

@@ -57,11 +57,9 @@ export async function runs(db: Database): Promise<readonly Run[]> {
 }
 
 /** Waits until so many runs are over, and returns them. */
-export async function runsOver(db: Database, count: number, timeoutMs = 30_000): Promise<readonly Run[]> {
+export async function runsOver(db: Database, count: number): Promise<readonly Run[]> {
   const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
-  await expect
-    .poll(async () => (await over()).length, { timeout: timeoutMs, interval: 100 })
-    .toBeGreaterThanOrEqual(count);
+  await expect.poll(async () => (await over()).length).toBeGreaterThanOrEqual(count);
   return over();
 }
 
@@ -82,7 +80,7 @@ export async function workOnce(context: ProgramContext, db: Database): Promise<v
   const worker = context.start(["start"], { LOG_LEVEL: "debug" });
   await worker.waitFor("tick over");
   const working = async () => (await runs(db)).filter(({ status }) => status === "running").length;
-  await expect.poll(working, { timeout: 20_000, interval: 50 }).toBe(0);
+  await expect.poll(working).toBe(0);
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
 }

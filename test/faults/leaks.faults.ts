@@ -61,7 +61,7 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
   const env = { NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
   const worker = context.start(["start"], env);
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
-  await runsOver(database.db, 1, 60_000);
+  await runsOver(database.db, 1);
   context.start(["start"], env);
   await expect.poll(() => notices.length, POLL).toBeGreaterThan(0);
 

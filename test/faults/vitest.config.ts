@@ -1,6 +1,7 @@
 import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { LIMITS } from "../support/limits.ts";
 
 /** Or the last of them would run alone for half of the time. */
 const LONGEST = ["export", "rotation", "migration", "worker", "sabotage", "backfill", "answers"];
@@ -27,5 +28,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
+    expect: LIMITS.expect,
   },
 });

@@ -87,7 +87,7 @@ export async function testNotices(
         deadMan: undefined,
         [receiver]: { place: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const { tick } = openNotifier(context, receivers, stop, { timeoutMs: 5_000, delayMs: 1 });
+      const { tick } = openNotifier(context, receivers, stop, { timeoutMs: 30_000, delayMs: 1 });
       return { tick, counts, lines };
     },
     async endRun(status, error) {

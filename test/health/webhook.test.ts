@@ -8,7 +8,7 @@ import { Secret } from "../../src/secret.ts";
 import { AUTHORITY, connectProxy, tlsFront } from "../support/connect-proxy.ts";
 import { answer, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 
-const FAST: WebhookLimits = { timeoutMs: 5_000, delayMs: 1 };
+const FAST: WebhookLimits = { timeoutMs: 30_000, delayMs: 1 };
 const NEVER = new AbortController().signal;
 const PATH = "/services/open-sesame?token=abc";
 
@@ -86,7 +86,7 @@ test("all attempts together have one time limit", async () => {
   const { error, requests } = await posted(() => {}, { timeoutMs: 1_000, delayMs: 1 });
 
   expect({ error, count: requests.length }).toEqual({ error: "notify.webhook did not answer within 1 s", count: 1 });
-  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("a connection that is never made ends with the time limit", async () => {

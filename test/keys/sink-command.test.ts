@@ -98,22 +98,22 @@ test("a command that says much is not wrong for that", async () => {
 
 test("the time limit ends the command and what it started", async () => {
   const startedMs = performance.now();
-  await expect(run('echo waiting; (sleep 20; echo late > "$1/late"); true', 1)).rejects.toThrow(
+  await expect(run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1)).rejects.toThrow(
     'the command "sh" took longer than 1 s: waiting',
   );
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("a command that ignores signals is ended too", async () => {
   const startedMs = performance.now();
   await expect(run("trap '' TERM INT; while true; do sleep 1; done", 1)).rejects.toThrow("took longer than 1 s");
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("what it leaves running does not hold the delivery up", async () => {
   const startedMs = performance.now();
-  await expect(run('sleep 5 & echo $! > "$1/pid"; exit 0')).resolves.toBeUndefined();
-  expect(performance.now() - startedMs).toBeLessThan(4_000);
+  await expect(run('sleep 60 & echo $! > "$1/pid"; exit 0')).resolves.toBeUndefined();
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
   process.kill(Number(await written("pid")));
 });
 

@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
 import type { Service, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
+import { WAIT_MS_MAX } from "../support/limits.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 export const KEY = new Secret(KEY_TEXT);
@@ -32,7 +33,7 @@ export function openTestService(
       dialect: "interface",
       requestsPerSecond: 1000,
       maxConcurrent: 4,
-      timeoutSeconds: 5,
+      timeoutSeconds: 30,
       ...settings,
     },
     {
@@ -52,5 +53,5 @@ export function openTestService(
 
 /** A signal that nobody aborts, but that ends a test which hangs. */
 export function limit(): AbortSignal {
-  return AbortSignal.timeout(10_000);
+  return AbortSignal.timeout(WAIT_MS_MAX);
 }

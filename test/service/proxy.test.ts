@@ -22,7 +22,7 @@ const proxyAt = ({ port }: ConnectProxy, rest: Readonly<Record<string, string>> 
 async function behindProxy(
   script: Script,
   options: ProxyOptions = {},
-  { env = {}, timeoutSeconds = 5, maxConcurrent = 4, identity = certificate({ by: AUTHORITY }) } = {},
+  { env = {}, timeoutSeconds = 30, maxConcurrent = 4, identity = certificate({ by: AUTHORITY }) } = {},
 ) {
   const opened = new AsyncDisposableStack();
   onTestFinished(() => opened.disposeAsync());
@@ -122,17 +122,17 @@ test("a proxy that is not there is named, and nothing was sent", async () => {
   });
 });
 
-test("a proxy that does not answer costs no more than the time limit of the attempt", { timeout: 5_000 }, async () => {
+test("a proxy that does not answer costs no more than the time limit of the attempt", async () => {
   const { service } = await behindProxy(FINE, { refuse: () => undefined }, { timeoutSeconds: 0.1 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.1 s");
 });
 
-test("a service that does not answer in the tunnel costs no more either", { timeout: 5_000 }, async () => {
+test("a service that does not answer in the tunnel costs no more either", async () => {
   const { service } = await behindProxy(() => {}, {}, { timeoutSeconds: 0.3 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.3 s");
 });
 
-test("an abort ends a call whose tunnel is not yet made", { timeout: 5_000 }, async () => {
+test("an abort ends a call whose tunnel is not yet made", async () => {
   const controller = new AbortController();
   const { service } = await behindProxy(FINE, {
     refuse() {

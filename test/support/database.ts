@@ -7,7 +7,7 @@ import { type Database, openPostgres } from "../../src/db/connection/database.ts
 import { leftBehind } from "./pooled-sessions.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 
-const COPIES_MAX = 5;
+const COPIES_MAX = 100;
 const WAIT_MS = 200;
 
 export type DatabaseUrls = {

@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
+import { WAIT_MS_MAX } from "./limits.ts";
 import { runStatement } from "./postgres-admin.ts";
 
-const START_MS_MAX = 30_000;
 const POLL_MS = 20;
 
 export type Owner = { readonly uid?: number; readonly gid?: number };
@@ -49,7 +49,7 @@ export async function keepServer(
 
 /** Throws with the server's log when it ends, or takes no connection in time. */
 async function takesConnections(server: ChildProcess, url: string, logFile: string): Promise<void> {
-  const endMs = Date.now() + START_MS_MAX;
+  const endMs = Date.now() + WAIT_MS_MAX;
   while (server.exitCode === null && Date.now() < endMs) {
     const taken = await runStatement(url, "select 1").then(
       () => true,

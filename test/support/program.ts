@@ -3,9 +3,9 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import path from "node:path";
+import { PROGRAM_MS_MAX } from "./limits.ts";
 
 const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
-const TIMEOUT_MS = 60_000;
 
 export type ProgramOptions = {
   /** All there is, but for PATH, HOME and TZ. */
@@ -62,7 +62,7 @@ export function startProgram(args: readonly string[], options: ProgramOptions): 
 
 /** The same for another script than the program's own. */
 export function startScript(script: string, args: readonly string[], options: ProgramOptions): Program {
-  const { env, cwd, timeoutMs = TIMEOUT_MS, stdin = "" } = options;
+  const { env, cwd, timeoutMs = PROGRAM_MS_MAX, stdin = "" } = options;
   const startedMs = performance.now();
   const [command = "", ...before] = [...(options.pidNamespace ? NEW_PID_NAMESPACE : []), process.execPath];
   const child = spawn(command, [...before, script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });

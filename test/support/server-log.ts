@@ -5,8 +5,8 @@ import { readFile } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import type pg from "pg";
 import { inject } from "vitest";
+import { WAIT_MS_MAX } from "./limits.ts";
 
-const WAIT_MS_MAX = 10_000;
 const POLL_MS = 20;
 
 /** How a line begins that is not the continuation of another (log_line_prefix): when, process, database. */

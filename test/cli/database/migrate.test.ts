@@ -98,7 +98,7 @@ test("killed in the middle, it leaves nothing half done", async ({ context }) =>
   // The second migration makes this schema, and has to wait for who makes it at the same time.
   await admin.query("begin; create schema bi");
   const program = context.start(["migrate"], env);
-  await expect.poll(() => waiting(url), { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => waiting(url)).toBe(1);
   program.kill("SIGKILL");
   await program.ended;
   await admin.query("rollback");

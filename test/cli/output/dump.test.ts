@@ -77,7 +77,7 @@ test("told to stop, it ends at once, and the file is the one that was there", as
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.slice in access exclusive mode`.execute(tx);
     const program = context.start([...COVERAGE, "csv", "--out", "coverage.csv"], { LOG_LEVEL: "warn" });
-    await expect.poll(() => readdir(context.folder), { timeout: 20_000 }).toHaveLength(2);
+    await expect.poll(() => readdir(context.folder)).toHaveLength(2);
     program.kill("SIGTERM");
     expect(await program.ended).toMatchObject({ status: 1, stderr: "usage-export: stopped by SIGTERM\n" });
   });

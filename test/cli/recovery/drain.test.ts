@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
+import { BUSY_MS } from "../../support/limits.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { programTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
@@ -22,7 +23,7 @@ test("told to stop, a worker finishes what it has in hand and leaves the rest to
   const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: GROUPINGS }],
-    rest: DRAIN,
+    rest: { worker: { drainSeconds: 60 } },
   });
   const worker = context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);
@@ -44,18 +45,18 @@ test("what can't be finished in time is given back, and nothing is marked as fai
   const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);
-  const toldMs = performance.now();
+  const stoppedMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(performance.now() - toldMs).toBeLessThan(DRAIN_SECONDS * 1000);
+  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
   expect(await coverage(db)).toEqual({ missing: 6 });
+  // Another worker can claim all of it at once, without waiting until this one counts as dead.
+  const { rows } = await sql`select state::text, start_after <= now() as now from usage_export_queue.job`.execute(db);
+  expect(rows).toEqual([1, 2, 3].map(() => ({ state: "created", now: true })));
 
   emulator.fault = undefined;
-  const againMs = performance.now();
   context.start(["start"]);
   await expectWhole();
-  // Given back, and not waited for as from one that died.
-  expect(performance.now() - againMs).toBeLessThan(8_000);
 });
 
 test("a database that answers nothing any more does not keep a worker from stopping in time", async ({ context }) => {
@@ -66,19 +67,19 @@ test("a database that answers nothing any more does not keep a worker from stopp
   proxy.swallow();
   emulator.fault = undefined;
   answerHeld();
-  const toldMs = performance.now();
+  const stoppedMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(performance.now() - toldMs).toBeLessThan(DRAIN_SECONDS * 1000);
+  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
   context.start(["start"]);
   await expectWhole();
-}, 120_000);
+});
 
 test("a database that is busy for long is waited for as long as there is time to stop in", async ({ context }) => {
   const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none"] }],
-    rest: { worker: { drainSeconds: 40 } },
+    rest: { worker: { drainSeconds: 60 } },
   });
   const worker = context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);
@@ -93,7 +94,7 @@ test("a database that is busy for long is waited for as long as there is time to
   });
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 2 });
-}, 60_000);
+});
 
 test("a second signal ends the worker at once, and others do its work", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
@@ -101,18 +102,18 @@ test("a second signal ends the worker at once, and others do its work", async ({
   const answerHeld = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
-  const toldMs = performance.now();
+  const stoppedMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: null });
-  expect(performance.now() - toldMs).toBeLessThan(1_000);
+  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
   emulator.fault = undefined;
   answerHeld();
   context.start(["start"]);
   await expectWhole();
-}, 120_000);
+});
 
 async function expectWhole(): Promise<void> {
-  const [run] = await runsOver(db, 1, 80_000);
+  const [run] = await runsOver(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 3, complete: 6, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 6 });
 }

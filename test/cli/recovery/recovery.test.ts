@@ -5,6 +5,7 @@ import pg from "pg";
 import { expect, onTestFinished } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import { testDatabase } from "../../support/database.ts";
+import { BUSY_MS } from "../../support/limits.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { ALL_GROUPINGS, lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
@@ -50,7 +51,7 @@ test("killed while it stores an answer, an export leaves no half of it", async (
   `);
   const program = context.start(["export"]);
   // Rows are written, what became of their slices is not.
-  await expect.poll(() => waitingForLock(), { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(() => waitingForLock()).toBeGreaterThan(0);
   program.kill("SIGKILL");
   await program.ended;
   await admin.query(
@@ -65,12 +66,12 @@ test("told to end, an export ends soon, says that it was stopped, and keeps what
   const emulator = await serveMany(context);
   const program = context.start(["export"]);
   await holdAnswersFrom(emulator, 5);
-  const toldMs = performance.now();
+  const stoppedMs = performance.now();
   program.kill("SIGTERM");
 
   expect(await program.ended).toMatchObject({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
 
-  expect(performance.now() - toldMs).toBeLessThan(5_000);
+  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
   const { rows: runs } = await sql`select status, error, slices_complete from bi.runs`.execute(db);
   const { rows: slices } = await sql<{ status: string; days: number }>`
     select status, count(*)::integer as days from bi.coverage group by "grouping", status order by status
@@ -141,7 +142,7 @@ test("an export that waits for its database ends when it is told to", async ({ c
 
   expect(status).toBe(1);
   expect(stderr.trimEnd().split("\n").at(-1)).toBe("usage-export: stopped by SIGTERM");
-  expect(durationMs).toBeLessThan(20_000);
+  expect(durationMs).toBeLessThan(20_000 + BUSY_MS);
   await expectToHeal(context, lost.emulator);
 });
 
@@ -152,15 +153,15 @@ test("an export whose database says nothing any more ends when it is told to, if
   const answerHeld = await holdAnswersFrom(emulator, 4);
   proxy.swallow();
   answerHeld();
-  const toldMs = performance.now();
+  const stoppedMs = performance.now();
   program.kill("SIGTERM");
 
   const { status, stderr } = await program.ended;
 
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
-  expect(performance.now() - toldMs).toBeLessThan(30_000);
+  expect(performance.now() - stoppedMs).toBeLessThan(30_000 + BUSY_MS);
   await expectToHeal(context, emulator);
-}, 120_000);
+});
 
 /** An export in the middle of its run, whose database has just gone away. */
 async function loseDatabase(context: ProgramContext) {

@@ -108,11 +108,11 @@ test("a command that prints the key in base64 gives nothing away", async ({ cont
 test("a command that takes too long is ended, and the delivery is tried again by the next rotation", async ({
   context,
 }) => {
-  const { program, file } = await storingCommand(context, "[ -e slow ] || { touch slow; sleep 30; }");
+  const { program, file } = await storingCommand(context, "[ -e slow ] || { touch slow; sleep 100; }");
   await context.configure({ deliver: [{ command: [program], timeoutSeconds: 1 }] });
   const late = await context.run(["rotate"]);
   expect(late).toMatchObject({ status: 1, stdout: expect.stringContaining("took longer than 1 s") });
-  expect(late.durationMs).toBeLessThan(15_000);
+  expect(late.durationMs).toBeLessThan(60_000);
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(context.emulator.secretWorks(await stored(file))).toBe(true);
   expect(context.proxy.creates).toHaveLength(1);

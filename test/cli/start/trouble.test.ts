@@ -54,10 +54,10 @@ test("a service that is away for a moment costs a run nothing but time", async (
   let refused = 0;
   emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
   context.start(["start"]);
-  const [run] = await runsOver(db, 1, 60_000);
+  const [run] = await runsOver(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 2 });
-}, 90_000);
+});
 
 test("what fails to the end of its tries is counted, shown as failed and said why, and rests", async ({ context }) => {
   const emulator = await serveWorkers(context);
@@ -65,7 +65,7 @@ test("what fails to the end of its tries is counted, shown as failed and said wh
   await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'usage_request'`.execute(db);
   try {
     context.start(["start"]);
-    const [run] = await runsOver(db, 1, 60_000);
+    const [run] = await runsOver(db, 1);
     expect(run).toMatchObject({ status: "failed", requests: 1, complete: 0, failed: 2 });
     const { rows } = await sql`select status, error, failures from usage_export.slice`.execute(db);
     const error = expect.stringMatching(/503.*given up after all tries/);
@@ -87,7 +87,7 @@ test("what fails to the end of its tries is counted, shown as failed and said wh
   } finally {
     await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'usage_request'`.execute(db);
   }
-}, 90_000);
+});
 
 test("an answer that is refused for good fails its slices at once, and the others are read", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });

@@ -31,7 +31,7 @@ test("while the service is away, status says so once, and a skipped moment does 
   const line = JSON.parse(await worker.waitFor("usage request failed, to be tried again"));
   expect(line).toMatchObject({ level: 40, code: "unavailable", attempt: 1, attempts: 8 });
   expect(Date.parse(line.nextAttemptAt)).toBeGreaterThan(Date.parse(line.time));
-  await expect.poll(retrying, { timeout: 30_000, interval: 50 }).toBe(5);
+  await expect.poll(retrying).toBe(5);
   await sql`
     insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
     values (${randomUUID()}, 'export', 'nightly', 'schedule', now(), 'skipped', now(), 'the run before it was still running')
@@ -52,10 +52,10 @@ test("while the service is away, status says so once, and a skipped moment does 
   const page = await (await fetch(url)).text();
   expect(page.match(/service not available \(503\) since /g)).toHaveLength(1);
   emulator.fault = undefined;
-  await runsOver(db, 3, 60_000);
+  await runsOver(db, 3);
   expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
-}, 120_000);
+});
 
 test("a service that nobody answers for is not reachable, and without a worker nothing is said of a next try", async ({
   context,
@@ -66,7 +66,7 @@ test("a service that nobody answers for is not reachable, and without a worker n
   expect(stdout).toMatch(
     /^ {2}service not reachable since .* UTC; 10 slices of 5 series failed; no numbers of these days yet$/m,
   );
-}, 60_000);
+});
 
 test("a refused key is told once, by its project", async ({ context }) => {
   const emulator = await context.serve();

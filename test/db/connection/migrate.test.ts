@@ -65,12 +65,12 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
     await db.connection().execute(async (holder) => {
       await sql`select pg_advisory_lock(1)`.execute(holder);
       await using migrating = migrateProcess(empty.url);
-      await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual(["Lock"]);
+      await expect.poll(() => migrators(empty.url)).toEqual(["Lock"]);
       migrating.kill("SIGKILL");
       await migrating.ended;
       await sql`select pg_advisory_unlock(1)`.execute(holder);
     });
-    await expect.poll(() => migrators(empty.url), { timeout: 30_000 }).toEqual([]);
+    await expect.poll(() => migrators(empty.url)).toEqual([]);
     expect(await schemasOf(empty.url)).toEqual([]);
 
     const { status, stdout } = await migrateProcess(empty.url).ended;

@@ -9,7 +9,7 @@ import { testDatabase } from "../../support/database.ts";
 const { url } = await testDatabase();
 
 test("a database that was reached and went away is waited for", async () => {
-  const { db, proxy } = await open({ ms: 20_000 });
+  const { db, proxy } = await open({ ms: 60_000 });
   await one(db);
   proxy.cut();
   const answer = one(db).catch(() => one(db));
@@ -27,22 +27,22 @@ test("it is waited for so long and no longer", async () => {
 });
 
 test("a database that was never reached is not waited for", async () => {
-  const { db, proxy } = await open({ ms: 20_000 });
+  const { db, proxy } = await open({ ms: 60_000 });
   proxy.cut();
   const startedMs = performance.now();
   await expect(one(db)).rejects.toThrow();
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("the wait ends with the signal", async () => {
   const stop = new AbortController();
-  const { db, proxy } = await open({ ms: 20_000, signal: stop.signal });
+  const { db, proxy } = await open({ ms: 60_000, signal: stop.signal });
   await one(db);
   proxy.cut();
   setTimeout(() => stop.abort(), 700);
   const startedMs = performance.now();
   await expect(one(db).catch(() => one(db))).rejects.toThrow();
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 async function open({ ms, signal = new AbortController().signal }: { ms: number; signal?: AbortSignal }): Promise<{

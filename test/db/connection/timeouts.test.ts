@@ -73,7 +73,7 @@ test("its connection is not used again: the answer that comes late would be take
 
 test("where all connections are in use while the program stops, the others are used on", async () => {
   const front = await startPostgresFront(url, { who: "test", gate: () => PASS });
-  const pool = new pg.Pool({ connectionString: front.url, max: 1, connectionTimeoutMillis: 1_000 });
+  const pool = new pg.Pool({ connectionString: front.url, max: 1, connectionTimeoutMillis: 2_000 });
   const stop = AbortSignal.abort();
   const limited = poolWithTimeouts(pool, { statementMs: () => 20_000, stoppingMs: 20_000, stop });
   const db: Database = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: limited }) });
@@ -82,7 +82,7 @@ test("where all connections are in use while the program stops, the others are u
     await front[Symbol.asyncDispose]();
   });
 
-  const slow = sql`select pg_catalog.pg_sleep(3)`.execute(db);
+  const slow = sql`select pg_catalog.pg_sleep(5)`.execute(db);
   await expect(sql`select 1`.execute(db)).rejects.toThrow("timeout exceeded");
   await slow;
 

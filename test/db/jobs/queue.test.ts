@@ -54,12 +54,10 @@ test("the work of a worker that is silent goes to another, and what the first on
   const [old] = await silent.claim("usage_request", 1);
   await sql`update usage_export_queue.job set heartbeat_on = now() - interval '16 seconds'`.execute(db);
   const taken: ClaimedJob[] = [];
-  await expect
-    .poll(async () => taken.push(...(await other.claim("usage_request", 1))), { timeout: 20_000, interval: 200 })
-    .toBe(1);
+  await expect.poll(async () => taken.push(...(await other.claim("usage_request", 1)))).toBe(1);
   expect(old && (await complete(silent, old))).toBe(false);
   expect(taken[0] && (await complete(other, taken[0]))).toBe(true);
-}, 30_000);
+});
 
 test("a worker that says it lives keeps its work", async () => {
   const queue = await open();
@@ -70,7 +68,7 @@ test("a worker that says it lives keeps its work", async () => {
   const { rows } = await sql<{ ago: number }>`
     select extract(epoch from now() - heartbeat_on)::float8 as ago from usage_export_queue.job
   `.execute(db);
-  expect(rows[0]?.ago).toBeLessThan(5);
+  expect(rows[0]?.ago).toBeLessThan(14);
 });
 
 test("a heartbeat of all work in hand never waits for what completes some of it, in whatever order that goes", async () => {
@@ -85,7 +83,7 @@ test("a heartbeat of all work in hand never waits for what completes some of it,
     for (const one of [first, last]) {
       expect(await queue.complete(tx, one)).toBe(true);
       const touched = queue.heartbeat(taken).then(() => "touched");
-      expect(await Promise.race([touched, setTimeout(5_000, "waits")])).toBe("touched");
+      expect(await Promise.race([touched, setTimeout(15_000, "waits")])).toBe("touched");
     }
   });
   const { rows } = await sql<{ active: number; alive: number }>`
