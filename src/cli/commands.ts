@@ -1,233 +1,302 @@
-// Which commands and options there are, and how the values of options are parsed. A command's own module is loaded when it
-// runs, so that no command waits for the modules of another.
+// Which commands there are, with their options and examples. A command's own module is loaded when the command runs, so that no
+// command waits for the modules of another, and --help for none.
 
-import { Command, InvalidArgumentError, Option, type OptionValues } from "commander";
+import { Argument, Command, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
 import { DUMP_FORMATS } from "../dump/view.ts";
+import type { Dialect } from "../emulator/breakdown.ts";
+import type { WindowMode } from "../emulator/routes.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
 import { GROUPINGS } from "../usage/series.ts";
-import { examplesText } from "./examples.ts";
+import type { DumpOptions } from "./dump.ts";
+import type { JobsNextOptions, JobsPauseOptions } from "./jobs.ts";
+import type { ReportOptions } from "./report.ts";
+import type { BackfillOptions } from "./selection.ts";
+
+type CommandDefinition = {
+  /** For a command of a command, both words. */
+  readonly name: string;
+  readonly summary: string;
+  readonly examples: readonly string[];
+  readonly arguments?: readonly Argument[];
+  readonly options?: readonly Option[];
+  /** Returns the exit status. */
+  readonly run: (app: App, options: OptionValues, args: readonly string[]) => Promise<number>;
+};
 
 export type CommandRun = (app: App) => Promise<number>;
-/** Loads what a command does. */
-type LoadCommand = (options: OptionValues, args: readonly string[]) => Promise<CommandRun>;
-/** Adds a command, to another one where it is given. */
-type AddCommand = (name: string, summary: string, load: LoadCommand, parent?: Command) => Command;
 
+const JSON_ANSWER = new Option("--json", "answers in JSON");
+
+const SELECTION = [
+  new Option("--job <name...>", "only these jobs"),
+  new Option("--project <name...>", "only these projects"),
+  new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS),
+  new Option("--filter <name...>", "only these filters"),
+];
+
+const JOB_NAME = new Argument("<name>", "the job's name");
+const JOB_KIND = new Option("--kind <kind>", "where both have the name").choices(["export", "rotation"]);
+
+/** In the order of --help. A command of a command follows it. */
+export const COMMANDS: readonly CommandDefinition[] = [
+  {
+    name: "demo",
+    summary: "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
+    examples: ["demo", "demo --serve"],
+    options: [new Option("--serve", "keeps the dashboard up until it is told to stop")],
+    run: async (app, options) => (await import("./demo.ts")).runDemo(app, options),
+  },
+  {
+    name: "check",
+    summary: "checks the configuration, the database and, per project, the key and what the service honours",
+    examples: ["check", "check --offline --config staging.config.json"],
+    options: [new Option("--offline", "stops after the configuration"), JSON_ANSWER],
+    run: async (app, options) => (await import("./check.ts")).runCheck(app, options),
+  },
+  {
+    name: "migrate",
+    summary: "brings the database up to date; safe from several replicas at once",
+    examples: ["migrate"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./migrate.ts")).runMigrate(app, options),
+  },
+  {
+    name: "export",
+    summary: "runs export jobs now",
+    examples: ["export", "export --job nightly --project production --day 2026-03-01 2026-03-02"],
+    options: [
+      ...SELECTION,
+      new Option("--day <YYYY-MM-DD...>", "these days in place of the job's window").argParser(parseDays),
+      JSON_ANSWER,
+    ],
+    run: async (app, options) => (await import("./export.ts")).runExport(app, options),
+  },
+  {
+    name: "backfill",
+    summary: "reads a range of past days; run again after a stop, it goes on where it was",
+    examples: [
+      "backfill --from 2026-01-01 --to 2026-01-31 --dry-run",
+      "backfill --from 2026-01-01 --to 2026-01-31",
+      "backfill --from 2026-01-01 --to 2026-01-31 --only failed --grouping model",
+    ],
+    options: [
+      ...SELECTION,
+      dayOption("--from", "the first day").makeOptionMandatory(),
+      dayOption("--to", "the last day, which must be over in UTC").makeOptionMandatory(),
+      new Option("--only <mode>", "which of these days: never read, failed, or all")
+        .choices(BACKFILL_MODES)
+        .default("missing"),
+      new Option("--dry-run", "prints what would be read, and calls nothing"),
+      new Option("--enqueue", "leaves the reading to the running workers, and does not wait for it"),
+      JSON_ANSWER,
+    ],
+    run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),
+  },
+  {
+    name: "rotate",
+    summary: "runs rotation jobs that are due",
+    examples: ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"],
+    options: [
+      new Option("--job <name...>", "only these rotations"),
+      new Option("--now", "makes a fresh key, due or not"),
+      new Option("--dry-run", "prints what would be done and why, and calls nothing"),
+      new Option("--rollback", "puts the previous key back"),
+      JSON_ANSWER,
+    ],
+    run: async (app, options) => (await import("./rotate.ts")).runRotate(app, options),
+  },
+  {
+    name: "keys",
+    summary: "the ledger of keys: state, age, last seen in use; never a secret",
+    examples: ["keys", "keys --json"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./keys.ts")).runKeys(app, options),
+  },
+  {
+    name: "keys rewrap",
+    summary: "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
+    examples: ["keys rewrap"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./keys.ts")).runRewrap(app, options),
+  },
+  {
+    name: "start",
+    summary: "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM",
+    examples: ["start", "start --embedded"],
+    options: [new Option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set")],
+    run: async (app, options) => (await import("./start.ts")).runStart(app, options),
+  },
+  {
+    name: "health",
+    summary: "asks the worker on this machine whether it can work",
+    examples: ["health", "health --live"],
+    options: [new Option("--live", "asks only whether it lives")],
+    run: async (app, options) => (await import("./health.ts")).runHealth(app, options),
+  },
+  {
+    name: "jobs",
+    summary: "the jobs, when they run next, and which are paused",
+    examples: ["jobs"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./jobs.ts")).runJobs(app, options),
+  },
+  {
+    name: "jobs next",
+    summary: "the next times the job runs",
+    examples: ["jobs next nightly --count 10"],
+    arguments: [JOB_NAME],
+    options: [
+      JOB_KIND,
+      JSON_ANSWER,
+      new Option("--count <number>", "how many")
+        .default(5)
+        .argParser(wholeNumber("a whole number from 1 to 1000", 1000, 1)),
+    ],
+    run: async (app, options, [name = ""]) =>
+      (await import("./jobs.ts")).runJobsNext(app, name, options as JobsNextOptions),
+  },
+  {
+    name: "jobs pause",
+    summary: "the workers leave the job alone until it is resumed",
+    examples: ['jobs pause nightly --why "the service is moved until Monday"'],
+    arguments: [JOB_NAME],
+    options: [
+      JOB_KIND,
+      JSON_ANSWER,
+      new Option("--why <reason>", "what the others should know").argParser(parseReason).makeOptionMandatory(),
+    ],
+    run: async (app, options, [name = ""]) =>
+      (await import("./jobs.ts")).runJobsPause(app, name, options as JobsPauseOptions),
+  },
+  {
+    name: "jobs resume",
+    summary: "the workers run the job again, and catch up what was due",
+    examples: ["jobs resume nightly"],
+    arguments: [JOB_NAME],
+    options: [JOB_KIND, JSON_ANSWER],
+    run: async (app, options, [name = ""]) => (await import("./jobs.ts")).runJobsResume(app, name, options),
+  },
+  {
+    name: "resume-calls",
+    summary: "ends the pause that the service asked for (Retry-After), for all processes",
+    examples: ["resume-calls"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./jobs.ts")).runResumeCalls(app, options),
+  },
+  {
+    name: "status",
+    summary: "jobs, last and next runs, and what is missing",
+    examples: ["status", "status --json"],
+    options: [JSON_ANSWER],
+    run: async (app, options) => (await import("./status.ts")).runStatus(app, options),
+  },
+  {
+    name: "report",
+    summary: "usage in charts, and what is missing of it, as one HTML file",
+    examples: ["report", "report --from 2026-01-01 --to 2026-01-31 --out january.html"],
+    options: [
+      new Option("--out <file>", "the file to write; - writes to standard output").default("usage-report.html"),
+      dayOption("--from", "the first day; 30 days in all where it is left out"),
+      dayOption("--to", "the last day; yesterday in UTC where it is left out"),
+    ],
+    run: async (app, options) => (await import("./report.ts")).runReport(app, options as ReportOptions),
+  },
+  {
+    name: "dump",
+    summary: "writes a view of schema bi to a file or standard output",
+    examples: [
+      "dump --view usage_by_model --out usage.csv",
+      "dump --view usage_total --from 2026-01-01 --to 2026-01-31 --out january.parquet",
+      "dump --view coverage_gaps --format jsonl",
+    ],
+    options: [
+      new Option("--view <name>", "the view, without the schema").makeOptionMandatory(),
+      dayOption("--from", "the first day; left out: from the oldest day"),
+      dayOption("--to", "the last day; left out: up to the newest day"),
+      new Option(
+        "--format <name>",
+        "csv for spreadsheets, jsonl and parquet for programs; left out: the ending of --out decides",
+      ).choices(DUMP_FORMATS),
+      new Option("--out <file>", "the file to write; - writes to standard output").default("-"),
+    ],
+    run: async (app, options) => (await import("./dump.ts")).runDump(app, options as DumpOptions),
+  },
+  {
+    name: "schema",
+    summary: "prints the JSON Schema of the configuration",
+    examples: ["schema"],
+    run: async (app) => {
+      const { configJsonSchema } = await import("../config/schema.ts");
+      app.write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+      return 0;
+    },
+  },
+  {
+    name: "emulator",
+    summary: "serves an emulator of the service on this machine, for trying things out",
+    examples: ["emulator --port 8080 --project trial"],
+    options: [
+      new Option("--port <number>", "the port; 0 takes a free one")
+        .default(0)
+        .argParser(wholeNumber("a port from 0 to 65535", 65_535)),
+      new Option("--dialect <name>", "the names on the wire")
+        .choices(["interface", "2026"] satisfies readonly Dialect[])
+        .default("interface"),
+      new Option("--window <mode>", "how the emulator treats start and end, and which days its answer names")
+        .choices(["on", "ignored", "undated", "unnamed", "cumulative"] satisfies readonly WindowMode[])
+        .default("on"),
+      new Option("--project <id>", "the project's id").default("trial"),
+      new Option("--seed <number>", "the usage to make up").default(1).argParser(wholeNumber("a whole number")),
+    ],
+    run: async (app, { port, dialect, window, seed, project }) => {
+      const { runEmulator } = await import("./emulator.ts");
+      return runEmulator({ port, dialect, window, seed, project }, app.env, app.write, app.signal);
+    },
+  },
+];
+
+/** `choose` is called with the command that a parsed command line names. */
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
     .description("Nightly usage snapshots of a speech service in Postgres, and API keys that stay young.")
     .version(version, "--version", "prints the version")
     .exitOverride()
     .showHelpAfterError("(--help shows what there is)")
-    // Else what stands behind `keys rewrap` would be taken for options of `keys`, which has the same ones.
+    // Without this, the options after `keys rewrap` would be parsed as options of `keys`, which has the same ones.
     .enablePositionalOptions()
     .helpCommand("help [command]", "what a command does and how to use it");
 
-  const add: AddCommand = (name, summary, load, parent = program) =>
-    parent
-      .command(name)
-      .addHelpText("after", examplesText(parent === program ? name : `${parent.name()} ${name}`))
-      .description(summary)
+  for (const definition of COMMANDS) {
+    const [word = "", subcommand] = definition.name.split(" ");
+    const parent = program.commands.find((one) => one.name() === word) ?? program;
+    const command = parent
+      .command(subcommand ?? word)
+      .description(definition.summary)
       .exitOverride()
       .allowExcessArguments(false)
       .option("--config <file>", "the configuration", CONFIG_FILE)
-      .action(function chosen(this: Command) {
-        const options = this.opts();
-        choose(options.config, async (app) => (await load(options, this.args))(app));
+      .addHelpText(
+        "after",
+        () => `\nExamples:\n${definition.examples.map((line) => `  usage-export ${line}`).join("\n")}`,
+      )
+      .action(() => {
+        const options = command.opts();
+        choose(options.config, (app) => definition.run(app, options, command.args));
       });
-
-  add(
-    "demo",
-    "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
-    async (options) => {
-      const { runDemo } = await import("./demo.ts");
-      return (app) => runDemo(app, options);
-    },
-  ).option("--serve", "keeps the dashboard up until it is told to stop");
-
-  add(
-    "check",
-    "checks the configuration, the database and, per project, the key and what the service honours",
-    async (options) => {
-      const { runCheck } = await import("./check.ts");
-      return (app) => runCheck(app, options);
-    },
-  )
-    .option("--offline", "stops after the configuration")
-    .option("--json", "answers in JSON");
-
-  add("migrate", "brings the database up to date; safe from several replicas at once", async (options) => {
-    const { runMigrate } = await import("./migrate.ts");
-    return (app) => runMigrate(app, options);
-  }).option("--json", "answers in JSON");
-
-  const withSelection = (command: Command) =>
-    command
-      .option("--job <name...>", "only these jobs")
-      .option("--project <name...>", "only these projects")
-      .addOption(new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS))
-      .option("--filter <name...>", "only these filters");
-
-  withSelection(
-    add("export", "runs export jobs now", async (options) => {
-      const { runExport } = await import("./export.ts");
-      return (app) => runExport(app, options);
-    }),
-  )
-    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
-    .option("--json", "answers in JSON");
-
-  withSelection(
-    add("backfill", "reads a range of past days; run again after a stop, it goes on where it was", async (options) => {
-      const { runBackfill } = await import("./backfill.ts");
-      const { from, to, only } = options;
-      return (app) => runBackfill(app, { ...options, from, to, only });
-    }),
-  )
-    .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
-    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
-    .addOption(
-      new Option("--only <mode>", "which of these days: never read, failed, or all")
-        .choices(BACKFILL_MODES)
-        .default("missing"),
-    )
-    .option("--dry-run", "prints what would be read, and calls nothing")
-    .option("--enqueue", "leaves the reading to the running workers, and does not wait for it")
-    .option("--json", "answers in JSON");
-
-  add("rotate", "runs rotation jobs that are due", async (options) => {
-    const { runRotate } = await import("./rotate.ts");
-    return (app) => runRotate(app, options);
-  })
-    .option("--job <name...>", "only these rotations")
-    .option("--now", "makes a fresh key, due or not")
-    .option("--dry-run", "prints what would be done and why, and calls nothing")
-    .option("--rollback", "puts the previous key back")
-    .option("--json", "answers in JSON");
-
-  const keys = add("keys", "the ledger of keys: state, age, last seen in use; never a secret", async (options) => {
-    const { runKeys } = await import("./keys.ts");
-    return (app) => runKeys(app, options);
-  }).option("--json", "answers in JSON");
-  add(
-    "rewrap",
-    "seals the ledger's keys with USAGE_EXPORT_MASTER_KEY, opening them with USAGE_EXPORT_MASTER_KEY_PREVIOUS",
-    async (options) => {
-      const { runRewrap } = await import("./keys.ts");
-      return (app) => runRewrap(app, options);
-    },
-    keys,
-  ).option("--json", "answers in JSON");
-
-  add(
-    "start",
-    "the worker: runs jobs on their schedules, fills what was missed, and drains on SIGTERM",
-    async (options) => {
-      const { runStart } = await import("./start.ts");
-      return (app) => runStart(app, options);
-    },
-  ).option("--embedded", "works on the embedded database in ./data, where DATABASE_URL is not set");
-
-  add("health", "asks the worker on this machine whether it can work", async (options) => {
-    const { runHealth } = await import("./health.ts");
-    return (app) => runHealth(app, options);
-  }).option("--live", "asks only whether it lives");
-
-  addJobCommands(add);
-
-  add("resume-calls", "ends the pause that the service asked for (Retry-After), for all processes", async (options) => {
-    const { runResumeCalls } = await import("./jobs.ts");
-    return (app) => runResumeCalls(app, options);
-  }).option("--json", "answers in JSON");
-
-  add("status", "jobs, last and next runs, and what is missing", async (options) => {
-    const { runStatus } = await import("./status.ts");
-    return (app) => runStatus(app, options);
-  }).option("--json", "answers in JSON");
-
-  add("report", "usage in charts, and what is missing of it, as one HTML file", async (options) => {
-    const { runReport } = await import("./report.ts");
-    const { out, from, to } = options;
-    return (app) => runReport(app, { out, from, to });
-  })
-    .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
-    .option("--from <YYYY-MM-DD>", "the first day; 30 days in all where it is left out", parseDay)
-    .option("--to <YYYY-MM-DD>", "the last day; yesterday in UTC where it is left out", parseDay);
-
-  add("dump", "writes a view of schema bi to a file or standard output", async (options) => {
-    const { runDump } = await import("./dump.ts");
-    const { view, from, to, format, out } = options;
-    return (app) => runDump(app, { view, from, to, format, out });
-  })
-    .requiredOption("--view <name>", "the view, without the schema")
-    .option("--from <YYYY-MM-DD>", "the first day; left out: from the oldest day", parseDay)
-    .option("--to <YYYY-MM-DD>", "the last day; left out: up to the newest day", parseDay)
-    .addOption(
-      new Option(
-        "--format <name>",
-        "csv for spreadsheets, jsonl and parquet for programs; left out: the ending of --out decides",
-      ).choices(DUMP_FORMATS),
-    )
-    .option("--out <file>", "the file to write; - writes to standard output", "-");
-
-  add("schema", "prints the JSON Schema of the configuration", async () => {
-    const { runSchema } = await import("./schema.ts");
-    return (app) => runSchema(app);
-  });
-
-  add("emulator", "serves an emulator of the service on this machine, for trying things out", async (options) => {
-    const { runEmulator } = await import("./emulator.ts");
-    const { port, dialect, window, seed, project } = options;
-    return (app) => runEmulator({ port, dialect, window, seed, project }, app.env, app.write, app.signal);
-  })
-    .addOption(new Option("--port <number>", "the port; 0 takes a free one").default(0).argParser(parsePort))
-    .addOption(
-      new Option("--dialect <name>", "the names on the wire").choices(["interface", "2026"]).default("interface"),
-    )
-    .addOption(
-      new Option("--window <mode>", "how the emulator treats start and end, and which days its answer names")
-        .choices(["on", "ignored", "undated", "unnamed", "cumulative"])
-        .default("on"),
-    )
-    .option("--project <id>", "the project's id", "trial")
-    .addOption(new Option("--seed <number>", "the usage to make up").default(1).argParser(parseWhole));
-
+    for (const argument of definition.arguments ?? []) command.addArgument(argument);
+    for (const option of definition.options ?? []) command.addOption(option);
+  }
   return program;
 }
 
-// The commands about jobs: list them, see when they run, pause and resume them.
+// Parses the values of options. Commander puts the message behind "error: option ... argument '...' is invalid.".
 
-function addJobCommands(add: AddCommand): void {
-  const jobs = add("jobs", "the jobs, when they run next, and which are paused", async (options) => {
-    const { runJobs } = await import("./jobs.ts");
-    return (app) => runJobs(app, options);
-  }).option("--json", "answers in JSON");
-  const addJob = (name: string, summary: string, load: LoadCommand) =>
-    add(name, summary, load, jobs)
-      .argument("<name>", "the job's name")
-      .addOption(new Option("--kind <kind>", "where both have the name").choices(["export", "rotation"]))
-      .option("--json", "answers in JSON");
-  addJob("next", "the next times the job runs", async (options, [name = ""]) => {
-    const { runJobsNext } = await import("./jobs.ts");
-    const { kind, json, count } = options;
-    return (app) => runJobsNext(app, name, { kind, json, count });
-  }).addOption(new Option("--count <number>", "how many").default(5).argParser(parseCount));
-  addJob("pause", "the workers leave the job alone until it is resumed", async (options, [name = ""]) => {
-    const { runJobsPause } = await import("./jobs.ts");
-    const { kind, json, why } = options;
-    return (app) => runJobsPause(app, name, { kind, json, why });
-  }).requiredOption("--why <reason>", "what the others should know", parseReason);
-  addJob("resume", "the workers run the job again, and catch up what was due", async (options, [name = ""]) => {
-    const { runJobsResume } = await import("./jobs.ts");
-    const { kind, json } = options;
-    return (app) => runJobsResume(app, name, { kind, json });
-  });
+function dayOption(flag: string, description: string): Option {
+  return new Option(`${flag} <YYYY-MM-DD>`, description).argParser(parseDay);
 }
-
-// Reads the values of options. What is wrong with one is said in the words the command line adds it to.
 
 function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");
@@ -238,24 +307,15 @@ function parseDays(text: string, days: readonly string[] | undefined): readonly 
   return [...(days ?? []), parseDay(text)];
 }
 
-function parsePort(text: string): number {
-  const port = parseWhole(text);
-  if (port > 65_535) throw new InvalidArgumentError("expected a port from 0 to 65535.");
-  return port;
-}
-
-function parseCount(text: string): number {
-  const count = parseWhole(text);
-  if (count < 1 || count > 1000) throw new InvalidArgumentError("expected a whole number from 1 to 1000.");
-  return count;
-}
-
 function parseReason(text: string): string {
   if (text.trim() === "") throw new InvalidArgumentError("expected a reason.");
   return text.trim();
 }
 
-function parseWhole(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("expected a whole number.");
-  return Number(text);
+function wholeNumber(expected: string, max = 999_999_999, min = 0): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(number >= min && number <= max)) throw new InvalidArgumentError(`expected ${expected}.`);
+    return number;
+  };
 }

@@ -9,7 +9,7 @@ import { type Batches, DUMP_FORMATS, type DumpFormat, type Row, type View } from
 import { AppError } from "../errors.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
-type DumpOptions = DayRange & {
+export type DumpOptions = DayRange & {
   readonly view: string;
   /** Left out: the ending of the file's name decides. */
   readonly format?: DumpFormat;

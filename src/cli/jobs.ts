@@ -11,7 +11,9 @@ import { nextOccurrences } from "../schedule/cron.ts";
 import { jitterMs, nextRunAt } from "../schedule/due.ts";
 import { formatInstant } from "./output.ts";
 
-export type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
+type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
+export type JobsNextOptions = JobsOptions & { readonly count: number };
+export type JobsPauseOptions = JobsOptions & { readonly why: string };
 
 type ScheduledJob = JobId & { readonly schedule: string; readonly timezone: string; readonly jitterSeconds: number };
 
@@ -35,11 +37,7 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
 }
 
 /** The next times a job runs, by this machine's clock: its database need not be there. */
-export async function runJobsNext(
-  app: App,
-  name: string,
-  options: JobsOptions & { readonly count: number },
-): Promise<number> {
+export async function runJobsNext(app: App, name: string, options: JobsNextOptions): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
   const moments = nextOccurrences(job, new Date(), options.count).map(
     (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
@@ -49,11 +47,7 @@ export async function runJobsNext(
   return 0;
 }
 
-export async function runJobsPause(
-  app: App,
-  name: string,
-  options: JobsOptions & { readonly why: string },
-): Promise<number> {
+export async function runJobsPause(app: App, name: string, options: JobsPauseOptions): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
   const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.person }));
   return writePauseState(app, paused, options);

@@ -9,7 +9,7 @@ import { dayOf } from "../usage/days.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
-type ReportOptions = PeriodOptions & {
+export type ReportOptions = PeriodOptions & {
   /** "-" is standard output. */
   readonly out: string;
 };

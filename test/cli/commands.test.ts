@@ -3,8 +3,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { defineCommands } from "../../src/cli/commands.ts";
-import { EXAMPLES } from "../../src/cli/examples.ts";
+import { COMMANDS as DEFINITIONS, defineCommands } from "../../src/cli/commands.ts";
 import { PROJECT_ID, programTest } from "./program-context.ts";
 
 const test = programTest();
@@ -47,9 +46,10 @@ test("help of what is no command is a mistake of the command line", async ({ con
   expect(await context.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
 });
 
-test.for(Object.entries(EXAMPLES))("the examples of %s are command lines that it takes", ([command, examples]) => {
+test.for(DEFINITIONS)("the examples of $name are command lines that it takes", ({ name, examples }) => {
+  expect(examples).not.toEqual([]);
   for (const example of examples) {
-    expect(example).toMatch(new RegExp(`^${command}( |$)`));
+    expect(example).toMatch(new RegExp(`^${name}( |$)`));
     const words = (example.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
     const chosen: string[] = [];
     defineCommands("0.0.0", (configPath) => chosen.push(configPath)).parse(words, { from: "user" });
