@@ -1,7 +1,7 @@
 // The commands `jobs` and `resume-calls`: lists jobs and their next runs, pauses and resumes them, and ends a pause of all calls.
 
 import { type App, originOf, readConfig, withDatabase } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
@@ -15,8 +15,6 @@ type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
 export type JobsNextOptions = JobsOptions & { readonly count: number };
 export type JobsPauseOptions = JobsOptions & { readonly why: string };
 
-type ScheduledJob = JobId & { readonly schedule: string; readonly timezone: string; readonly jitterSeconds: number };
-
 /** Every job, when it runs next, and whether somebody paused it. */
 export async function runJobs(app: App, { json }: JobsOptions): Promise<number> {
   const config = await readConfig(app);
@@ -28,7 +26,7 @@ export async function runJobs(app: App, { json }: JobsOptions): Promise<number> 
 
 export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
   const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
-  return scheduledJobs(config).map((job) => {
+  return jobsOf(config).map((job) => {
     const { kind, name, schedule, timezone } = job;
     const { pause, scheduledThrough } = findStoredJob(stored, job) ?? {};
     const nextRun = pause ? undefined : nextRunAt(job, now);
@@ -59,15 +57,8 @@ export async function runJobsResume(app: App, name: string, options: JobsOptions
   return writePauseState(app, await withDatabase(app, (db) => resumeJob(db, job)), options);
 }
 
-function scheduledJobs({ exports, rotations }: Config): readonly ScheduledJob[] {
-  return [
-    ...exports.map((job) => ({ ...job, kind: "export" as const })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" as const })),
-  ];
-}
-
-function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ScheduledJob {
-  const jobs = scheduledJobs(config).filter((job) => kind === undefined || job.kind === kind);
+function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ConfiguredJob {
+  const jobs = jobsOf(config).filter((job) => kind === undefined || job.kind === kind);
   const [job, other] = jobs.filter((one) => one.name === name);
   if (!job) {
     const names = jobs.map((one) => one.name);

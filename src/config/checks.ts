@@ -2,10 +2,12 @@
 // reported together with those of the schema.
 
 import path from "node:path";
+import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
-import { Filter, GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "./job-schema.ts";
+import { PLACEHOLDER_ID } from "./fields.ts";
 import { dimensionsIn, type LenientConfig, narrowsByFeatureSet } from "./lenient-parse.ts";
 import { type ConfigIssue, describeReceived, describeValue, formatPath, type Path } from "./messages.ts";
+import { Filter } from "./schema.ts";
 import { didYouMean } from "./suggestions.ts";
 
 export function referenceIssues(
@@ -53,9 +55,6 @@ function sinkIssues(
     return what === undefined ? [] : [{ path: at, message: `expected a file of its own; got ${what}` }];
   });
 }
-
-/** The project id in the packaged example. The service answers it with 404, or with the usage of somebody else. */
-export const PLACEHOLDER_ID = "PROJECT_ID";
 
 export function placeholderIssues({ projects }: LenientConfig): ConfigIssue[] {
   return projects.flatMap(({ id }, index) =>
@@ -254,17 +253,12 @@ function filtersOf(job: LenientConfig["exports"][number], exportIndex: number): 
     return [
       {
         name,
-        conditions: filterKey({ name, features: featureValuesAsText(features), dimensions }),
+        conditions: filterKey({ name, features, dimensions }),
         exportIndex,
         path: [...path, index],
       },
     ];
   });
-}
-
-/** Values of features go out as text. */
-export function featureValuesAsText(features: Readonly<Record<string, string | boolean>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(features).map(([name, value]) => [name, String(value)]));
 }
 
 // Names that must be given once, and names that must exist. Pure.

@@ -37,6 +37,9 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
+/** The project id in the packaged example. The service answers it with 404, or with the usage of somebody else. */
+export const PLACEHOLDER_ID = "PROJECT_ID";
+
 export const Schedule = z.string().superRefine((expression, context) => {
   const [error] = validateDetailed(expression).errors;
   if (error === undefined) return;
@@ -83,10 +86,17 @@ export const FilePath = text(1000).superRefine((path, context) => {
 /** A secret that stands elsewhere; `word` is what it is called, "token" or "address". */
 export function secretReference(word: string) {
   const { Env, File } = referenceForms(word);
-  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` });
+  return z
+    .union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` })
+    .transform(toReference);
 }
 
-/** What who wrote something else is told: it may be the secret itself. */
+// Outside the union: an alternative that transforms reports its issues as issues of the union.
+function toReference(written: { env: string } | { file: string }) {
+  return "env" in written ? { kind: "env" as const, name: written.env } : { kind: "file" as const, path: written.file };
+}
+
+/** Part of the message about a value that is no reference: it may be the secret itself. */
 function neverInThisFile(word: string): string {
   return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
 }
@@ -136,6 +146,7 @@ export const KeySource = z
   .union([Env, File, Rotated], {
     error: `{ "env": "NAME" }, { "file": "PATH" } or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
+  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toReference(key)))
   .describe(
     "Where the key of this project is found: an environment variable, a file or a rotation. Never the key itself.",
   );

@@ -1,80 +1,36 @@
-// The schema of jobs.config.json (exports and rotations: job-schema.ts), and the JSON Schema made from it for editors.
+// The schema of jobs.config.json, and the JSON Schema made from it for editors. What one part of the file says about another is
+// checked in checks.ts.
 
 import { z } from "zod";
-import { PLACEHOLDER_ID } from "./checks.ts";
-import { KeySource, Name, object, secretReference, wholeNumber } from "./fields.ts";
-import { baseUrlProblem } from "./formats.ts";
-import { Export, Rotation } from "./job-schema.ts";
+import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
+import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
+import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
+import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
+import {
+  FeatureName,
+  FilePath,
+  JitterSeconds,
+  KeySource,
+  Name,
+  object,
+  PLACEHOLDER_ID,
+  Schedule,
+  secretReference,
+  Timezone,
+  text,
+  wholeNumber,
+} from "./fields.ts";
+import { baseUrlProblem, normaliseBaseUrl } from "./formats.ts";
 import { describeValue } from "./messages.ts";
+import { didYouMean, nearMiss } from "./suggestions.ts";
 
-const Token = secretReference("token").describe(
-  "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.",
-);
-const Password = secretReference("password").describe("The password that is asked for. Never the password itself.");
-
-const Access = z.union(
-  [
-    object({ bearer: Token }),
-    object({
-      basic: object({
-        username: z
-          .string()
-          .regex(/^[A-Za-z0-9._@+-]{1,100}$/, 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"')
-          .describe("The user name that is asked for."),
-        password: Password,
-      }).describe("A user name and password, which a browser asks for."),
-    }),
-  ],
-  {
-    error: '{ "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }',
-  },
-);
-
-const PublicUrl = z
+const BaseUrl = z
   .string()
   .superRefine((text, context) => {
-    if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return;
-    const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
-    const message = `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
-    context.addIssue({ code: "custom", message });
+    const message = baseUrlProblem(text);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
   })
-  .describe(
-    "The address at which people reach the dashboard, through any reverse proxy. Notices name it and link to it.",
-  );
-
-const Monitor = object({
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
-    .default("127.0.0.1")
-    .describe("The address the dashboard, the metrics and the health checks listen on."),
-  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
-  publicUrl: PublicUrl.exactOptional(),
-  access: Access.exactOptional().describe(
-    "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
-  ),
-});
-
-// Where notices go. The addresses are secrets: whoever knows one can write to the channel behind it.
-
-const Address = secretReference("address");
-
-const Notify = object({
-  webhook: Address.exactOptional().describe(
-    'Where { "text": … } is posted when something goes wrong and when it is well again. Never the address itself.',
-  ),
-  deadMan: Address.exactOptional().describe(
-    "What is called every minute while all is well, so that whoever listens there tells when it stays silent. Never the address itself.",
-  ),
-});
-
-// The shape of jobs.config.json: fields, kinds and ranges. What refers to something elsewhere in the file is checked in
-// references.ts.
-
-const BaseUrl = z.string().superRefine((text, context) => {
-  const message = baseUrlProblem(text);
-  if (message !== undefined) context.addIssue({ code: "custom", message });
-});
+  .transform(normaliseBaseUrl);
 
 const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
 
@@ -85,7 +41,7 @@ const Service = object({
     .default("Token")
     .describe('The word before the key in the Authorization header; "none" sends the bare key.'),
   dialect: z
-    .enum(["auto", "interface", "2026"])
+    .enum(["auto", ...DIALECTS])
     .default("auto")
     .describe(
       'The parameter names that the service uses: "auto" probes for them. "2026" sends grouping=models and tag= instead of model and tags=.',
@@ -112,10 +68,250 @@ const Project = object({
   key: KeySource,
 });
 
+const FeatureValue = z
+  .union([z.boolean(), text(200)], { error: "true, false or a string" })
+  .superRefine((value, context) => {
+    const guess = nearMiss(String(value), ["true", "false"]);
+    if (guess === undefined || guess === String(value)) return;
+    context.addIssue({
+      code: "custom",
+      message: `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`,
+    });
+  })
+  .transform(String);
+
+const Dimensions = object({
+  accessor: dimensionValue("accessor").describe("The public identifier of an API key."),
+  deployment: dimensionValue("deployment").describe("The deployment type."),
+  endpoint: dimensionValue("endpoint").describe("The endpoint used."),
+  feature_set: dimensionValue("feature_set").describe(
+    'The features used together. The dialect "2026" has no such filter.',
+  ),
+  method: dimensionValue("method").describe("The processing method."),
+  model: dimensionValue("model").describe("The model used."),
+  tags: dimensionValue("tags").describe("A tag used."),
+});
+
+/** Any text: whether the interface lists the value is checked in checks.ts, since `checkFeatures` may allow others. */
+function dimensionValue(dimension: Dimension): z.ZodExactOptional<z.ZodString> {
+  const listed = DIMENSION_VALUES[dimension];
+  const value = text(256);
+  return (listed === undefined ? value : value.meta({ examples: [...listed] })).exactOptional();
+}
+
+export const Filter = object({
+  name: Name.describe("The filter's name in the views. The same name means the same conditions in every export."),
+  features: z
+    .record(FeatureName, FeatureValue)
+    .prefault({})
+    .describe("Features the usage was made with (true) or without (false). Several true ones are joined with OR."),
+  dimensions: Dimensions.prefault({}).describe("One value for each dimension to narrow to."),
+});
+
+const Window = object({
+  days: wholeNumber(1, 366).describe("How many complete days to read again at every run."),
+  today: z.boolean().default(false).describe("Whether to add today, whose numbers still grow."),
+});
+
+const Export = object({
+  name: Name.describe("The export's name, as in `export --job NAME`."),
+  schedule: Schedule.describe("When to run: a cron expression (minute hour day month weekday) in the time zone."),
+  timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule. Days of usage are always UTC days."),
+  jitterSeconds: JitterSeconds,
+  overlap: z
+    .enum(OVERLAPS)
+    .default("skip")
+    .describe("What happens to a run that is due while the run before it is still going: skipped, or run after it."),
+  projects: z.array(Name).min(1).describe("The names of the projects to read."),
+  window: Window.exactOptional().describe(
+    "The days to ask for. Left out, no date is sent, and a missed night can't be filled later.",
+  ),
+  groupings: z
+    .array(z.enum(GROUPINGS))
+    .min(1)
+    .describe('The breakdowns to read; "none" is the total. Each one is read under every filter.'),
+  filters: z
+    .array(Filter)
+    .min(1)
+    .prefault([{ name: "all" }])
+    .describe("What to narrow the usage to. A filter without conditions is all usage."),
+  checkFeatures: z
+    .enum(FEATURE_CHECKS)
+    .default("error")
+    .describe(
+      "What happens to a filter by a feature, tag, model or other value that the service does not know: its interface does not name it, it never listed it, and its numbers do not prove it.",
+    ),
+  emptyGuard: z
+    .enum(GUARD_MODES)
+    .default("confirm")
+    .describe(
+      "Whether a day that had usage keeps its numbers if an answer has none, until a run at least an hour later confirms that answer.",
+    ),
+  cliffGuard: z
+    .enum(GUARD_MODES)
+    .default("confirm")
+    .describe(
+      "The same if an answer has over 90 % less than is stored for the day, counted by requests or, without any, by hours or another metric. Days of less than 100 requests, 10 hours or 10,000 tokens or characters are not guarded.",
+    ),
+  undated: z
+    .enum(UNDATED)
+    .default("snapshot")
+    .describe(
+      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day of the run or of the day before it; use these only if `check` proves it.',
+    ),
+});
+
+const PLACEHOLDERS = ["{comment}", "{id}"];
+
+const CommentTemplate = text(200).superRefine((template, context) => {
+  const used: readonly string[] = template.match(/\{[^{}]*\}/g) ?? [];
+  for (const placeholder of used.filter((used) => !PLACEHOLDERS.includes(used))) {
+    const guess = didYouMean(placeholder, PLACEHOLDERS);
+    context.addIssue({ code: "custom", message: `${placeholder} is none of {comment} and {id}${guess}` });
+  }
+  if (!used.includes("{comment}")) {
+    context.addIssue({
+      code: "custom",
+      message:
+        'expected a template with "{comment}", such as "{comment} [{id}]": the keys of a rotation are known by it',
+    });
+  }
+});
+
+const Sink = z
+  .union(
+    [
+      object({
+        file: FilePath.describe("The file to replace. A relative path starts at the folder of this file."),
+      }),
+      object({
+        command: z
+          .array(text(1000))
+          .min(1)
+          .describe("The program and its arguments, without a shell. The key comes on standard input."),
+        timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+      }),
+    ],
+    { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
+  )
+  .transform((sink) =>
+    "file" in sink ? { kind: "file" as const, path: sink.file } : { kind: "command" as const, ...sink },
+  );
+
+const Retire = z
+  .union([
+    z.enum(["keep", "delete"]),
+    object({
+      delete: z
+        .literal("by-age")
+        .describe("Deletes the key even if the service's usage does not tell whether it is in use."),
+    }),
+  ])
+  .transform((retire) => (typeof retire === "string" ? retire : "delete-by-age"));
+
+const Rotation = object({
+  name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
+  schedule: Schedule.describe("When to look whether a key is due: a cron expression in the time zone."),
+  timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
+  jitterSeconds: JitterSeconds,
+  project: Name.describe("The name of the project whose key is rotated."),
+  createWith: KeySource.exactOptional().describe(
+    "A separate key that creates and deletes the keys of this rotation: only this key needs keys:write. Left out: the project's key.",
+  ),
+  comment: text(200).describe("What the service shows beside the key."),
+  commentTemplate: CommentTemplate.default("{comment} [{id}]").describe(
+    "How the comment is written; {id} is the rotation's own id, by which a key whose secret was lost is found.",
+  ),
+  scopes: z
+    .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
+    .min(1)
+    .describe('The scopes and roles of the new key, such as "member".'),
+  tags: z.array(text(128)).default([]).describe("The tags of the new key."),
+  maxAgeDays: wholeNumber(1, 3650).default(MAX_AGE_DAYS_DEFAULT).describe("The age at which a key is replaced."),
+  graceDays: wholeNumber(0, 365)
+    .default(GRACE_DAYS_DEFAULT)
+    .describe("How long the previous key must not have been seen in use before it is due for removal."),
+  expiresInDays: wholeNumber(1, 7300)
+    .exactOptional()
+    .describe("When the service lets the key die by itself. More than maxAgeDays and graceDays together."),
+  deliver: z.array(Sink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
+  retire: Retire.prefault("keep").describe(
+    'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service once the usage by accessor covers the whole grace and does not show it.',
+  ),
+});
+
+const Access = z
+  .union(
+    [
+      object({
+        bearer: secretReference("token").describe(
+          "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.",
+        ),
+      }),
+      object({
+        basic: object({
+          username: z
+            .string()
+            .regex(/^[A-Za-z0-9._@+-]{1,100}$/, 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"')
+            .describe("The user name that is asked for."),
+          password: secretReference("password").describe("The password that is asked for. Never the password itself."),
+        }).describe("A user name and password, which a browser asks for."),
+      }),
+    ],
+    {
+      error: '{ "bearer": { "env": "NAME" } } or { "basic": { "username": "…", "password": { "env": "NAME" } } }',
+    },
+  )
+  .transform((access) =>
+    "bearer" in access
+      ? { kind: "bearer" as const, token: access.bearer }
+      : { kind: "basic" as const, ...access.basic },
+  );
+
+const PublicUrl = z
+  .string()
+  .superRefine((text, context) => {
+    if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return;
+    const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
+    const message = `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
+    context.addIssue({ code: "custom", message });
+  })
+  .transform((text) => new URL(text).href.replace(/\/*$/, "/"))
+  .describe(
+    "The address at which people reach the dashboard, through any reverse proxy. Notifications name it and link to it.",
+  );
+
+const Monitor = object({
+  host: z
+    .string()
+    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
+    .default("127.0.0.1")
+    .describe("The address the dashboard, the metrics and the health checks listen on."),
+  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+  publicUrl: PublicUrl.exactOptional(),
+  access: Access.exactOptional().describe(
+    "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
+  ),
+});
+
+/** The addresses are secrets: whoever knows one can write to the channel behind it. */
+const Notify = object({
+  webhook: secretReference("address")
+    .exactOptional()
+    .describe(
+      'Where { "text": … } is posted when something goes wrong and when it is well again. Never the address itself.',
+    ),
+  deadMan: secretReference("address")
+    .exactOptional()
+    .describe(
+      "What is called every minute while all is well: the service there raises an alarm when the calls stop. Never the address itself.",
+    ),
+});
+
 const Worker = object({
   drainSeconds: wholeNumber(1, 600)
     .default(20)
-    .describe("How long a worker that is told to stop may take to finish what it has in hand."),
+    .describe("How long a worker that is asked to stop may take to finish the work it has claimed."),
 });
 
 const Runs = object({
@@ -128,19 +324,16 @@ export const ConfigFile = object({
   $schema: z.string().exactOptional().describe("The JSON Schema of this file, for editors."),
   service: Service.describe("The service whose usage is exported."),
   projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
-  exports: z.array(Export).default([]).describe("The jobs that export usage."),
-  rotations: z.array(Rotation).default([]).describe("The jobs that replace API keys."),
+  exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
+  rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
-  notify: Notify.prefault({}).describe("Whom `start` tells when something goes wrong."),
+  notify: Notify.prefault({}).describe("Whom `start` notifies when something goes wrong."),
 });
 
 export type ConfigFile = z.output<typeof ConfigFile>;
 
-// The JSON Schema of jobs.config.json, made from the shape that checks it.
-
-/** For editors: it describes what may be written. References between parts of the file are checked by `check` alone. */
 export function configJsonSchema(): object {
   return z.toJSONSchema(ConfigFile.meta({ title: "usage-export: jobs.config.json" }), {
     target: "draft-2020-12",

@@ -4,7 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
-import type { AccessReference, Config, MonitorConfig, NotifyConfig, SecretReference } from "./config.ts";
+import type { Config, SecretReference } from "./config.ts";
 import { headerSecretProblem, isLoopback, quotesProblem, tooLongProblem } from "./formats.ts";
 import { fileReadProblem, formatPath } from "./messages.ts";
 
@@ -105,14 +105,17 @@ export type Access =
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 /** Throws an AppError that says where the secret was looked for and how to mend it. */
-export async function readAccess(reference: AccessReference, env: Environment): Promise<Access> {
+export async function readAccess(
+  reference: NonNullable<Config["monitor"]["access"]>,
+  env: Environment,
+): Promise<Access> {
   if (reference.kind === "bearer") return { kind: "bearer", token: await readToken(reference.token, env) };
   const { kind, username } = reference;
   return { kind, username, password: await readPassword(reference.password, env) };
 }
 
 /** What is wrong with it, with its place. */
-export async function accessProblems({ access }: MonitorConfig, env: Environment): Promise<string[]> {
+export async function accessProblems({ access }: Config["monitor"], env: Environment): Promise<string[]> {
   if (access === undefined) return [];
   const place = ["monitor", "access"];
   return access.kind === "bearer"
@@ -150,7 +153,7 @@ export async function readAddress(reference: SecretReference, env: Environment):
 }
 
 /** What is wrong with the addresses, each with its place. */
-export async function addressProblems({ webhook, deadMan }: NotifyConfig, env: Environment): Promise<string[]> {
+export async function addressProblems({ webhook, deadMan }: Config["notify"], env: Environment): Promise<string[]> {
   const problems = await Promise.all(
     Object.entries({ webhook, deadMan }).map(([name, reference]) =>
       reference ? readProblem(["notify", name], readAddress(reference, env)) : [],

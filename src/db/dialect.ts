@@ -1,19 +1,18 @@
 // Stores which dialect each service speaks, as a probe found it.
 
 import { sql } from "kysely";
+import type { Dialect } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
 
-export type FoundDialect = "interface" | "2026";
-
-export async function storedDialect(db: Database, service: string): Promise<FoundDialect | undefined> {
-  const { rows } = await sql<{ dialect: FoundDialect }>`
+export async function storedDialect(db: Database, service: string): Promise<Dialect | undefined> {
+  const { rows } = await sql<{ dialect: Dialect }>`
     select dialect from usage_export.service_dialect where service = ${service}
   `.execute(db);
   return rows[0]?.dialect;
 }
 
-export async function storeDialect(db: Database, service: string, dialect: FoundDialect): Promise<void> {
+export async function storeDialect(db: Database, service: string, dialect: Dialect): Promise<void> {
   await inTransaction(db, (tx) =>
     sql`
       insert into usage_export.service_dialect as known (service, dialect) values (${service}, ${dialect})

@@ -1,6 +1,7 @@
 // Sends notifications to the webhook when alerts open or are resolved, and pings the dead man's switch while all is well.
 
 import os from "node:os";
+import { jobsOf } from "../config/config.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
@@ -136,15 +137,14 @@ export function openNotifier(
 type AlertContext = Pick<WorkerContext, "db" | "config" | "ids">;
 
 async function readAlertState(world: AlertContext): Promise<AlertState> {
-  const { exports, rotations } = world.config;
   return readSnapshot(world.db, async (tx) => {
     const gaps = await jobGaps(tx, world);
     const broken = new Set(gaps.flatMap(({ job, failed }) => (failed ? [job] : [])));
     return {
-      jobs: await lastOutcomes(tx, [
-        ...exports.map(({ name }) => ({ kind: "export", name, whole: !broken.has(name) }) as const),
-        ...rotations.map(({ name }) => ({ kind: "rotation", name, whole: true }) as const),
-      ]),
+      jobs: await lastOutcomes(
+        tx,
+        jobsOf(world.config).map(({ kind, name }) => ({ kind, name, whole: kind === "rotation" || !broken.has(name) })),
+      ),
       gaps,
       rotations: await rotationHealth(tx, world),
     };

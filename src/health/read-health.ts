@@ -2,7 +2,7 @@
 // windows should be changed.
 
 import { originOf } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, jobsOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
@@ -93,15 +93,11 @@ type ScheduledJob = JobId &
     readonly whole: boolean;
   };
 
-/** Every configured job, the exports first. */
-function scheduledJobs({ exports, rotations }: Config, broken: ReadonlySet<string>): readonly ScheduledJob[] {
-  return [
-    ...exports.map((job) => ({
-      ...{ ...job, kind: "export" as const },
-      whole: !seriesOf(job).some((series) => broken.has(seriesKey(series))),
-    })),
-    ...rotations.map((job) => ({ ...job, kind: "rotation" as const, whole: true })),
-  ];
+function scheduledJobs(config: Config, broken: ReadonlySet<string>): readonly ScheduledJob[] {
+  return jobsOf(config).map((job) => ({
+    ...job,
+    whole: job.kind === "rotation" || !seriesOf(job).some((series) => broken.has(seriesKey(series))),
+  }));
 }
 
 type JobFacts = {

@@ -3,12 +3,11 @@
 
 import { storeDialect, storedDialect } from "../db/dialect.ts";
 import { AppError } from "../errors.ts";
-import type { Dialect } from "../service/service.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { hasValue, isAllNull } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import type { Dimension, Project } from "../usage/series.ts";
+import type { Dialect, Dimension, Project } from "../usage/series.ts";
 import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
 /** Used while there is no usage to decide by: the public service speaks it today. */

@@ -9,10 +9,10 @@ import type { AnswerWriter } from "../db/usage/writer.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
-import type { Dialect, Service } from "../service/service.ts";
+import type { Service } from "../service/service.ts";
 import type { Backlog } from "../usage/export.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import type { Project } from "../usage/series.ts";
+import type { Dialect, Project } from "../usage/series.ts";
 
 /** What calls to the service need. */
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {

@@ -7,7 +7,6 @@ import { didYouMean } from "../config/suggestions.ts";
 import { type ListedName, listedNames, storeListedNames } from "../db/usage/series.ts";
 import { DOCUMENTED_FEATURES, fetchFields, type ListedFields } from "../service/fields.ts";
 import { hasStatus } from "../service/request.ts";
-import type { Dialect } from "../service/service.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import {
@@ -22,6 +21,7 @@ import {
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {
+  type Dialect,
   type Dimension,
   type Filter,
   filterKey,

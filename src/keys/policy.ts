@@ -11,6 +11,9 @@ export type Sink =
       readonly timeoutSeconds: number;
     };
 
+export const MAX_AGE_DAYS_DEFAULT = 30;
+export const GRACE_DAYS_DEFAULT = 7;
+
 export type RotationJob = {
   readonly name: string;
   /** A cron expression, in `timezone`. */

@@ -1,6 +1,8 @@
 // Decides what a job does at a tick. Pure: the schedule's newest moment, what the database knows of the job, and its clock
 // come in.
 
+import type { Overlap } from "../usage/plan.ts";
+
 export type JobState = {
   /** The newest moment of its schedule that was taken up, by a run or as skipped. */
   readonly scheduledThrough: Date | undefined;
@@ -27,7 +29,7 @@ export type Moment = {
   /** How much later than its moment the job runs. */
   readonly jitterMs: number;
   /** What becomes of a moment that comes while the run before it is not over. */
-  readonly overlap: "skip" | "queue";
+  readonly overlap: Overlap;
 };
 
 /** A tick comes every minute, and a worker that starts anew takes some seconds: what is later than this was missed. */

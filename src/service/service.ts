@@ -5,12 +5,11 @@ import type { Sleep } from "../async.ts";
 import { type ErrorCode, errorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
+import type { Dialect } from "../usage/series.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
 import type { Attempt } from "./attempts.ts";
 import type { Redact } from "./errors.ts";
 import type { Turns } from "./shared-rate-limiter.ts";
-
-export type Dialect = "interface" | "2026";
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 type DialectSetting = Dialect | "auto";

@@ -7,9 +7,17 @@ import type { Secret } from "../secret.ts";
 import type { Window } from "../usage/days.ts";
 import { isObject } from "../usage/json-value.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { DIMENSIONS, type Dimension, type Filter, type Grouping, type Project, type Series } from "../usage/series.ts";
+import {
+  DIMENSIONS,
+  type Dialect,
+  type Dimension,
+  type Filter,
+  type Grouping,
+  type Project,
+  type Series,
+} from "../usage/series.ts";
 import { hasStatus } from "./request.ts";
-import type { Dialect, Service } from "./service.ts";
+import type { Service } from "./service.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {

@@ -2,12 +2,17 @@
 
 import { addDays, type Day, dayCount, type Window } from "./days.ts";
 import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
-import type { Undated } from "./slice.ts";
+import type { Guards, Undated } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-export type ExportJob = {
+export const OVERLAPS = ["skip", "queue"] as const;
+export type Overlap = (typeof OVERLAPS)[number];
+
+export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
+
+export type ExportJob = Guards & {
   readonly name: string;
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
@@ -15,20 +20,16 @@ export type ExportJob = {
   /** How much later than its moment the job runs at most. */
   readonly jitterSeconds: number;
   /** What becomes of a moment that comes while the run before it is not over. */
-  readonly overlap: "skip" | "queue";
+  readonly overlap: Overlap;
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
   /** Left out, no date is sent and the answer is stored under its own days. */
   readonly window?: { readonly days: number; readonly today: boolean };
   /** What a feature that Get Fields does not know means. */
-  readonly checkFeatures: "error" | "warn" | "off";
-  /** "confirm": a slice that had rows keeps them when an answer has none, until a later run says so again. */
-  readonly emptyGuard: "confirm" | "off";
+  readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
   /** How an answer without a date is stored. */
   readonly undated: Undated;
-  /** "confirm": an answer with less than a tenth of the stored numbers is also confirmed by a later run. */
-  readonly cliffGuard: "confirm" | "off";
 };
 
 /** One breakdown call. Without a window the service chooses the days. */

@@ -16,6 +16,10 @@ export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly strin
   method: ["sync", "async", "streaming"],
 };
 
+/** The names of dimensions that a service may speak, where two versions of its interface differ. */
+export const DIALECTS = ["interface", "2026"] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
 export type Project = { readonly id: string; readonly name: string };
 
 /** A named set of conditions; without conditions it is all usage, whatever its name. */

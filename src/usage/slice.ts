@@ -57,7 +57,16 @@ export type FilterDoubt = {
   readonly isConfirmable: boolean;
 };
 
-export type Guards = { readonly emptyGuard: "confirm" | "off"; readonly cliffGuard: "confirm" | "off" };
+/** "confirm": a doubtful answer replaces stored numbers only after a later run got the same answer. */
+export const GUARD_MODES = ["confirm", "off"] as const;
+type GuardMode = (typeof GUARD_MODES)[number];
+
+export type Guards = {
+  /** For an answer without rows, where rows are stored. */
+  readonly emptyGuard: GuardMode;
+  /** For an answer with less than a tenth of the stored numbers. */
+  readonly cliffGuard: GuardMode;
+};
 
 /**
  * - `stale`: a later fetch is stored or in doubt already; nothing is touched

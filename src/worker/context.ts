@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUnreachable } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, jobsOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
@@ -71,10 +71,7 @@ export async function openWorkerContext(
   try {
     const series = configuredSeries(config.exports).map((one) => one.series);
     await renewNextDue(db, nextDueOf(series, context.ids, config.exports, await databaseNow(db)));
-    await registerJobs(db, [
-      ...config.exports.map(({ name }) => ({ kind: "export", name }) as const),
-      ...config.rotations.map(({ name }) => ({ kind: "rotation", name }) as const),
-    ]);
+    await registerJobs(db, jobsOf(config));
     return { ...context, masterKeys, queue: await openQueue(db, app.log), metrics };
   } catch (error) {
     await context[Symbol.asyncDispose]();

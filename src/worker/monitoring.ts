@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
 import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
@@ -41,10 +41,10 @@ export async function openMonitoring(
     const reasons = contact.reasons();
     return { live: contact.isLive(), ready: reasons.length === 0, reasons };
   };
-  const jobs = [
-    ...config.exports.map((job) => ({ job, kind: "export" as const })),
-    ...config.rotations.map((job) => ({ job, kind: "rotation" as const })),
-  ].map(({ job, kind }) => ({ kind, name: job.name, nextAfter: (moment: Date) => nextRunAt(job, moment) }));
+  const jobs = jobsOf(config).map((job) => ({
+    ...{ kind: job.kind, name: job.name },
+    nextAfter: (moment: Date) => nextRunAt(job, moment),
+  }));
   const metrics = openMetrics({
     log: app.log,
     build: { version: await programVersion(), schema: await newestMigration() },

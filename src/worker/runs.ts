@@ -22,11 +22,13 @@ import {
   configuredSeries,
   type ExportJob,
   type ExportPlan,
+  FEATURE_CHECKS,
+  type Overlap,
   totalSliceCount,
   type UsageRequest,
 } from "../usage/plan.ts";
 import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
-import { UNDATED } from "../usage/slice.ts";
+import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
@@ -44,7 +46,7 @@ export const NOTHING_DUE: TickOutcome = { began: false };
 
 export const STILL_RUNNING_REASON = "the run before it was still running";
 
-export type ScheduledJob = JobId & Schedule & { readonly jitterSeconds: number; readonly overlap: "skip" | "queue" };
+export type ScheduledJob = JobId & Schedule & { readonly jitterSeconds: number; readonly overlap: Overlap };
 
 export type TickPlan = {
   readonly decision: TickDecision;
@@ -159,10 +161,10 @@ const QueuedRequest = z.object({
   fetchNo: z.number(),
   /** The day on which the run was planned. */
   runDay: Text,
-  emptyGuard: z.enum(["confirm", "off"]),
+  emptyGuard: z.enum(GUARD_MODES),
   /** Missing in requests that an earlier version queued. */
-  cliffGuard: z.enum(["confirm", "off"]).default("confirm"),
-  checkFeatures: z.enum(["error", "warn", "off"]),
+  cliffGuard: z.enum(GUARD_MODES).default("confirm"),
+  checkFeatures: z.enum(FEATURE_CHECKS),
   /** Missing in requests of an older version. */
   undated: z.enum(UNDATED).default("snapshot"),
   project: z.object({ id: Text, name: Text }),
