@@ -1,5 +1,6 @@
 // What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
 
+import type { Logger } from "pino";
 import { raiseSequencesOf } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { InSameTransaction } from "../db/usage/batches.ts";
@@ -7,95 +8,48 @@ import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
-import { fetchBreakdown, groupingName } from "../service/usage.ts";
-import { dayOf } from "../usage/days.ts";
-import type { FetchedAnswer, RequestDeps } from "../usage/export.ts";
+import { type BreakdownOptions, fetchBreakdown, groupingName } from "../service/usage.ts";
+import type { Day } from "../usage/days.ts";
+import { type FetchedAnswer, type RequestDeps, rowCount } from "../usage/export.ts";
 import { isObject } from "../usage/json-value.ts";
-import { emptiedDays, normalise } from "../usage/normalise.ts";
-import type { UsageRequest } from "../usage/plan.ts";
-import { type Dialect, filterKey, NO_CONDITIONS } from "../usage/series.ts";
-import type { FilterDoubt, Guards, Undated } from "../usage/slice.ts";
-import { DEFAULT_DIALECT } from "./dialects.ts";
+import { answerDates, emptiedDays, type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import type { AnswerPolicy, UsageRequest } from "../usage/plan.ts";
+import type { Dialect } from "../usage/series.ts";
+import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
 import type { ExportContext } from "./export-context.ts";
-import type { FilterCheck, Strictness } from "./filter-check.ts";
+import type { FilterCheck } from "./filter-check.ts";
 
-/** What is stored for which run, and how. */
-export type StoreSettings = Guards & {
+export type RequestContext = Omit<ExportContext, "config" | "ids">;
+
+/** How the requests of a run are checked, and its answers stored. */
+export type RequestSettings = {
   readonly runId: string;
+  readonly policy: AnswerPolicy;
   readonly idOf: (request: UsageRequest) => number;
-  readonly undated: Undated;
-  /** What is known about the names in filters, and how strictly they are checked. */
-  readonly check?: NameCheck;
+  readonly check: FilterCheck;
+  readonly log: Logger;
   /** Committed together with the answer, or not at all. */
   readonly inSameTransaction?: InSameTransaction;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly isRetried?: (code: string) => boolean;
 };
 
-type NameCheck = {
-  readonly features: Pick<FilterCheck, "asSent" | "readTotal" | "doubtOf">;
-  readonly strictness: Strictness;
-};
-
-const NO_NAME_CHECK: NameCheck = {
-  features: { asSent: async (request) => request, readTotal: async () => {}, doubtOf: async () => undefined },
-  strictness: "off",
-};
-
-/** The dialect of the request, and why the answer may be wrong. */
-type AskedWith = { readonly dialect: Dialect; readonly doubt: FilterDoubt | undefined };
-
-export function requestDeps(
-  { app, db, service, keys, dialects, groupings, fetchNumbers, writer, backlog }: Omit<ExportContext, "config" | "ids">,
-  {
-    runId,
-    idOf,
-    check = NO_NAME_CHECK,
-    emptyGuard,
-    cliffGuard,
-    undated,
-    inSameTransaction: also,
-    isRetried = () => false,
-  }: StoreSettings,
-): Omit<RequestDeps, "log" | "refusalOf"> {
-  const { features, strictness } = check;
-  const askedFor = new WeakMap<object, AskedWith>();
+export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
+  const { app, db, fetchNumbers, backlog, writer } = context;
+  const { runId, policy, idOf, check, log, inSameTransaction, isRetried } = settings;
+  const { emptyGuard, cliffGuard, undated } = policy;
   return {
     nextFetchNo: fetchNumbers,
-    isRetried,
     backlog,
-    async fetch(request, signal, onTurn) {
-      const ask = async (one: UsageRequest, dialect: Dialect, onItsTurn?: () => Promise<void>) => {
-        const sent = await features.asSent(one, dialect);
-        const answer = await keys.use(one.series.project, (key) =>
-          fetchBreakdown(service, sent, key, signal, { dialect, ...(onItsTurn && { beforeAttempt: onItsTurn }) }),
-        );
-        return answer;
-      };
-      const askAndCompare = async (dialect: Dialect) => {
-        const answer = await ask(request, dialect, onTurn);
-        const doubt = await doubtOf(request, answer, dialect);
-        if (isObject(answer)) askedFor.set(answer, { dialect, doubt });
-        return { answer, isFit: dialects.fits(request, answer) && doubt === undefined };
-      };
-      await features.readTotal(request, strictness);
-      const dialect = await dialects.forRequest(request);
-      const { answer, isFit } = await askAndCompare(dialect);
-      const other = isFit ? undefined : await dialects.alternative(request, dialect);
-      const used = other === undefined ? answer : (await askAndCompare(other)).answer;
-      // Without `onTurn`: these requests share the fetch number of the request itself.
-      await groupings.require(request, used, async (one) => ask(one, await dialects.forRequest(one)));
-      return used;
-    },
-    askedAs: ({ series }, answer) => groupingName(series.grouping, asked(answer)?.dialect ?? DEFAULT_DIALECT),
-    doubtOf: (answer) => asked(answer)?.doubt,
-    undated,
-    store: async (request, fetchNo, answer) => {
-      const ownDays = request.window === undefined;
-      const series = { seriesId: idOf(request), grouping: request.series.grouping };
-      const settings = { fetchNo, runId, emptyGuard, cliffGuard, undated, ownDays };
-      const slices = ownDays ? await slicesOfOwnDays(db, series.seriesId, answer, settings) : answer.slices;
-      const stored = await writer({ ...answer, ...settings, ...series, slices, inSameTransaction: also });
+    log,
+    isRetried,
+    refusalOf: (request) => check.refusalOf(request, policy.checkFeatures),
+    fetch: (request, runDay, signal, onPermit) => fetchUsage(context, settings, request, runDay, { signal, onPermit }),
+    async store(request, attempt, answer) {
+      const { series, window } = request;
+      const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
+      const how = { runId, emptyGuard, cliffGuard, undated, inSameTransaction };
+      const stored = await writer({ ...answer, ...attempt, ...target, ...how });
       // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
       return stored;
@@ -107,58 +61,94 @@ export function requestDeps(
         fetchNo,
         code,
         reason: app.scrubber.scrub(reason),
-        isRetried: isRetried(code),
+        isRetried: isRetried?.(code) ?? false,
       }),
   };
-
-  function asked(answer: unknown): AskedWith | undefined {
-    return isObject(answer) ? askedFor.get(answer) : undefined;
-  }
-
-  async function doubtOf(request: UsageRequest, answer: unknown, dialect: Dialect): Promise<FilterDoubt | undefined> {
-    if (strictness === "off" || filterKey(request.series.filter) === NO_CONDITIONS) return undefined;
-    const slices = undefinedIfUnreadable(() =>
-      normalise(request, answer, dayOf(new Date()), groupingName(request.series.grouping, dialect)),
-    );
-    const doubt = slices && (await features.doubtOf(request, slices, dialect, strictness));
-    // An earlier run has already confirmed that these days have no usage.
-    return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
-  }
 }
 
-/** An unreadable answer is ignored here: storing it refuses it. */
-function undefinedIfUnreadable<T>(read: () => T): T | undefined {
+type CallOptions = { readonly signal: AbortSignal; readonly onPermit: () => Promise<void> };
+
+/** Makes the request in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. */
+async function fetchUsage(
+  context: RequestContext,
+  settings: RequestSettings,
+  request: UsageRequest,
+  runDay: Day,
+  { signal, onPermit }: CallOptions,
+): Promise<FetchedAnswer> {
+  const { db, service, keys, dialects, groupings } = context;
+  const { check, policy, idOf } = settings;
+  const ask = async (one: UsageRequest, dialect: Dialect, options: BreakdownOptions = {}) => {
+    const sent = await check.asSent(one, dialect);
+    return keys.use(one.series.project, (key) => fetchBreakdown(service, sent, key, signal, { ...options, dialect }));
+  };
+  const askAndRead = async (dialect: Dialect) => {
+    const answer = await ask(request, dialect, { beforeAttempt: onPermit });
+    const day = dayOfUndated(runDay, policy.undated);
+    const slices = valueOrAppError(() =>
+      normalise(request, answer, day, groupingName(request.series.grouping, dialect)),
+    );
+    const doubt = slices instanceof AppError ? undefined : await doubtOf(context, settings, request, slices, dialect);
+    return { answer, slices, doubt, isFit: dialects.fits(request, answer) && doubt === undefined };
+  };
+
+  await check.readTotal(request, policy.checkFeatures);
+  const dialect = await dialects.forRequest(request);
+  const first = await askAndRead(dialect);
+  const other = first.isFit ? undefined : await dialects.alternative(request, dialect);
+  const { answer, slices, doubt } = other === undefined ? first : await askAndRead(other);
+  // Without `onPermit`: these requests share the fetch number of the request itself.
+  await groupings.require(request, answer, async (one) => ask(one, await dialects.forRequest(one)));
+  if (slices instanceof AppError) throw slices;
+  if (request.window) return { slices, doubt };
+  return { slices: await withEmptiedDays(db, idOf(request), answer, slices, policy), doubt };
+}
+
+/** An answer that can't be read may be one in the other dialect, so the error is thrown only if that is not so. */
+function valueOrAppError<T>(read: () => T): T | AppError {
   try {
     return read();
   } catch (error) {
-    if (error instanceof AppError) return undefined;
+    if (error instanceof AppError) return error;
     throw error;
   }
+}
+
+async function doubtOf(
+  { db }: RequestContext,
+  { check, policy, idOf }: RequestSettings,
+  request: UsageRequest,
+  slices: readonly NormalisedSlice[],
+  dialect: Dialect,
+): Promise<FilterDoubt | undefined> {
+  const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures);
+  // An earlier run has already confirmed that these days have no usage.
+  return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
 }
 
 /**
  * Without a window an answer covers the days of its period, including days that had rows and now have none. Throws `bad_answer`
  * if the answer has neither rows nor a date, because nobody knows which days are empty.
  */
-async function slicesOfOwnDays(
+async function withEmptiedDays(
   db: Database,
   seriesId: number,
-  { period, rowCount, slices }: FetchedAnswer,
-  { emptyGuard, undated }: Pick<StoreSettings, "emptyGuard" | "undated">,
-): Promise<FetchedAnswer["slices"]> {
+  answer: unknown,
+  covered: readonly NormalisedSlice[],
+  { emptyGuard, undated }: AnswerPolicy,
+): Promise<readonly NormalisedSlice[]> {
+  const period = isObject(answer) ? answerDates(answer, undefined) : undefined;
   const { oldest, hasRows } = await storedDays(db, seriesId, period?.start);
-  if (rowCount === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
+  const isEmpty = rowCount({ slices: covered }) === 0;
+  if (isEmpty && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
     throw new AppError(
       "bad_answer",
       'the answer has no rows and names no day, though earlier ones had rows of days: nobody knows which of them are empty now; "emptyGuard": "off" takes it for a day without usage',
     );
   }
-  return () => {
-    const covered = slices();
-    const days = emptiedDays(
-      covered.map(({ day }) => day),
-      oldest,
-    );
-    return [...days.map((day) => ({ day, undated: false, rows: [] })), ...covered];
-  };
+  const days = emptiedDays(
+    covered.map(({ day }) => day),
+    oldest,
+  );
+  return [...days.map((day) => ({ day, undated: false, rows: [] })), ...covered];
 }

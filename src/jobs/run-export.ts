@@ -58,20 +58,15 @@ export async function runExportJob(
     reportProgress(counts);
   };
   try {
-    const features = openFilterCheck(context);
-    const { emptyGuard, cliffGuard, undated } = job;
-    const stored = {
+    const settings = {
       runId,
-      check: { features, strictness: job.checkFeatures },
+      policy: job,
+      check: openFilterCheck(context),
       idOf: ({ series }: UsageRequest) => seriesIdOf(ids, series),
-      emptyGuard,
-      cliffGuard,
-      undated,
+      log: log.child({ runId }),
     };
     const deps = {
-      ...requestDeps(context, stored),
-      refusalOf: (request: UsageRequest) => features.refusalOf(request, job.checkFeatures),
-      log: log.child({ runId }),
+      ...requestDeps(context, settings),
       onProgress,
       onAnswered: (failed: readonly UsageRequest[]) => {
         // Who answered nothing would not list keys.

@@ -1,20 +1,19 @@
-// The export pipeline: runs the usage requests of a job with bounded concurrency. Each answer is fetched, normalised and stored,
-// or the reason why there is none is recorded.
+// The export pipeline: runs usage requests with bounded concurrency. Each answer is fetched, read into slices and stored, or the
+// reason why there is none is recorded.
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
-import { type Day, daysOf, type Window } from "./days.ts";
-import { isObject } from "./json-value.ts";
-import { type NormalisedSlice, namedPeriod, normalise } from "./normalise.ts";
+import { type Day, daysOf } from "./days.ts";
+import type { NormalisedSlice } from "./normalise.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
-import { dayOfUndated, type FilterDoubt, type SliceDecision, type Undated } from "./slice.ts";
+import type { FilterDoubt, SliceDecision } from "./slice.ts";
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
 export type RunCounts = {
   /** Usage requests made. */
   readonly requests: number;
-  /** Slices: planned, and what became of them. */
+  /** Slices that the run was to read; the next five say how each ended. */
   readonly planned: number;
   readonly complete: number;
   readonly suspect: number;
@@ -38,16 +37,31 @@ export const NO_COUNTS: RunCounts = {
   rowsChanged: 0,
 };
 
-/** Nothing else of what has them, such as a result with its failures. */
-export function pickCounts(counts: RunCounts): RunCounts {
-  const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
-  return { requests, planned, complete, suspect, failed, undated, stale, rowsChanged };
+const COUNT_NAMES = Object.keys(NO_COUNTS) as readonly (keyof RunCounts)[];
+
+function addCounts(a: RunCounts, b: RunCounts): RunCounts {
+  return Object.fromEntries(COUNT_NAMES.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
-/** What a run needs from the world. */
+/** The counts without the other fields of the object, such as the failures of a result. */
+export function pickCounts(counts: RunCounts): RunCounts {
+  return addCounts(NO_COUNTS, counts);
+}
+
+/** The counts that one request adds to its run; its slices are planned already. */
+export function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
+  if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
+  const counts: Record<keyof RunCounts, number> = { ...NO_COUNTS, requests: 1, rowsChanged: outcome.rowsChanged };
+  for (const { decision, undated } of outcome.slices) {
+    if (decision === "suspect" || decision === "stale") counts[decision]++;
+    else counts[undated ? "undated" : "complete"]++;
+  }
+  return counts;
+}
+
 export type ExportDeps = RequestDeps & {
   readonly onProgress?: (counts: RunCounts) => void;
-  /** The service has nothing more to answer, though answers may still wait for the database. Told which requests failed. */
+  /** Called with the failed requests when every request has its answer, though answers may still wait for the database. */
   readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
 };
 
@@ -55,7 +69,7 @@ export type ExportRun = {
   readonly requests: readonly UsageRequest[];
   /** The day on which the run was planned: a failure without a window is recorded under it. */
   readonly runDay: Day;
-  /** Requests that want an answer at the same time. Those that have one wait for the database besides. */
+  /** How many requests may wait for the service at the same time. Those that wait for the database are not counted. */
   readonly concurrency: number;
 };
 
@@ -63,71 +77,47 @@ export type ExportResult = RunCounts & { readonly failures: readonly RequestFail
 type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
 
 /**
- * Every request is tried, whatever became of the others, so that one broken project does not cost the rest their
- * snapshots. What failed is recorded on its slices and counted: a run with failures is a failed run that stored the
- * rest. Ends early only when the signal says so or the database is lost.
+ * Makes every request, even if others fail, so that one broken project does not cost the rest their snapshots. Failures are
+ * recorded on their slices and counted. Ends early only if the signal is aborted or the database is lost.
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
-  const counts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
+  let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
   const queue = run.requests.values();
-  const inHand = new Set<Promise<void>>();
-  let lost: { readonly error: unknown } | undefined;
+  const inFlight = new Set<Promise<void>>();
+  let fatal: { readonly error: unknown } | undefined;
 
-  const count = (request: UsageRequest, outcome: StoredAnswer | FailedRequest) => {
-    counts.requests++;
-    if ("reason" in outcome) {
-      failures.push({ request, reason: outcome.reason });
-      counts.failed += sliceCount(request);
-    } else {
-      const { complete, suspect, undated, stale, rowsChanged } = countSlices(outcome);
-      counts.complete += complete;
-      counts.suspect += suspect;
-      counts.undated += undated;
-      counts.stale += stale;
-      counts.rowsChanged += rowsChanged;
-    }
-    deps.onProgress?.(counts);
-  };
-
-  /** From the call until it is counted. */
-  const settle = async (request: UsageRequest, onAnswer: () => void) => {
+  const runRequest = async (request: UsageRequest, onAnswer: () => void) => {
     try {
-      count(request, await exportRequest(request, run.runDay, deps, signal, onAnswer));
+      const outcome = await exportRequest(request, run.runDay, deps, signal, onAnswer);
+      if ("reason" in outcome) failures.push({ request, reason: outcome.reason });
+      counts = addCounts(counts, countOutcome(request, outcome));
+      deps.onProgress?.(counts);
     } catch (error) {
-      lost ??= { error };
+      fatal ??= { error };
     }
   };
 
-  const work = async () => {
+  const makeRequests = async () => {
     for (const request of queue) {
       await deps.backlog.untilRoom();
-      if (lost || signal.aborted) return;
+      if (fatal || signal.aborted) return;
       const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
-      const settled: Promise<void> = settle(request, onAnswer).finally(() => inHand.delete(settled));
-      inHand.add(settled);
-      await Promise.race([answered, settled]);
+      const done: Promise<void> = runRequest(request, onAnswer).finally(() => inFlight.delete(done));
+      inFlight.add(done);
+      await Promise.race([answered, done]);
     }
   };
-  await Promise.all(Array.from({ length: run.concurrency }, work));
-  if (!lost && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
-  // Nothing goes on behind the caller's back, also when it throws.
-  await Promise.all(inHand);
-  if (lost) throw lost.error;
+  await Promise.all(Array.from({ length: run.concurrency }, makeRequests));
+  if (!fatal && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
+  // Also before an error is thrown: nothing goes on after this function has returned.
+  await Promise.all(inFlight);
+  if (fatal) throw fatal.error;
   if (counts.requests < run.requests.length) signal.throwIfAborted();
   return { ...counts, failures };
 }
 
-export type StoredCounts = Pick<RunCounts, "complete" | "suspect" | "undated" | "stale" | "rowsChanged">;
-
-export function countSlices({ slices, rowsChanged }: StoredAnswer): StoredCounts {
-  const suspect = slices.filter(({ decision }) => decision === "suspect").length;
-  const stale = slices.filter(({ decision }) => decision === "stale").length;
-  const undated = slices.filter((slice) => slice.undated && slice.decision !== "stale").length;
-  return { complete: slices.length - suspect - stale - undated, suspect, undated, stale, rowsChanged };
-}
-
-// One usage request: its answer is fetched, normalised and stored, or why there is none is recorded.
+// One usage request.
 
 type StoredSliceResult = {
   readonly day: Day;
@@ -145,31 +135,29 @@ export type StoredAnswer = {
 /** Why a request has no answer that could be stored. */
 export type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
-/** An answer is large, and is taken apart only when it is stored. */
 export type FetchedAnswer = {
-  /** `performance.now()` right before the call. */
-  readonly askedMs: number;
-  /** Its rows, about. */
-  readonly rowCount: number;
-  /** The first and last day that the answer names. */
-  readonly period: Window | undefined;
-  /** Throws `bad_answer`. */
-  readonly slices: () => readonly NormalisedSlice[];
+  readonly slices: readonly NormalisedSlice[];
+  /** Why its numbers may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
 };
 
-/** What a request needs from the world. */
+/** Orders the attempts of all processes, and says when this one began. */
+export type Attempt = {
+  readonly fetchNo: number;
+  /** `performance.now()` right before the call. */
+  readonly askedMs: number;
+};
+
 export type RequestDeps = {
   readonly nextFetchNo: () => Promise<number>;
-  /** `onTurn` is waited for before each attempt, when it has its turn with the service. */
-  readonly fetch: (request: UsageRequest, signal: AbortSignal, onTurn: () => Promise<void>) => Promise<unknown>;
-  /** The name under which this request sent its grouping. */
-  readonly askedAs: (request: UsageRequest, answer: unknown) => string;
-  /** Why the answer's numbers may not be those of the filter. */
-  readonly doubtOf?: (answer: unknown) => FilterDoubt | undefined;
-  /** How an answer without a date is stored. */
-  readonly undated: Undated;
-  readonly store: (request: UsageRequest, fetchNo: number, answer: FetchedAnswer) => Promise<StoredAnswer>;
+  /** `onPermit` is awaited before each attempt, once the rate limiter permits it. Throws `bad_answer` if the answer can't be read. */
+  readonly fetch: (
+    request: UsageRequest,
+    runDay: Day,
+    signal: AbortSignal,
+    onPermit: () => Promise<void>,
+  ) => Promise<FetchedAnswer>;
+  readonly store: (request: UsageRequest, attempt: Attempt, answer: FetchedAnswer) => Promise<StoredAnswer>;
   readonly fail: (
     request: UsageRequest,
     fetchNo: number,
@@ -177,15 +165,15 @@ export type RequestDeps = {
     refusal: FailedRequest,
   ) => Promise<void>;
   /** Whether a request that fails with this code is retried later. If so, the caller logs the failure. */
-  readonly isRetried?: (code: FailedRequest["code"]) => boolean;
-  /** Why this request must not be made, as far as is known before it: an unknown feature. */
+  readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
+  /** Why this request must not be made, if that is known without making it, as for an unknown feature. */
   readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
-  /** Shared by all requests of the process. Whoever makes one waits for room before. */
+  /** Shared by all requests of the process; wait for room before each request. */
   readonly backlog: Backlog;
   readonly log: Logger;
 };
 
-/** Makes one request and stores its answer, or records why there is none. Throws what would only repeat with the next. */
+/** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
 export async function exportRequest(
   request: UsageRequest,
   runDay: Day,
@@ -193,42 +181,34 @@ export async function exportRequest(
   signal: AbortSignal,
   onAnswer: () => void = () => {},
 ): Promise<StoredAnswer | FailedRequest> {
-  // Before the call: an answer that is on its way while a later one is stored must not undo it. And right before it, or an
-  // answer that waited long for its turn would count as older than one that was given before it.
-  let fetchNo = await deps.nextFetchNo();
-  let askedMs = performance.now();
-  const onTurn = async () => {
-    fetchNo = await deps.nextFetchNo();
-    askedMs = performance.now();
+  // The number is taken before the call, so that this answer never replaces a later one, and right before it, so that an answer
+  // whose request waited long for its permit does not count as older than one that was given before it.
+  const nextAttempt = async (): Promise<Attempt> => ({
+    fetchNo: await deps.nextFetchNo(),
+    askedMs: performance.now(),
+  });
+  let attempt = await nextAttempt();
+  const onPermit = async () => {
+    attempt = await nextAttempt();
   };
   try {
     const refusal = await deps.refusalOf(request);
     if (refusal !== undefined) throw new AppError("rejected", refusal);
-    const answer = await deps.fetch(request, signal, onTurn);
-    const rowCount = rowCountOf(answer);
+    const answer = await deps.fetch(request, runDay, signal, onPermit);
     onAnswer();
-    const period = namedPeriod(answer);
-    const day = dayOfUndated(runDay, deps.undated);
-    const slices = () => normalise(request, answer, day, deps.askedAs(request, answer));
-    const doubt = deps.doubtOf?.(answer);
-    const fetched = { askedMs, rowCount, period, slices, doubt };
-    return await deps.backlog.countDuring(rowCount, () => deps.store(request, fetchNo, fetched));
+    return await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, attempt, answer));
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;
     const refusal = { reason: errorText(error), code: errorCode(error) };
-    await deps.fail(request, fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
+    await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
     if (!deps.isRetried?.(refusal.code))
       deps.log.error({ ...refusal, ...describeRequest(request) }, "usage request failed");
     return refusal;
   }
 }
 
-function rowCountOf(answer: unknown): number {
-  return isObject(answer) && Array.isArray(answer.results) ? answer.results.length : 0;
-}
-
-/** A failure of this one request. A lost database, or a mistake in this program, would only repeat with the next. */
+/** Whether the failure is one of this request alone. A lost database or a bug would only repeat with the next request. */
 function concernsRequest(error: unknown): boolean {
   if (error instanceof AppError) return error.code !== "database" && error.code !== "stopped";
   return isRefusedData(error);
@@ -239,15 +219,19 @@ export function describeRequest({ series, window }: UsageRequest): Readonly<Reco
   return { project: project.name, grouping, filter: filter.name, ...window };
 }
 
-// Bounds what a process holds of answers that wait for the database.
+// Bounds how many rows a process holds that wait for the database.
 
 /** They fill two transactions, and take little memory. */
 const BACKLOG_ROWS_MAX = 10_000;
 
+export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
+  return slices.reduce((sum, { rows }) => sum + rows.length, 0);
+}
+
 export type Backlog = {
-  /** Resolves when more may be asked for. */
+  /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
-  /** So many rows wait until the work is over. */
+  /** Counts so many rows as waiting until the work is over. */
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
 

@@ -233,15 +233,6 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
   return { start, end: begun !== undefined && begun > last && begun <= runDay ? begun : last };
 }
 
-/** The period that an answer names; undefined if it is missing or malformed. `normalise` reports what is wrong. */
-export function namedPeriod(answer: unknown): Window | undefined {
-  try {
-    return isObject(answer) ? answerDates(answer, undefined) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * The days before the first covered one that an answer without a window is also about: those since the oldest stored day of its
  * period. They had usage before, and have no rows in this answer.

@@ -32,6 +32,9 @@ export type ExportJob = Guards & {
   readonly undated: Undated;
 };
 
+/** How the answers to a job's requests are checked and stored. */
+export type AnswerPolicy = Pick<ExportJob, "checkFeatures" | "emptyGuard" | "cliffGuard" | "undated">;
+
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
 

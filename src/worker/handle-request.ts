@@ -9,7 +9,7 @@ import { type FilterCheck, type FilterCheckDeps, openFilterCheck } from "../jobs
 import { syncKeyList } from "../jobs/key-list.ts";
 import { requestDeps } from "../jobs/request-deps.ts";
 import { daysOf } from "../usage/days.ts";
-import { countSlices, describeRequest, exportRequest, type FailedRequest } from "../usage/export.ts";
+import { countOutcome, describeRequest, exportRequest, type FailedRequest } from "../usage/export.ts";
 import { sliceCount } from "../usage/plan.ts";
 import type { WorkerContext } from "./context.ts";
 import { parseQueuedRequest, type QueuedRequest, reportRunEnd, requestOf } from "./runs.ts";
@@ -28,23 +28,17 @@ export async function handleRequest(
 ): Promise<void> {
   const work = parseQueuedRequest(taken.data);
   const request = requestOf(work);
-  const { runId, job, runDay, seriesId, emptyGuard, cliffGuard, checkFeatures, undated } = work;
-  const features = featuresOfRun(runId);
+  const { runId, job, runDay, seriesId } = work;
   const settling = recordingOutcome(world, taken, work);
-  const deps = {
-    ...requestDeps(world, {
-      runId,
-      check: { features, strictness: checkFeatures },
-      emptyGuard,
-      undated,
-      cliffGuard,
-      idOf: () => seriesId,
-      inSameTransaction: (tx, result) => settling.settle(tx, { ...countSlices(result), failed: 0, error: undefined }),
-      isRetried: (code) => RETRIED_CODES.has(code),
-    }),
-    refusalOf: () => features.refusalOf(request, checkFeatures),
+  const deps = requestDeps(world, {
+    runId,
+    policy: work,
+    check: featuresOfRun(runId),
+    idOf: () => seriesId,
     log: world.app.log.child({ job, runId }),
-  };
+    inSameTransaction: (tx, stored) => settling.settle(tx, { ...countOutcome(request, stored), error: undefined }),
+    isRetried: (code) => RETRIED_CODES.has(code),
+  });
   await deps.backlog.untilRoom();
   const outcome = await exportRequest(request, runDay, deps, signal);
   if ("reason" in outcome) {

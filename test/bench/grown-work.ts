@@ -63,13 +63,11 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
       seriesOf(job, { projects: [`project-${i}`], groupings: [grouping] }),
     );
     if (!series) throw new Error(`project-${i} is not read by ${grouping}`);
-    const rowCount = days.length * GROUPS;
     return {
       ...fetch,
       seriesId: seriesIdOf(ids, series),
       grouping,
-      rowCount,
-      slices: () => days.map((day) => sliceOf(day, grouping)),
+      slices: days.map((day) => sliceOf(day, grouping)),
     };
   });
   const merging = openAnswerWriter(db);

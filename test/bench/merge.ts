@@ -103,7 +103,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
       askedMs: performance.now(),
       ownDays: false,
     } as const;
-    seconds += await secondsOf(() => mergeAnswers(db, [{ answer }]));
+    seconds += await secondsOf(() => mergeAnswers(db, [answer]));
   }
   return seconds;
 }

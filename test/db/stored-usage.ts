@@ -3,10 +3,11 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
-import { type Answer, type MergeResult, mergeAnswers } from "../../src/db/usage/batches.ts";
+import { type Answer, mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
+import type { StoredAnswer } from "../../src/usage/export.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { NormalisedSlice, SnapshotRow } from "../../src/usage/normalise.ts";
@@ -81,7 +82,7 @@ export async function store(
   seriesId: number,
   slices: readonly NormalisedSlice[],
   part: Partial<Answer> = {},
-): Promise<MergeResult> {
+): Promise<StoredAnswer> {
   const answer = {
     seriesId,
     grouping: "endpoint",
@@ -95,7 +96,7 @@ export async function store(
     ownDays: false,
     ...part,
   } as const;
-  const [result] = await mergeAnswers(db, [{ answer }]);
+  const [result] = await mergeAnswers(db, [answer]);
   if (!result) throw new Error("the answer has no result");
   return result;
 }

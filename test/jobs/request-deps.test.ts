@@ -6,22 +6,23 @@ import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.
 import { openAnswerWriter } from "../../src/db/usage/writer.ts";
 import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
 import type { KeyRing } from "../../src/jobs/export-context.ts";
+import { openFilterCheck } from "../../src/jobs/filter-check.ts";
 import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
+import type { Service } from "../../src/service/service.ts";
 import { openBacklog } from "../../src/usage/export.ts";
 import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
+import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { RUN_DAY, sampleAnswer, sampleJob, sampleRequest, sampleRow } from "../usage/sample-request.ts";
 
 const { db } = await testDatabase();
 
 const DAY = "2026-03-17";
 const SECRET = "open-sesame-41";
 
-test("a reason is stored without the secrets that are known", async () => {
-  await using service = openTestService("http://127.0.0.1:1");
-  const scrubber = new Scrubber();
-  scrubber.add(new Secret(SECRET));
+function contextOf(service: Service, scrubber = new Scrubber()) {
   const app: App = {
     env: {},
     configPath: "jobs.config.json",
@@ -35,22 +36,37 @@ test("a reason is stored without the secrets that are known", async () => {
   };
   const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
   const dialects = openDialects({ app, db, service, keys });
-  const context = {
-    ...{ app, db, service, keys, dialects, groupings: openGroupingCheck() },
-    ...{ fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog() },
-  };
+  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog() };
+  return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
+}
+
+function settingsOf(context: ReturnType<typeof contextOf>, seriesId: number) {
+  const check = openFilterCheck(context);
+  return { runId: randomUUID(), policy: sampleJob(), check, idOf: () => seriesId, log: context.app.log };
+}
+
+test("a reason is stored without the secrets that are known", async () => {
+  await using service = openTestService("http://127.0.0.1:1");
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(SECRET));
+  const context = contextOf(service, scrubber);
   const { project, series, seriesId } = await newSeries(db);
-  const { fail } = requestDeps(context, {
-    runId: randomUUID(),
-    idOf: () => seriesId,
-    emptyGuard: "confirm",
-    undated: "snapshot",
-    cliffGuard: "confirm",
-  });
+  const { fail } = requestDeps(context, settingsOf(context, seriesId));
 
   const window = { start: DAY, end: DAY };
   const refusal = { reason: `no answer from http://${SECRET}@host`, code: "unavailable" } as const;
   await fail({ series, window }, await nextFetchNo(db), [DAY], refusal);
 
   expect(await coverageOf(db, project)).toMatchObject([{ error: "no answer from http://[secret]@host" }]);
+});
+
+test("an answer is read by the name its grouping was asked for", async () => {
+  const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
+  await using server = await scriptedServer((_request, response) => answerJson(response, 200, sampleAnswer(rows)));
+  await using service = openTestService(server.origin, { dialect: "2026" });
+  const context = contextOf(service);
+  const { fetch } = requestDeps(context, settingsOf(context, 0));
+  const { slices } = await fetch(sampleRequest("model"), RUN_DAY, context.app.signal, async () => {});
+  expect(slices.map(({ rows }) => rows.map(({ group }) => group.display))).toEqual([["nova"], [null]]);
+  expect(server.requests[0]?.target).toContain("grouping=models");
 });

@@ -5,17 +5,23 @@ import {
   type ExportDeps,
   type ExportRun,
   exportUsage,
+  type FetchedAnswer,
   openBacklog,
   type RunCounts,
   type StoredAnswer,
 } from "../../src/usage/export.ts";
+import { UNGROUPED } from "../../src/usage/groups.ts";
+import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const NEVER = new AbortController().signal;
 const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
-const GOOD = sampleAnswer([]);
+const GOOD: FetchedAnswer = { slices: [] };
+
+const ROW = { group: UNGROUPED, metrics: { values: [], extra: null } };
+const LARGE: FetchedAnswer = { slices: [{ day: "2026-03-16", undated: false, rows: Array(10_001).fill(ROW) }] };
 
 const BOTH_REPLACED: StoredAnswer = {
   slices: [
@@ -40,12 +46,7 @@ function world(part: Partial<ExportDeps> = {}) {
   const deps: ExportDeps = {
     nextFetchNo: async () => ++fetches,
     fetch: async () => GOOD,
-    askedAs: ({ series }) => series.grouping,
-    undated: "snapshot",
-    store: async (_request, _fetchNo, { slices }) => {
-      slices();
-      return BOTH_REPLACED;
-    },
+    store: async () => BOTH_REPLACED,
     fail: async ({ series }, fetchNo, days, { reason }) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
@@ -116,16 +117,13 @@ test("a failure without a window is recorded under the day of the run", async ()
 
 test("an answer that is not one is a failure of its request", async () => {
   const { deps, failed } = world({
-    fetch: async () => sampleAnswer([sampleRow("2026-03-17", {}, { requests: -1 })]),
+    fetch: async (request, runDay) => {
+      const answer = sampleAnswer([sampleRow("2026-03-17", {}, { requests: -1 })]);
+      return { slices: normalise(request, answer, runDay) };
+    },
   });
   expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject({ complete: 0, failed: 2 });
   expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
-});
-
-test("an answer is read by the name its grouping was asked for", async () => {
-  const row = sampleRow("2026-03-17", { models: null });
-  const { deps } = world({ fetch: async () => sampleAnswer([row]), askedAs: () => "models" });
-  expect(await exportUsage(run(sampleRequest("model")), deps, NEVER)).toMatchObject({ failed: 0 });
 });
 
 test("a request that must not be made is a failure without a call", async () => {
@@ -168,12 +166,12 @@ test.each<[string, Error]>([
 test("what is stored has the number that was taken when its last attempt had its turn", async () => {
   const stored: number[] = [];
   const { deps } = world({
-    fetch: async (_request, _signal, onTurn) => {
-      await onTurn();
-      await onTurn();
+    fetch: async (_request, _runDay, _signal, onPermit) => {
+      await onPermit();
+      await onPermit();
       return GOOD;
     },
-    store: async (_request, fetchNo) => {
+    store: async (_request, { fetchNo }) => {
       stored.push(fetchNo);
       return BOTH_REPLACED;
     },
@@ -184,8 +182,8 @@ test("what is stored has the number that was taken when its last attempt had its
 
 test("a failure has the number of its last attempt, so that it does not hide what was read after it", async () => {
   const { deps, failed } = world({
-    fetch: async (_request, _signal, onTurn) => {
-      await onTurn();
+    fetch: async (_request, _runDay, _signal, onPermit) => {
+      await onPermit();
       throw new AppError("unavailable", "gone");
     },
   });
@@ -288,11 +286,10 @@ test("it is told when all have their answers, and which have none, while some of
 });
 
 test("no more is asked for while many rows wait for the database", async () => {
-  const large = sampleAnswer(Array.from({ length: 10_001 }, () => sampleRow("2026-03-16")));
   let waiting = 0;
   let most = 0;
   const { deps } = world({
-    fetch: async () => large,
+    fetch: async () => LARGE,
     store: async () => {
       most = Math.max(most, ++waiting);
       await new Promise((resolve) => setImmediate(resolve));
@@ -309,12 +306,11 @@ test("no more is asked for while many rows wait for the database", async () => {
 });
 
 test("who waited for rows to be stored asks for no more when the database is lost", async () => {
-  const large = sampleAnswer(Array.from({ length: 10_001 }, () => sampleRow("2026-03-16")));
   let calls = 0;
   const { deps } = world({
     fetch: async () => {
       calls++;
-      return large;
+      return LARGE;
     },
     store: async () => {
       await new Promise((resolve) => setImmediate(resolve));

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { Day } from "../../usage/days.ts";
+import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import type { NormalisedSlice } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
@@ -9,7 +10,6 @@ import {
   decideSlice,
   decideSnapshot,
   doubtAfter,
-  type FilterDoubt,
   type Guards,
   newestFetchNo,
   reasonToKeep,
@@ -20,9 +20,10 @@ import {
 } from "../../usage/slice.ts";
 import { type Database, databaseNow } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { type GroupIds, type GroupingValue, internGroups, mergeRows } from "./rows.ts";
+import { type ChangedRows, type GroupIds, type GroupingValue, internGroups, mergeRows } from "./rows.ts";
 import { extendDue } from "./series.ts";
 import {
+  type DecidedSlice,
   lockSlices,
   type SliceRef,
   StaleRead,
@@ -34,59 +35,47 @@ import {
 } from "./slices.ts";
 import { datedSeries, lockSnapshots, markDated, type NewestSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 
-export type Answer = Guards & {
-  readonly seriesId: number;
-  readonly grouping: Grouping;
-  /** Taken right before the call, see fetch-numbers.ts. */
-  readonly fetchNo: number;
-  /** `performance.now()` right before the call. */
-  readonly askedMs: number;
-  readonly runId: string;
-  readonly slices: readonly NormalisedSlice[];
-  /** Why its numbers may not be those of the filter. */
-  readonly doubt?: FilterDoubt | undefined;
-  /** How an answer without a date is stored. */
-  readonly undated: Undated;
-  /** No window was sent: which days are due is what the answer says. */
-  readonly ownDays: boolean;
-};
+/** An answer to store, and how. */
+export type Answer = FetchedAnswer &
+  Attempt &
+  Guards & {
+    readonly seriesId: number;
+    readonly grouping: Grouping;
+    readonly runId: string;
+    /** How an answer without a date is stored. */
+    readonly undated: Undated;
+    /** No window was sent: the answer itself says which days are due. */
+    readonly ownDays: boolean;
+    /** Committed together with the answer, or not at all. */
+    readonly inSameTransaction?: InSameTransaction | undefined;
+  };
 
-export type MergeResult = {
-  readonly slices: readonly {
-    readonly day: Day;
-    readonly decision: SliceDecision;
-    /** Stored as a snapshot without a day. */
-    readonly undated?: true;
-  }[];
-  readonly rowsChanged: number;
-};
+export type InSameTransaction = (tx: Tx, stored: StoredAnswer) => Promise<void>;
 
-/** What is done with an answer or not at all. */
-export type InSameTransaction = (tx: Tx, result: MergeResult) => Promise<void>;
-
-export type AnswerToMerge = { readonly answer: Answer; readonly inSameTransaction?: InSameTransaction | undefined };
-
-type IncomingSlice = SliceRef &
-  NormalisedSlice & { readonly grouping: Grouping; readonly answer: Answer; readonly contentHash: string };
+type IncomingSlice = NormalisedSlice &
+  Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & {
+    readonly answer: Answer;
+    readonly contentHash: string;
+  };
 
 /** What is stored: slices of days, and answers without any date. */
-type IncomingAnswers = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
+type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
 
 /**
- * Safe to repeat: an answer that is stored already is found unchanged. All of them are stored or none; no two may have a
- * slice in common. Locks are taken in the order of the answers, which is to be the same for all who store. The results are
- * in that order.
+ * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
+ * found unchanged. No two answers may have a slice in common. Locks are taken in the order of the answers, which must be the same
+ * in every process.
  */
-export async function mergeAnswers(db: Database, merges: readonly AnswerToMerge[]): Promise<readonly MergeResult[]> {
-  const all = merges
-    .flatMap(({ answer }) => answer.slices.map((slice) => incomingSlice(answer, slice)))
+export async function mergeAnswers(db: Database, answers: readonly Answer[]): Promise<readonly StoredAnswer[]> {
+  const all = answers
+    .flatMap((answer) => answer.slices.map((slice) => incomingSlice(answer, slice)))
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   const snapshots = await undatedSnapshots(db, all);
   const incoming = { slices: all.filter((slice) => !snapshots.has(slice)), snapshots: [...snapshots] };
-  // Who was overtaken looks again; each time somebody else has stored what was newly fetched.
+  // A stale read is repeated. Each repetition means that another process has stored something newer, so the loop ends.
   for (;;) {
     try {
-      return await writeInTransaction(db, merges, incoming);
+      return await writeInTransaction(db, answers, incoming);
     } catch (error) {
       if (!(error instanceof StaleRead)) throw error;
     }
@@ -106,79 +95,90 @@ async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Pr
 
 async function writeInTransaction(
   db: Database,
-  merges: readonly AnswerToMerge[],
-  incoming: IncomingAnswers,
-): Promise<readonly MergeResult[]> {
-  const looked = await inTransaction(db, async (tx) => {
-    const before = await storedSlices(tx, incoming.slices);
-    const changing = incoming.slices.filter((slice) => mayChange(slice, before));
+  answers: readonly Answer[],
+  incoming: IncomingSlices,
+): Promise<readonly StoredAnswer[]> {
+  const first = await inTransaction(db, async (tx) => {
+    const stored = await storedSlices(tx, incoming.slices);
+    const changing = incoming.slices.filter((slice) => mayChange(slice, stored));
     const groupIds = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
-    const look = { before, changing, groupIds };
-    const isQuiet = changing.length + incoming.snapshots.length === 0;
-    return { look, results: isQuiet ? await decideAndWrite(tx, merges, incoming, look) : undefined };
+    const before = { stored, changing, groupIds };
+    const isUnchanged = changing.length + incoming.snapshots.length === 0;
+    return { before, results: isUnchanged ? await decideAndWrite(tx, answers, incoming, before) : undefined };
   });
-  // Another transaction: a group's number stays valid whatever becomes of the answers, and no merge waits for another's new groups.
-  return looked.results ?? inTransaction(db, (tx) => decideAndWrite(tx, merges, incoming, looked.look));
+  // A second transaction, so that no other one waits for this one's new groups while rows are written. The groups' numbers stay
+  // valid even if the answers are not stored.
+  return first.results ?? inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));
 }
 
-/** What was seen before anything was locked. */
+/** What was read before anything was locked. */
 type BeforeLock = {
-  readonly before: StoredSlices;
-  /** Slices whose rows will not stay as they are, as far as is known. */
+  readonly stored: StoredSlices;
+  /** Slices whose rows will change, as far as is known. */
   readonly changing: readonly IncomingSlice[];
   readonly groupIds: GroupIds;
 };
 
-/** Throws Overtaken where a slice that seemed to stay as it is has been written since. */
+/** Throws StaleRead if a slice that seemed unchanged has been written since. */
 async function decideAndWrite(
   tx: Tx,
-  merges: readonly AnswerToMerge[],
-  incoming: IncomingAnswers,
-  { before, changing, groupIds }: BeforeLock,
-): Promise<readonly MergeResult[]> {
-  // A lock is logged like a change, and most slices of most answers are as they were: those are written only if they still are.
-  // In no order, so two that write the same ones may wait for each other; the server ends one, which is run again.
+  answers: readonly Answer[],
+  incoming: IncomingSlices,
+  { stored: before, changing, groupIds }: BeforeLock,
+): Promise<readonly StoredAnswer[]> {
+  // Only slices that change are locked: a lock is logged like a change, and most slices of most answers are unchanged. Those are
+  // updated only if they still are. As no order holds for these updates, two transactions may deadlock; the server ends one of
+  // them, and it is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, changing))]);
   // Sorted by series across all runs: series are locked in this order everywhere.
-  const followed = merges.filter(({ answer }) => answer.ownDays).sort((a, b) => a.answer.seriesId - b.answer.seriesId);
-  const newest = await lockSnapshots(tx, [...followed.map(({ answer }) => answer), ...incoming.snapshots]);
-  // What changes is locked now: this is the moment its readers see it, and it never goes back.
+  const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
+  const newest = await lockSnapshots(tx, [...ownDays, ...incoming.snapshots]);
+  // Read after the locks: what readers see at this moment stays in the order of these moments.
   const seenAt = await databaseNow(tx);
   const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
   const totals = await sumSlices(tx, guarded);
   const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
+  const snapshots = incoming.snapshots.map((slice) => decidedSnapshot(slice, newest));
+
   const replaced = decided.filter(({ decision }) => decision === "replace");
-  const changed = await mergeRows(tx, replaced, groupIds, seenAt);
+  const changedRows = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
-  const snapshots = incoming.snapshots.map((snapshot) => decidedSnapshot(snapshot, newest));
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
-  for (const { answer } of followed) {
-    const days = decided.filter((slice) => slice.answer === answer).map(({ day }) => day);
+  const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
+  for (const answer of ownDays) {
+    const days = slicesOf.get(answer)?.map(({ day }) => day) ?? [];
     await extendDueByAnswer(tx, answer.seriesId, days);
   }
-  const results = merges.map(({ answer }) => {
-    const slices = decided.filter((slice) => slice.answer === answer);
-    const undated = snapshots.filter((snapshot) => snapshot.answer === answer);
-    return {
-      slices: [
-        ...slices.map(({ day, decision }) => ({ day, decision })),
-        ...undated.map(({ day, sliceDecision }) => ({ day, decision: sliceDecision, undated: true }) as const),
-      ],
-      rowsChanged:
-        slices.reduce((sum, slice) => sum + (changed.get(sliceKey(slice)) ?? 0), 0) +
-        undated.reduce((sum, { decision, rows }) => sum + (decision === "new" ? rows.length : 0), 0),
-    };
-  });
-  for (const [i, result] of results.entries()) await merges[i]?.inSameTransaction?.(tx, result);
+
+  const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
+  const results = answers.map((answer) =>
+    storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows),
+  );
+  for (const [i, answer] of answers.entries()) if (results[i]) await answer.inSameTransaction?.(tx, results[i]);
   return results;
 }
 
-function decidedSnapshot(snapshot: IncomingSlice, newest: NewestSnapshots) {
-  const { fetchNo, runId } = snapshot.answer;
-  const before = newest.get(snapshot.seriesId);
-  const decision = decideSnapshot(before, { fetchNo, contentHash: snapshot.contentHash });
+function storedAnswer(
+  slices: readonly DecidedSlice[],
+  snapshots: readonly ReturnType<typeof decidedSnapshot>[],
+  changedRows: ChangedRows,
+): StoredAnswer {
+  return {
+    slices: [
+      ...slices.map(({ day, decision }) => ({ day, decision })),
+      ...snapshots.map(({ day, sliceDecision }) => ({ day, decision: sliceDecision, undated: true }) as const),
+    ],
+    rowsChanged:
+      slices.reduce((sum, slice) => sum + (changedRows.get(sliceKey(slice)) ?? 0), 0) +
+      snapshots.reduce((sum, { decision, rows }) => sum + (decision === "new" ? rows.length : 0), 0),
+  };
+}
+
+function decidedSnapshot(slice: IncomingSlice, newest: NewestSnapshots) {
+  const before = newest.get(slice.seriesId);
+  const decision = decideSnapshot(before, slice);
   const sliceDecision: SliceDecision = decision === "new" ? "replace" : decision === "stale" ? "stale" : "unchanged";
-  return { ...snapshot, fetchNo, runId, before, decision, sliceDecision };
+  return { ...slice, before, decision, sliceDecision };
 }
 
 const NOTHING_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
@@ -188,11 +188,7 @@ function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
 }
 
 function mayChange(slice: IncomingSlice, all: StoredSlices): boolean {
-  const { contentHash, answer } = slice;
-  return (
-    reasonToKeep(storedOf(slice, all), { fetchNo: answer.fetchNo, contentHash, filterDoubt: answer.doubt }) ===
-    undefined
-  );
+  return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
 }
 
 /** The slice has rows, and the answer would replace them with others. */
@@ -201,21 +197,17 @@ function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
 }
 
 function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
-  const { contentHash, rows, answer } = slice;
-  const { fetchNo, runId, askedMs } = answer;
+  const { answer } = slice;
   const stored = { ...storedOf(slice, all), totals: totals.get(sliceKey(slice)) };
-  const askedAt = new Date(now.getTime() - (performance.now() - askedMs));
+  const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
   const incoming = {
-    fetchNo,
-    runId,
-    contentHash,
+    ...slice,
     askedAt,
-    rows: rows.length,
+    rows: slice.rows.length,
     totals: stored.totals ? totalsOf(slice) : [],
     filterDoubt: answer.doubt,
   };
   return {
-    fetchNo,
     askedAt,
     storedFetchNo: newestFetchNo(stored),
     decision: decideSlice(stored, incoming, answer),
@@ -232,11 +224,11 @@ function totalsOf({ rows }: IncomingSlice): Totals {
 
 /** The numbers and groups of a slice, in one order, as one hash: two answers with the same hash are the same snapshot. */
 function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice {
-  const { seriesId, grouping } = answer;
+  const { seriesId, grouping, fetchNo, runId } = answer;
   const rows = [...slice.rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   const content = rows.map(({ group, metrics }) => JSON.stringify([group.key, metrics.values, metrics.extra])).join("");
   const contentHash = createHash("sha256").update(content).digest("hex");
-  return { ...slice, rows, seriesId, grouping, answer, contentHash };
+  return { ...slice, rows, seriesId, grouping, fetchNo, runId, answer, contentHash };
 }
 
 function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import type { Answer } from "../../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { type AnswerToWrite, openAnswerWriter } from "../../../src/db/usage/writer.ts";
-import { AppError } from "../../../src/errors.ts";
+import { openAnswerWriter } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
@@ -14,7 +14,7 @@ const { db } = await testDatabase();
 const DAY = "2026-03-16";
 const NEXT_DAY = "2026-03-17";
 
-async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<AnswerToWrite> = {}) {
+async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<Answer> = {}) {
   return {
     seriesId,
     grouping: "endpoint",
@@ -25,10 +25,9 @@ async function incoming(seriesId: number, slices: readonly NormalisedSlice[], pa
     cliffGuard: "confirm",
     askedMs: performance.now(),
     ownDays: false,
-    rowCount: slices.length,
-    slices: () => slices,
+    slices,
     ...part,
-  } as const satisfies AnswerToWrite;
+  } as const satisfies Answer;
 }
 
 /** How many transactions stored something. */
@@ -64,21 +63,6 @@ test("answers of several series that come together are stored in one transaction
     expect(await shown(db, project)).toEqual({ [DAY]: { listen: String(i) }, [NEXT_DAY]: { speak: "9" } });
   }
   expect((await transactions()) - before).toBe(1);
-});
-
-test("an answer that is none costs the others nothing", async () => {
-  const merging = openAnswerWriter(db);
-  const [good, bad] = [await newSeries(db), await newSeries(db)];
-  const broken = () => {
-    throw new AppError("bad_answer", "not an answer");
-  };
-  const answers = await Promise.all([
-    incoming(bad.seriesId, [], { slices: broken }),
-    incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
-  ]);
-  const outcomes = await Promise.allSettled(answers.map(merging));
-  expect(outcomes).toMatchObject([{ status: "rejected", reason: { code: "bad_answer" } }, { status: "fulfilled" }]);
-  expect(await shown(db, good.project)).toEqual({ [DAY]: { listen: "1" } });
 });
 
 test("data that Postgres refuses costs its own answer only", async () => {

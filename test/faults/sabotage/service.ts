@@ -132,11 +132,10 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "a fetch has the number of before its wait",
     file: "src/usage/export.ts",
-    replace: `  const onTurn = async () => {
-    fetchNo = await deps.nextFetchNo();
-    askedMs = performance.now();
+    replace: `  const onPermit = async () => {
+    attempt = await nextAttempt();
   };`,
-    by: "  const onTurn = async () => {};",
+    by: "  const onPermit = async () => {};",
     caughtBy: ["test/usage/export.test.ts", "what is stored has the number that was taken when its last attempt"],
   },
   {

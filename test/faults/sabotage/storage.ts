@@ -20,8 +20,8 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "an answer is stored row by row",
     file: "src/db/usage/batches.ts",
-    replace: "inTransaction(db, (tx) => decideAndWrite(tx, merges, incoming, looked.look));",
-    by: "decideAndWrite(db as unknown as Tx, merges, incoming, looked.look);",
+    replace: "inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));",
+    by: "decideAndWrite(db as unknown as Tx, answers, incoming, first.before);",
     caughtBy: ["test/db/usage/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {

@@ -163,15 +163,15 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "an answer that was dropped is counted as stored",
     file: "src/usage/export.ts",
-    replace: "slices.length - suspect - stale - undated",
-    by: "slices.length - suspect - undated",
+    replace: `decision === "suspect" || decision === "stale") counts[decision]++;`,
+    by: `decision === "suspect") counts[decision]++;`,
     caughtBy: ["test/usage/export.test.ts", "a stale slice is not counted as complete"],
   },
   {
     name: "a request that failed is not counted",
     file: "src/usage/export.ts",
-    replace: "counts.failed += sliceCount(request);",
-    by: "",
+    replace: "requests: 1, failed: sliceCount(request) }",
+    by: "requests: 1, failed: 0 * sliceCount(request) }",
     caughtBy: ["test/usage/export.test.ts", "a request that fails is recorded on its days and counted"],
   },
   {
