@@ -1,38 +1,46 @@
-// When a cron expression is due in a time zone: the moments at which local clocks show the times that it names.
+// When a cron expression is due in a time zone: the moments at which the local clock shows the times that it names.
 
 import { createTask, type ParsedFields, parse } from "node-cron";
 import { DAY_MS } from "../usage/days.ts";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
-/** A schedule that was read, for many questions. */
-export type Timetable = { readonly times: CronTimes; readonly clock: LocalClock };
+type Timetable = { readonly times: CronTimes; readonly clock: LocalClock };
+
+const SECOND_MS = 1_000;
 
 /**
- * The newest moment of the schedule at or before `at`; undefined where there was none in 40 years.
+ * The newest moment of the schedule at or before `at`; undefined if there was none in 40 years.
  *
- * Each local time that is named comes once, when the clock gets to it. One that the clock skips, as it is set forward,
- * comes with the first moment after the gap, together with others of the gap; this holds for a whole day that a zone left
- * out, too. Of one that the clock shows twice, as it is set back, the first counts.
+ * Each named local time occurs once, at the first moment at which the clock shows it. When the clock is set forward, all times it
+ * skips occur together at the first moment after the gap; this includes a whole day that a zone left out. When the clock is set
+ * back, a time that it shows twice occurs only the first time.
  *
- * A schedule that names every hour of the day means the time between two runs, and not a time of the day: it goes by what
- * the clock shows. In an hour that comes twice it runs twice, and a time in a gap does not come.
+ * A schedule that names every hour of the day means an interval and not a time of the day, so it follows what the clock shows: in
+ * an hour that is shown twice it occurs twice, and skipped times do not occur.
  */
 export function latestOccurrence(schedule: Schedule, at: Date): Date | undefined {
-  return latestIn(openTimetable(schedule), at);
+  const { times, clock } = timetableOf(schedule);
+  const atMs = floorToSecond(at);
+  if (times.everyHour) return dateOf(latestByLocalTime(times, clock, atMs));
+  const localMs = times.lastUntil(latestLocalMs(clock, atMs));
+  return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
 }
 
-/** The first moment of the schedule after `after`, not at it; undefined where there is none in 40 years. */
+/** The first moment of the schedule after `after`, not at it; undefined if there is none in 40 years. */
 export function nextOccurrence(schedule: Schedule, after: Date): Date | undefined {
-  return nextIn(openTimetable(schedule), after);
+  const { times, clock } = timetableOf(schedule);
+  const afterMs = floorToSecond(after);
+  if (times.everyHour) return dateOf(nextByLocalTime(times, clock, afterMs));
+  const localMs = times.firstFrom(latestLocalMs(clock, afterMs) + SECOND_MS);
+  return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
 }
 
-/** The first `count` moments of the schedule after `after`, fewer where there are no more. */
+/** The first `count` moments of the schedule after `after`, fewer if there are no more. */
 export function nextOccurrences(schedule: Schedule, after: Date, count: number): Date[] {
-  const timetable = openTimetable(schedule);
   const moments: Date[] = [];
   for (let from = after; moments.length < count; ) {
-    const next = nextIn(timetable, from);
+    const next = nextOccurrence(schedule, from);
     if (next === undefined) break;
     moments.push(next);
     from = next;
@@ -40,52 +48,51 @@ export function nextOccurrences(schedule: Schedule, after: Date, count: number):
   return moments;
 }
 
-function openTimetable({ schedule, timezone }: Schedule): Timetable {
-  return { times: parseCron(schedule), clock: openLocalClock(timezone) };
+// Few schedules and zones are configured, and each is asked about every minute.
+const timesOf = memoized(parseCron);
+const clockOf = memoized(openLocalClock);
+
+function timetableOf({ schedule, timezone }: Schedule): Timetable {
+  return { times: timesOf(schedule), clock: clockOf(timezone) };
 }
 
-export function latestIn({ times, clock }: Timetable, at: Date): Date | undefined {
-  const atMs = floorToSecond(at);
-  if (times.everyHour) return dateOf(latestByLocalTime(times, clock, atMs));
-  const localMs = times.lastUntil(latestLocalMs(clock, atMs));
-  return dateOf(localMs === undefined ? undefined : momentOf(clock, localMs));
+function memoized<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, T>();
+  return (key) => {
+    const value = made.get(key) ?? make(key);
+    made.set(key, value);
+    return value;
+  };
 }
 
-export function nextIn({ times, clock }: Timetable, after: Date): Date | undefined {
-  const afterMs = floorToSecond(after);
-  if (times.everyHour) return dateOf(nextByLocalTime(times, clock, afterMs));
-  const localMs = times.firstFrom(latestLocalMs(clock, afterMs) + SECOND_MS);
-  return dateOf(localMs === undefined ? undefined : momentOf(clock, localMs));
-}
-
-/** The latest local time that the clock has shown until then: when it was set back, one that it is going to show again. */
+/** The latest local time that the clock has shown so far. After it was set back, this is a time that it will show again. */
 function latestLocalMs(clock: LocalClock, atMs: number): number {
   const shownMs = clock.localMsAt(atMs);
-  const setAtMs = clock.changes(atMs - DAY_MS, atMs).at(-1);
-  return setAtMs === undefined ? shownMs : Math.max(shownMs, clock.localMsAt(setAtMs - SECOND_MS));
+  const changedAtMs = clock.changes(atMs - DAY_MS, atMs).at(-1);
+  return changedAtMs === undefined ? shownMs : Math.max(shownMs, clock.localMsAt(changedAtMs - SECOND_MS));
 }
 
-/** The first moment at which the clock has come to a local time, or was set past it. */
-function momentOf(clock: LocalClock, localMs: number): number {
+/** The first moment at which the clock shows a local time, or was set past it. */
+function firstMomentAt(clock: LocalClock, localMs: number): number {
   // No zone is a day away from UTC.
   for (let fromMs = localMs - DAY_MS; ; ) {
     const atMs = fromMs + localMs - clock.localMsAt(fromMs);
-    const [setAtMs] = clock.changes(fromMs, atMs);
-    if (setAtMs === undefined) return Math.max(fromMs, atMs);
-    fromMs = setAtMs;
+    const [changedAtMs] = clock.changes(fromMs, atMs);
+    if (changedAtMs === undefined) return Math.max(fromMs, atMs);
+    fromMs = changedAtMs;
   }
 }
 
-/** The last moment until `atMs` at which the clock shows a named time: sought from one setting of the clock back to the one before. */
+/** The last moment until `atMs` at which the clock shows a named time. Searches backwards from one clock change to the one before. */
 function latestByLocalTime(times: CronTimes, clock: LocalClock, atMs: number): number | undefined {
   for (let untilMs = atMs; ; ) {
     const shownMs = clock.localMsAt(untilMs);
     const localMs = times.lastUntil(shownMs);
     if (localMs === undefined) return undefined;
     const foundMs = untilMs + localMs - shownMs;
-    const setAtMs = clock.changes(foundMs, untilMs).at(-1);
-    if (setAtMs === undefined) return foundMs;
-    untilMs = setAtMs - SECOND_MS;
+    const changedAtMs = clock.changes(foundMs, untilMs).at(-1);
+    if (changedAtMs === undefined) return foundMs;
+    untilMs = changedAtMs - SECOND_MS;
   }
 }
 
@@ -95,13 +102,13 @@ function nextByLocalTime(times: CronTimes, clock: LocalClock, afterMs: number): 
     const localMs = times.firstFrom(shownMs);
     if (localMs === undefined) return undefined;
     const foundMs = fromMs + localMs - shownMs;
-    const [setAtMs] = clock.changes(fromMs, foundMs);
-    if (setAtMs === undefined) return foundMs;
-    fromMs = setAtMs;
+    const [changedAtMs] = clock.changes(fromMs, foundMs);
+    if (changedAtMs === undefined) return foundMs;
+    fromMs = changedAtMs;
   }
 }
 
-/** What is named is named to the second. */
+/** Cron expressions name times to the second. */
 function floorToSecond(moment: Date): number {
   return Math.floor(moment.getTime() / SECOND_MS) * SECOND_MS;
 }
@@ -110,44 +117,39 @@ function dateOf(ms: number | undefined): Date | undefined {
   return ms === undefined ? undefined : new Date(ms);
 }
 
-// The local times that a cron expression names. A local time is a number here: the milliseconds at which a clock in UTC
-// shows the same, so time zones have no part in it.
+// The local times that a cron expression names. A local time is a number here: the milliseconds at which a clock in UTC shows the
+// same, so time zones play no part.
 
-export type CronTimes = {
+type CronTimes = {
   readonly everyHour: boolean;
-  /** The first at or after a local time; undefined where none comes in 40 years. */
+  /** The first named time at or after a local time; undefined if there is none in 40 years. */
   readonly firstFrom: (localMs: number) => number | undefined;
-  /** The last at or before a local time; undefined where none was in 40 years. */
+  /** The last named time at or before a local time; undefined if there was none in 40 years. */
   readonly lastUntil: (localMs: number) => number | undefined;
 };
 
-/** What comes at all comes again after 40 years at the latest: a 29 February on a given weekday, where 2100 lies between. */
+/** The rarest day that can be named, a 29 February on a given weekday, comes at least every 40 years, even across 2100. */
 const SEARCH_DAYS_MAX = 40 * 365.25;
 
 export function parseCron(expression: string): CronTimes {
   const fields = parse(expression);
   const times = timesOfDay(fields);
   const isNamed = dayMatcher(expression, fields, times[0] ?? 0);
+
+  function search(localMs: number, step: 1 | -1, timeOn: (dayMs: number) => number | undefined): number | undefined {
+    const today = Math.floor(localMs / DAY_MS);
+    for (let i = 0; i <= SEARCH_DAYS_MAX; i++) {
+      const day = today + i * step;
+      const timeMs = isNamed(day) ? timeOn(day * DAY_MS) : undefined;
+      if (timeMs !== undefined) return day * DAY_MS + timeMs;
+    }
+    return undefined;
+  }
+
   return {
     everyHour: new Set(fields.hour).size === 24,
-    firstFrom(localMs) {
-      const today = Math.floor(localMs / DAY_MS);
-      for (let day = today; day <= today + SEARCH_DAYS_MAX; day++) {
-        if (!isNamed(day)) continue;
-        const timeMs = times.find((timeMs) => day * DAY_MS + timeMs >= localMs);
-        if (timeMs !== undefined) return day * DAY_MS + timeMs;
-      }
-      return undefined;
-    },
-    lastUntil(localMs) {
-      const today = Math.floor(localMs / DAY_MS);
-      for (let day = today; day >= today - SEARCH_DAYS_MAX; day--) {
-        if (!isNamed(day)) continue;
-        const timeMs = times.findLast((timeMs) => day * DAY_MS + timeMs <= localMs);
-        if (timeMs !== undefined) return day * DAY_MS + timeMs;
-      }
-      return undefined;
-    },
+    firstFrom: (localMs) => search(localMs, 1, (dayMs) => times.find((timeMs) => dayMs + timeMs >= localMs)),
+    lastUntil: (localMs) => search(localMs, -1, (dayMs) => times.findLast((timeMs) => dayMs + timeMs <= localMs)),
   };
 }
 
@@ -162,8 +164,8 @@ function sorted(numbers: readonly number[]): number[] {
 }
 
 /**
- * Tells of a day, counted from 1970-01-01, whether it is named: by its month, its day of the month and its weekday, all three.
- * Fields of numbers are read here; for words such as "L", "15W" or "1#2" the library is asked.
+ * Tests whether a day, counted from 1970-01-01, is named: its month, its day of the month and its weekday, all three. Numeric fields
+ * are compared here; for words such as "L", "15W" or "1#2" the library is asked.
  */
 function dayMatcher(expression: string, fields: ParsedFields, timeMs: number): (day: number) => boolean {
   const mayName = (field: readonly (number | string)[]) => {
@@ -179,64 +181,61 @@ function dayMatcher(expression: string, fields: ParsedFields, timeMs: number): (
   };
 }
 
-/** A task that was never started answers questions; destroyed at once, it leaves nothing behind in the library. */
+/** Uses a task that is never started. It is destroyed at once, because the library keeps a list of its tasks. */
 function momentMatcher(expression: string): (moment: Date) => boolean {
   const task = createTask(expression, () => {}, { timezone: "UTC" });
   void task.destroy();
   return (moment) => task.match(moment);
 }
 
-// What the clocks of a time zone show, and when they are set. A local time is a number here: the milliseconds at which a
-// clock in UTC shows the same.
+// What the clocks of a time zone show, and when they are changed.
 
-export type LocalClock = {
+type LocalClock = {
   readonly localMsAt: (atMs: number) => number;
-  /** The moments after one, and not after another, at which the clock is set forward or back; the earliest first. */
+  /** The moments after `afterMs` and up to `untilMs` at which the clock is set forward or back; the earliest first. */
   readonly changes: (afterMs: number, untilMs: number) => readonly number[];
 };
 
-/** How far the clock is ahead of UTC from one moment until another. It may be set as late as the moment at which the stretch ends. */
-type OffsetSpan = { readonly aheadMs: number; readonly setAtMs: number | undefined; readonly aheadMsAtEnd: number };
+/** The clock's offset from UTC over a span of days, in which it changes at most once, at the latest at the end of the span. */
+type OffsetSpan = { readonly offsetMs: number; readonly changedAtMs: number | undefined; readonly endOffsetMs: number };
 
-const SECOND_MS = 1_000;
-
-/** Since 1970 every zone has left its clocks alone for a week at least before it set them again. */
-const OFFSET_SPAN_MS = 4 * DAY_MS;
+/** Since 1970 every zone has left its clocks alone for at least a week between two changes. */
+const SPAN_MS = 4 * DAY_MS;
 
 /**
- * The runtime tells what a clock shows, and not when it is set: that is looked for where the clock is not as far ahead of
- * UTC at the end of a stretch of days as at its start.
+ * The runtime says what a clock shows, but not when it is changed. A change is searched for in a span of days whose offset at the end
+ * differs from the one at its start.
  */
 export function openLocalClock(timezone: string): LocalClock {
-  // Sweden writes a time as ISO 8601 does.
+  // The Swedish format is that of ISO 8601.
   const format = new Intl.DateTimeFormat("sv", { timeZone: timezone, dateStyle: "short", timeStyle: "medium" });
-  const stretches = new Map<number, OffsetSpan>();
+  const spans = new Map<number, OffsetSpan>();
 
-  function aheadMsAt(atMs: number): number {
+  function offsetMsAt(atMs: number): number {
     return Date.parse(`${format.format(atMs).replace(" ", "T")}Z`) - atMs;
   }
 
-  function stretchOf(number: number): OffsetSpan {
-    const known = stretches.get(number);
+  function spanOf(number: number): OffsetSpan {
+    const known = spans.get(number);
     if (known) return known;
-    const startMs = number * OFFSET_SPAN_MS;
-    const endMs = startMs + OFFSET_SPAN_MS;
-    const aheadMs = stretches.get(number - 1)?.aheadMsAtEnd ?? aheadMsAt(startMs);
-    const aheadMsAtEnd = aheadMsAt(endMs);
-    const setAtMs = aheadMs === aheadMsAtEnd ? undefined : settingBetween(startMs, endMs);
-    const read = { aheadMs, setAtMs, aheadMsAtEnd };
-    stretches.set(number, read);
-    return read;
+    const startMs = number * SPAN_MS;
+    const endMs = startMs + SPAN_MS;
+    const offsetMs = spans.get(number - 1)?.endOffsetMs ?? offsetMsAt(startMs);
+    const endOffsetMs = offsetMsAt(endMs);
+    const changedAtMs = offsetMs === endOffsetMs ? undefined : changeBetween(startMs, endMs);
+    const span = { offsetMs, changedAtMs, endOffsetMs };
+    spans.set(number, span);
+    return span;
   }
 
   /** To the second: Liberia set its clocks by 44 minutes and 30 seconds in 1972. */
-  function settingBetween(startMs: number, endMs: number): number {
-    const aheadMs = aheadMsAt(startMs);
+  function changeBetween(startMs: number, endMs: number): number {
+    const offsetMs = offsetMsAt(startMs);
     let beforeMs = startMs;
     let afterMs = endMs;
     while (afterMs - beforeMs > SECOND_MS) {
       const middleMs = beforeMs + Math.floor((afterMs - beforeMs) / 2 / SECOND_MS) * SECOND_MS;
-      if (aheadMsAt(middleMs) === aheadMs) beforeMs = middleMs;
+      if (offsetMsAt(middleMs) === offsetMs) beforeMs = middleMs;
       else afterMs = middleMs;
     }
     return afterMs;
@@ -244,20 +243,16 @@ export function openLocalClock(timezone: string): LocalClock {
 
   return {
     localMsAt(atMs) {
-      const { aheadMs, setAtMs, aheadMsAtEnd } = stretchOf(offsetSpanAt(atMs));
-      return atMs + (setAtMs === undefined || atMs < setAtMs ? aheadMs : aheadMsAtEnd);
+      const { offsetMs, changedAtMs, endOffsetMs } = spanOf(Math.floor(atMs / SPAN_MS));
+      return atMs + (changedAtMs === undefined || atMs < changedAtMs ? offsetMs : endOffsetMs);
     },
     changes(afterMs, untilMs) {
       const found: number[] = [];
-      for (let number = offsetSpanAt(afterMs); number <= offsetSpanAt(untilMs); number++) {
-        const { setAtMs } = stretchOf(number);
-        if (setAtMs !== undefined && setAtMs > afterMs && setAtMs <= untilMs) found.push(setAtMs);
+      for (let number = Math.floor(afterMs / SPAN_MS); number <= Math.floor(untilMs / SPAN_MS); number++) {
+        const { changedAtMs } = spanOf(number);
+        if (changedAtMs !== undefined && changedAtMs > afterMs && changedAtMs <= untilMs) found.push(changedAtMs);
       }
       return found;
     },
   };
-}
-
-function offsetSpanAt(ms: number): number {
-  return Math.floor(ms / OFFSET_SPAN_MS);
 }

@@ -5,67 +5,68 @@ import type { StoredJob } from "../db/jobs/jobs.ts";
 import { type NextDue, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import { type Series, seriesKey } from "../usage/series.ts";
-import { latestOccurrence, nextOccurrence } from "./cron.ts";
+import { latestOccurrence, nextOccurrence, type Schedule } from "./cron.ts";
 
+export type ScheduledJob = Schedule & { readonly name: string; readonly jitterSeconds: number };
+
+/** When each series is read next by any of the jobs; undefined if none reads it again. */
 export function nextDueOf(
   series: readonly Series[],
   ids: SeriesIds,
   jobs: readonly ExportJob[],
   now: Date,
 ): readonly NextDue[] {
-  const moments = jobs.map((job) => ({ at: nextRunAt(job, now), reads: new Set(seriesOf(job).map(seriesKey)) }));
+  const runs = jobs.map((job) => ({ at: nextRunAt(job, now), reads: new Set(seriesOf(job).map(seriesKey)) }));
   return series.map((one) => {
-    const ats = moments.flatMap(({ at, reads }) =>
-      at !== undefined && reads.has(seriesKey(one)) ? [at.getTime()] : [],
-    );
-    return { seriesId: seriesIdOf(ids, one), at: ats.length > 0 ? new Date(Math.min(...ats)) : undefined };
+    const moments = runs.flatMap(({ at, reads }) => (at && reads.has(seriesKey(one)) ? [at.getTime()] : []));
+    return { seriesId: seriesIdOf(ids, one), at: moments.length > 0 ? new Date(Math.min(...moments)) : undefined };
   });
 }
 
-type ScheduledJob = Pick<ExportJob, "name" | "schedule" | "timezone" | "jitterSeconds">;
-
-/** When a job runs next. Undefined where its schedule names no moment any more. */
+/** When a job runs next. Undefined if its schedule names no further moment. */
 export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {
-  const moment = nextOccurrence(job, now);
-  return moment && new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds));
+  return withJitter(job, nextOccurrence(job, now));
 }
 
-/** A tick comes every minute: what is due for longer has no worker, or one that is stuck. */
+/** A tick comes every minute. A job that is due for longer than this has no worker, or one that hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
-/** When a job was due that no worker has taken up. Undefined where all is well, and where no worker ever knew the job. */
-export function overdueSince(job: ScheduledJob, known: StoredJob | undefined, now: Date): Date | undefined {
-  const dueAt = waitingSince(job, known, now);
+/** Since when a job is due that no worker has started. Undefined if it is not overdue, and if no worker has registered it. */
+export function overdueSince(job: ScheduledJob, stored: StoredJob | undefined, now: Date): Date | undefined {
+  const dueAt = waitingSince(job, stored, now);
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
 /**
- * Since when a job has waited for a worker, even if the next tick is still to come. Of several moments that no worker took up,
- * the first counts: if the newest counted, a job that runs every minute would never be late.
+ * Since when a job has waited for a worker, even if the next tick is still to come. Of several moments that no worker handled, the
+ * first counts: if the newest counted, a job that runs every minute would never be late.
  */
-export function waitingSince(job: ScheduledJob, known: StoredJob | undefined, now: Date): Date | undefined {
-  if (!known || known.pause) return undefined;
-  const dueAt = firstMissedMoment(job, known);
+export function waitingSince(job: ScheduledJob, stored: StoredJob | undefined, now: Date): Date | undefined {
+  if (!stored || stored.pause) return undefined;
+  const dueAt = firstMissedMoment(job, stored);
   // A moment that came during a pause is late from the end of the pause on.
-  const since = new Date(Math.max(Number(dueAt), Number(known.resumedAt ?? 0)));
+  const since = new Date(Math.max(Number(dueAt), Number(stored.resumedAt ?? 0)));
   return dueAt && since <= now ? since : undefined;
 }
 
-/** A job that was never taken up starts with the newest moment before it was registered. */
+/** A job that never ran starts with the newest moment before it was registered. */
 function firstMissedMoment(job: ScheduledJob, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
   if (scheduledThrough) return nextRunAt(job, scheduledThrough);
-  const moment = latestOccurrence(job, createdAt);
-  if (!moment) return nextRunAt(job, createdAt);
-  const dueMs = moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds);
-  return new Date(Math.max(dueMs, createdAt.getTime()));
+  const dueAt = withJitter(job, latestOccurrence(job, createdAt));
+  return dueAt ? new Date(Math.max(Number(dueAt), Number(createdAt))) : nextRunAt(job, createdAt);
 }
 
-// How much later than its moment a job runs, so that jobs of the same minute do not all call at once. Nothing is drawn: every
-// replica comes to the same delay.
+function withJitter({ name, jitterSeconds }: ScheduledJob, moment: Date | undefined): Date | undefined {
+  return moment && new Date(moment.getTime() + jitterMs(name, moment, jitterSeconds));
+}
 
 const JITTER_BYTES = 6;
 
-/** Milliseconds in [0, jitterSeconds), spread evenly over the moments of a job and over the jobs of a moment. */
+/**
+ * How much later than its moment a job runs, so that jobs of the same minute do not all call at once: in [0, jitterSeconds), spread
+ * evenly over the moments of a job and over the jobs of a moment. It is a hash and not random, so that every replica computes the
+ * same delay.
+ */
 export function jitterMs(job: string, occurrence: Date, jitterSeconds: number): number {
   const digest = createHash("sha256").update(`${occurrence.toISOString()} ${job}`).digest();
   const share = digest.readUIntBE(0, JITTER_BYTES) / 2 ** (8 * JITTER_BYTES);

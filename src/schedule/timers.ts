@@ -1,29 +1,28 @@
-// The timers of a worker: they fire at each moment of a schedule, and every minute in case one was missed. What is due is
-// decided from the database, so a timer that fires late, twice or never changes nothing.
+// The timers of a worker: they fire at each moment of a schedule, and every minute in case one was missed. What is due is decided
+// from the database, so a timer that fires late, twice or never changes nothing.
 
 import { type ScheduledTask, schedule } from "node-cron";
+import type { Schedule } from "./cron.ts";
 
 export type Timers = {
-  /** Rings once more after this time. */
+  /** Fires once more after this time. Replaces an earlier request. */
   readonly fireIn: (ms: number) => void;
   readonly stop: () => void;
 };
 
-export type TimerSchedule = { readonly schedule: string; readonly timezone: string };
-
-/** A moment that daylight saving skips it does not ring for: the next minute does. */
+/** Also for moments that daylight saving time skips: the library does not fire for them. */
 const MINUTE_MS = 60_000;
-/** The library says on the console what it thinks of a late alarm. */
+/** The library writes to the console when a timer is late. */
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
-export function setTimers(alarms: readonly TimerSchedule[], ring: () => void): Timers {
-  const tasks = alarms.flatMap((alarm) => setTimer(alarm, ring) ?? []);
-  const minutes = setInterval(ring, MINUTE_MS);
+export function setTimers(schedules: readonly Schedule[], fire: () => void): Timers {
+  const tasks = schedules.flatMap((one) => setTimer(one, fire) ?? []);
+  const minutes = setInterval(fire, MINUTE_MS);
   let once: NodeJS.Timeout | undefined;
   return {
     fireIn(ms) {
       clearTimeout(once);
-      once = setTimeout(ring, Math.max(ms, 0));
+      once = setTimeout(fire, Math.max(ms, 0));
     },
     stop() {
       clearInterval(minutes);
@@ -33,10 +32,10 @@ export function setTimers(alarms: readonly TimerSchedule[], ring: () => void): T
   };
 }
 
-/** Undefined for a schedule that names no moment at all: the library throws for it. */
-function setTimer({ schedule: expression, timezone }: TimerSchedule, ring: () => void): ScheduledTask | undefined {
+/** Undefined for a schedule that never comes, such as 30 February: the library throws for it. */
+function setTimer({ schedule: expression, timezone }: Schedule, fire: () => void): ScheduledTask | undefined {
   try {
-    return schedule(expression, ring, { timezone, logger: SILENT, suppressMissedWarning: true });
+    return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
   } catch {
     return undefined;
   }
