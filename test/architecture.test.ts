@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],
   "db/usage": ["async.ts", "db", "db/connection", "errors.ts", "usage"],
   "db/jobs": ["db", "db/connection", "errors.ts", "usage"],
-  "db/keys": ["db", "db/connection", "errors.ts", "keys", "usage"],
+  "db/keys": ["db", "db/connection", "errors.ts", "keys", "secret.ts", "usage"],
   "db/report": ["db", "db/connection", "report", "usage"],
   db: ["db/connection", "db/jobs", "db/keys", "db/usage", "dump", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],

@@ -54,7 +54,7 @@ export async function runRewrap(app: App, { json }: KeysOptions): Promise<number
     const masterKeys = await openMasterKeys(app, db);
     const others = await sealedWithOthers(db, masterKeys.current.id);
     for (const key of others) {
-      const secret = app.scrubber.add(await openSealedKey(key.sealed, key.apiKeyId, masterKeys));
+      const secret = await openSealedKey(key, masterKeys, app.scrubber);
       const sealed = await sealKey(secret, key.apiKeyId, masterKeys);
       await replaceSealed(db, key, { sealed, masterKey: masterKeys.current.id, actor: app.actor });
     }

@@ -4,8 +4,8 @@ import type { App } from "../app.ts";
 import type { Config, KeyReference, SecretReference } from "../config/config.ts";
 import { keyProblems, readKey } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
+import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
-import { recordEvent } from "../db/keys/ledger.ts";
 import { AppError } from "../errors.ts";
 import { holdsScope, scopesFault } from "../keys/policy.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
@@ -80,9 +80,9 @@ export async function openKeyRing(
     if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
     const kept: CandidateKey[] = [];
     const sealedKeys = keystore ? await usableKeys(keystore.db, reference.rotation, project.id) : [];
-    for (const { apiKeyId, sealed } of sealedKeys.slice(0, 2)) {
-      const key = keystore && (await openSealedKey(sealed, apiKeyId, keystore.masterKeys));
-      if (key) kept.push({ id: apiKeyId, key: app.scrubber.add(key) });
+    for (const sealedKey of sealedKeys.slice(0, 2)) {
+      const key = keystore && (await openSealedKey(sealedKey, keystore.masterKeys, app.scrubber));
+      if (key) kept.push({ id: sealedKey.apiKeyId, key });
     }
     if (kept.length >= keysMax) return kept;
     // Once there is a rotated key the first one may be gone from the environment.

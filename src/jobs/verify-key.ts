@@ -8,8 +8,9 @@ import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import { lastDeliveredBy } from "../db/keys/events.ts";
 import { sealedKey } from "../db/keys/keystore.ts";
-import { lastDeliveredBy, readLedger } from "../db/keys/ledger.ts";
+import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import { activeKey, type Ledger, type LedgerKey } from "../keys/ledger.ts";
 import type { Inspection } from "../keys/plan.ts";
@@ -25,48 +26,50 @@ import { fetchBreakdown } from "../service/usage.ts";
 import { addDays, type Day } from "../usage/days.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
-import type { KeyRing } from "./export-context.ts";
+import type { Filter } from "../usage/series.ts";
+import type { RotationContext } from "./export-context.ts";
 
 export type KeyToVerify = {
   readonly key: Secret;
-  readonly apiKeyId: string;
-  /** Empty where the service did not say. */
+  /** Empty if the service did not say. */
   readonly granted: readonly string[];
   readonly today: Day;
 };
+
+const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 /** A key may need a moment until every part of the service knows it. */
 const VERIFY_ATTEMPTS_MAX = 3;
 const VERIFY_WAIT_MS = 1_000;
 
-/** Throws where the service does not take the key for what its scopes allow. */
+/** Throws if the service does not accept the key for a call that its scopes allow. */
 export async function verifyKey(
   service: Service,
   job: RotationJob,
-  tried: KeyToVerify,
+  verified: KeyToVerify & { readonly apiKeyId: string },
   signal: AbortSignal,
 ): Promise<void> {
-  await retryWhileUnknown(service, tried.key, signal, () => verifyOnce(service, job, tried, signal));
+  await retryWhileUnknown(service, verified.key, signal, () => verifyOnce(service, job, verified, signal));
 }
 
-/** How long a rotation waits to learn whether the key in use works. After that it continues without knowing. */
+/** How long a rotation waits to learn whether the active key works. After that it continues without knowing. */
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
-/** Why the key in use no longer works; undefined if it works, and if the service does not tell now. */
+/** Why the active key no longer works; undefined if it works, and if the service does not answer that now. */
 export async function refusalReason(
   service: Service,
   job: RotationJob,
-  tried: Omit<KeyToVerify, "apiKeyId">,
+  verified: KeyToVerify,
   log: Logger,
   stop: AbortSignal,
 ): Promise<string | undefined> {
-  const { key } = tried;
+  const { key } = verified;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   try {
     // A key that was refused in an earlier run may work again.
     service.forgetAuthFailures(key);
     await retryWhileUnknown(service, key, signal, async () => {
-      if (!(await fetchToken(service, key, signal))) await callAllowedByScopes(service, job, tried, signal);
+      if (!(await fetchToken(service, key, signal))) await callAllowedByScopes(service, job, verified, signal);
     });
     return undefined;
   } catch (error) {
@@ -78,8 +81,9 @@ export async function refusalReason(
   }
 }
 
-async function retryWhileUnknown(
-  service: Service,
+/** Calls again after a 401, which the service may answer until it knows a new key everywhere. */
+export async function retryWhileUnknown(
+  service: Pick<Service, "forgetAuthFailures">,
   key: Secret,
   signal: AbortSignal,
   call: () => Promise<void>,
@@ -96,11 +100,11 @@ async function retryWhileUnknown(
   }
 }
 
-/** The most telling call there is: who the key is, then what it is for. */
+/** Asks first whose key it is, then makes a call that it is for. */
 async function verifyOnce(
   service: Service,
   job: RotationJob,
-  { key, apiKeyId, granted, today }: KeyToVerify,
+  { key, apiKeyId, granted, today }: KeyToVerify & { readonly apiKeyId: string },
   signal: AbortSignal,
 ): Promise<void> {
   const token = await fetchToken(service, key, signal);
@@ -108,7 +112,7 @@ async function verifyOnce(
     throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
   }
   const known = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
-  // Such a key may do no more than say who it is, and it has.
+  // Such a key may do no more than say whose it is, and it has.
   if (token && !readsSomething(known)) return;
   await callAllowedByScopes(service, job, { key, granted: known, today }, signal);
 }
@@ -121,14 +125,14 @@ function readsSomething(scopes: readonly string[]): boolean {
 async function callAllowedByScopes(
   service: Service,
   job: RotationJob,
-  { key, granted, today }: Omit<KeyToVerify, "apiKeyId">,
+  { key, granted, today }: KeyToVerify,
   signal: AbortSignal,
 ): Promise<void> {
   const scopes = granted.length > 0 ? granted : job.scopes;
   const { project } = job;
   if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
     const yesterday = addDays(today, -1);
-    const series = { project, grouping: "none", filter: { name: "all", features: {}, dimensions: {} } } as const;
+    const series = { project, grouping: "none", filter: ALL_USAGE } as const;
     await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
   } else if (holdsScope(scopes, "keys:read")) {
     await listKeys(service, project.id, key, signal);
@@ -137,25 +141,22 @@ async function callAllowedByScopes(
   }
 }
 
-// Looks whether a replaced key is still used, by the breakdown by accessor.
-
-export type LastUseQuery = {
-  readonly service: Service;
-  readonly keys: KeyRing;
-  readonly job: RotationJob;
-  readonly key: LedgerKey;
-  readonly today: Day;
-  readonly signal: AbortSignal;
-};
+// When a replaced key was last used, by the breakdown by accessor.
 
 /** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
-/** Looks at every day of grace, today included. The first day may include usage from before the key was replaced. */
-export async function lastUse({ service, keys, job, key, today, signal }: LastUseQuery): Promise<LastUse> {
+/** Reads every day of grace, today included. The first day may include usage from before the key was replaced. */
+export async function lastUse(
+  { app, service, keys }: RotationContext,
+  job: RotationJob,
+  key: LedgerKey,
+  today: Day,
+): Promise<LastUse> {
   const { project } = job;
+  const { signal } = app;
   const start = addDays(today, -Math.max(job.graceDays, 1));
-  const series = { project, grouping: "accessor", filter: { name: "all", features: {}, dimensions: {} } } as const;
+  const series = { project, grouping: "accessor", filter: ALL_USAGE } as const;
   try {
     const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
     const used: KeyUsage[] = [];
@@ -184,7 +185,7 @@ function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
 }
 
 /** Pure. `listed` are the ids of the keys that the service lists. */
-function lastUseVerdict(
+export function lastUseVerdict(
   { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
   used: readonly KeyUsage[],
   listed: ReadonlySet<string>,
@@ -199,17 +200,17 @@ function lastUseVerdict(
   const own = newest(used.filter(({ accessor }) => accessor === apiKeyId));
   if (own !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${own}` };
   // The absence of this key means something only if accessors are the ids of keys.
-  const told = newest(used.filter(({ accessor }) => listed.has(accessor)));
-  if (told === undefined) {
+  const newestOfAny = newest(used.filter(({ accessor }) => listed.has(accessor)));
+  if (newestOfAny === undefined) {
     return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
   }
-  if (told < addDays(today, -USAGE_LAG_DAYS_MAX)) {
-    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${told}, of any key` };
+  if (newestOfAny < addDays(today, -USAGE_LAG_DAYS_MAX)) {
+    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${newestOfAny}, of any key` };
   }
   return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
 }
 
-// Checks whether the keys in use are still in the files that they were delivered to.
+// Whether the active keys are still in the files that they were delivered to.
 
 /** What is wrong, by rotation. Files on another machine are not checked. */
 export async function deliveryWarnings(
@@ -221,7 +222,7 @@ export async function deliveryWarnings(
   for (const job of rotations) {
     const active = await activeKeyOf(db, job);
     if (!active) continue;
-    const stale = await staleFiles(job.deliver, active, await secretOfActiveKey(app, db, active));
+    const stale = await staleFilesOf(app, db, job, active);
     const here: string[] = [];
     for (const sink of job.deliver) {
       const fault = stale.get(sinkId(sink));
@@ -233,7 +234,7 @@ export async function deliveryWarnings(
   return warnings;
 }
 
-/** What can be learned about the key in use without a call to the service. */
+/** Inspects the active key without a call to the service. */
 export async function inspectFiles(
   app: App,
   db: Database,
@@ -242,8 +243,19 @@ export async function inspectFiles(
 ): Promise<Inspection | undefined> {
   const active = activeKey(ledger);
   if (!active) return undefined;
-  const stale = await staleFiles(job.deliver, active, await secretOfActiveKey(app, db, active));
-  return { intentId: active.intentId, refusal: undefined, stale };
+  return { intentId: active.intentId, refusal: undefined, stale: await staleFilesOf(app, db, job, active) };
+}
+
+async function staleFilesOf({ env, scrubber }: App, db: Database, job: RotationJob, active: LedgerKey) {
+  let secret: Secret | undefined;
+  try {
+    const stored = await sealedKey(db, active.intentId);
+    secret = stored && (await openSealedKey(stored, readMasterKeys(env), scrubber));
+  } catch (error) {
+    // A command that only reads works without the master key: then only the existence of the files is checked.
+    if (!(error instanceof AppError)) throw error;
+  }
+  return staleFiles(job.deliver, active.deliveredTo, secret);
 }
 
 /** Also undefined if the rotation's keys belong to another project: every rotation reports that itself. */
@@ -252,21 +264,6 @@ async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | 
     return activeKey((await readLedger(db, job)).ledger);
   } catch (error) {
     if (error instanceof AppError && error.code === "config") return undefined;
-    throw error;
-  }
-}
-
-/** Undefined without the right master key, which a command that only looks does not need. */
-async function secretOfActiveKey(
-  { env, scrubber }: App,
-  db: Database,
-  { intentId }: LedgerKey,
-): Promise<Secret | undefined> {
-  try {
-    const kept = await sealedKey(db, intentId);
-    return kept && scrubber.add(await openSealedKey(kept.sealed, kept.apiKeyId, readMasterKeys(env)));
-  } catch (error) {
-    if (error instanceof AppError) return undefined;
     throw error;
   }
 }

@@ -1,140 +1,118 @@
 // Runs one cleanup step: a replaced key is marked due for removal, deleted or found gone. Each step is safe to repeat.
 
 import { AppError } from "../errors.ts";
-import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
+import { activeKey, type LedgerKey } from "./ledger.ts";
 import { type CleanupStep, clockSkewText, graceLeft } from "./plan.ts";
-import type { RotationJob } from "./policy.ts";
-import type { RotationDeps, ServiceKey } from "./rotation-deps.ts";
+import type { LastUse, RotationDeps, RotationTask, ServiceKey } from "./rotation-deps.ts";
 
 /** Whether anything changed, and why the key was kept if a person should know. */
-export type CleanupOutcome = { readonly did: boolean; readonly kept?: string };
+type CleanupOutcome = { readonly did: boolean; readonly kept?: string };
 
-const UNCHANGED: CleanupOutcome = { did: false };
-
-export async function runCleanupStep(
-  job: RotationJob,
-  step: CleanupStep,
-  deps: RotationDeps,
-  signal: AbortSignal,
-): Promise<CleanupOutcome> {
+export async function runCleanupStep(task: RotationTask, step: CleanupStep): Promise<CleanupOutcome> {
   switch (step.kind) {
     case "release":
-      return markDueForRemoval(job, step.key, step.reason, deps, signal);
+      return markDueForRemoval(task, step.key, step.reason);
     case "delete":
-      return deleteKey(job, step.key, step.reason, deps, signal);
+      return deleteKey(task, step.key, step.reason);
     case "recheck":
-      return { did: await recheckListed(step.key, deps, signal) };
+      return { did: await retireUnlisted(task.deps, step.key) };
     case "search":
-      return { did: await searchOrphan(step.key, step.giveUp, deps, signal) };
+      return { did: await searchOrphan(task.deps, step.key, step.giveUp) };
   }
 }
 
-async function markDueForRemoval(
-  job: RotationJob,
-  key: LedgerKey,
-  reason: string,
-  deps: RotationDeps,
-  signal: AbortSignal,
-): Promise<CleanupOutcome> {
-  const left = graceLeft(job, key, await currentLedger(deps), await trustedClocks(deps, signal));
-  if (left !== undefined) return keepKey(key, left, deps);
-  const { seen, text } = await deps.lastUse(key, signal);
-  if (seen === "yes") return keepKey(key, `replaced key still in use: ${text}`, deps);
-  const how = seen === "unknown" ? `by its age alone: ${text}` : text;
-  await deps.writeLedger({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${how}`);
+async function markDueForRemoval(task: RotationTask, key: LedgerKey, reason: string): Promise<CleanupOutcome> {
+  const { deps } = task;
+  const { seen, text } = await checkUse(task, key, true);
+  if (seen === "in-grace") return keepKey(deps, key, text);
+  if (seen === "yes") return keepKey(deps, key, `replaced key still in use: ${text}`);
+  const proof = seen === "unknown" ? `by its age alone: ${text}` : text;
+  await deps.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
   return { did: true };
 }
 
 /**
- * A key is deleted only on what the service shows now, whatever was known when it became due: nothing at the service protects a
- * key that somebody uses, the calling key or a last one.
+ * A key is deleted only by what the service shows now, whatever was known when it became due: the service itself protects neither a
+ * key that somebody uses, nor the calling key, nor the last one.
  */
-async function deleteKey(
-  job: RotationJob,
-  key: LedgerKey,
-  reason: string,
-  deps: RotationDeps,
-  signal: AbortSignal,
-): Promise<CleanupOutcome> {
+async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Promise<CleanupOutcome> {
+  const { job, deps } = task;
   const { apiKeyId, intentId } = key;
-  if (apiKeyId === undefined) return UNCHANGED;
-  const clocks = await trustedClocks(deps, signal);
-  // A key that was never in use has no grace.
-  const left = key.activeSince && graceLeft(job, key, await currentLedger(deps), clocks);
-  if (left !== undefined) return keepKey(key, left, deps);
-  const { seen, text } = await deps.lastUse(key, signal);
+  if (apiKeyId === undefined) return { did: false };
+  // A key that was never active has no grace.
+  const { seen, text } = await checkUse(task, key, key.activeSince !== undefined);
+  if (seen === "in-grace") return keepKey(deps, key, text);
   if (seen === "yes") {
-    const used = `not deleted: ${text}`;
-    if (key.dueForRemovalAt) await deps.writeLedger({ kind: "in-use", intentId }, used);
-    return keepKey(key, used, deps);
+    const kept = `not deleted: ${text}`;
+    if (key.dueForRemovalAt) await deps.ledger.write({ kind: "in-use", intentId }, kept);
+    return keepKey(deps, key, kept);
   }
   if (seen === "unknown" && job.retire !== "delete-by-age") {
-    if (await recheckListed(key, deps, signal)) return { did: true };
+    if (await retireUnlisted(deps, key)) return { did: true };
     const kept = `${reason}; not deleted: ${text}`;
-    // Logged once, not in every run.
-    if (key.note !== kept) await deps.writeLedger({ kind: "kept", intentId }, kept);
-    return keepKey(key, kept, deps);
+    // Written once, not in every run.
+    if (key.note !== kept) await deps.ledger.write({ kind: "kept", intentId }, kept);
+    return keepKey(deps, key, kept);
   }
-  const [listed, callerIds] = await Promise.all([deps.list(signal), deps.callerIds(signal)]);
-  if (callerIds.includes(apiKeyId))
-    return keepKey(key, "key not deleted: it is the one this rotation calls with", deps);
+  const [listed, callerIds] = await Promise.all([deps.list(), deps.callerIds()]);
+  if (callerIds.includes(apiKeyId)) {
+    return keepKey(deps, key, "key not deleted: it is the one this rotation calls with");
+  }
   if (listed && !listed.some((other) => other.apiKeyId !== apiKeyId)) {
-    return keepKey(key, "key not deleted: it is the last one", deps);
+    return keepKey(deps, key, "key not deleted: it is the last one");
   }
-  await deps.confirmLease();
-  const outcome = await deps.remove(apiKeyId, signal);
-  const how = outcome === "deleted" ? "deleted at the service" : "the service had it no more";
-  const why = seen === "unknown" ? `by its age alone: ${text}` : text;
-  await deps.writeLedger({ kind: "retired", intentId }, `${reason}; ${why}; ${how}`);
+  await deps.ledger.confirmLease();
+  const outcome = await deps.remove(apiKeyId);
+  const proof = seen === "unknown" ? `by its age alone: ${text}` : text;
+  const result = outcome === "deleted" ? "deleted at the service" : "the service no longer had it";
+  await deps.ledger.write({ kind: "retired", intentId }, `${reason}; ${proof}; ${result}`);
   return { did: true };
 }
 
-function keepKey({ apiKeyId }: LedgerKey, kept: string, { log }: RotationDeps): CleanupOutcome {
+type UseCheck = LastUse | { readonly seen: "in-grace"; readonly text: string };
+
+async function checkUse({ job, deps }: RotationTask, key: LedgerKey, hasGrace: boolean): Promise<UseCheck> {
+  const clocks = await trustedClocks(deps);
+  const left = hasGrace ? graceLeft(job, key, (await deps.ledger.read()).ledger, clocks) : undefined;
+  return left === undefined ? deps.lastUse(key) : { seen: "in-grace", text: left };
+}
+
+function keepKey({ log }: RotationDeps, { apiKeyId }: LedgerKey, kept: string): CleanupOutcome {
   log.warn({ apiKeyId, reason: kept }, "replaced key kept");
   return { did: false, kept };
 }
 
 /** Throws if the database's clock has jumped: all ages in the ledger are computed with it. */
-async function trustedClocks(deps: RotationDeps, signal: AbortSignal) {
-  const clocks = await deps.clocks(signal);
+async function trustedClocks(deps: RotationDeps) {
+  const clocks = await deps.clocks();
   const doubt = clockSkewText(clocks);
   if (doubt !== undefined) throw new AppError("database", doubt);
   return clocks;
 }
 
-async function currentLedger(deps: RotationDeps): Promise<Ledger> {
-  return (await deps.readLedger()).ledger;
-}
-
-async function searchOrphan(
-  key: LedgerKey,
-  giveUp: boolean,
-  deps: RotationDeps,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const listed = await deps.list(signal);
-  const { intentId } = key;
+async function searchOrphan(deps: RotationDeps, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
+  const listed = await deps.list();
   const found = listed?.find(({ comment }) => comment.includes(intentId));
   if (found) {
     const { apiKeyId } = found;
-    await deps.writeLedger({ kind: "found", intentId, apiKeyId }, "the service lists a key with its comment");
+    await deps.ledger.write({ kind: "found", intentId, apiKeyId }, "the service lists a key with its comment");
     return true;
   }
-  if (!giveUp || !(await isCompleteList(listed, deps))) return false;
-  await trustedClocks(deps, signal);
-  await deps.writeLedger({ kind: "retired", intentId }, "the service lists no key with its comment");
+  if (!giveUp || !(await isCompleteList(deps, listed))) return false;
+  await trustedClocks(deps);
+  await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key with its comment");
   return true;
 }
 
-async function recheckListed(key: LedgerKey, deps: RotationDeps, signal: AbortSignal): Promise<boolean> {
-  const listed = await deps.list(signal);
-  if (listed?.some(({ apiKeyId }) => apiKeyId === key.apiKeyId) || !(await isCompleteList(listed, deps))) return false;
-  await deps.writeLedger({ kind: "retired", intentId: key.intentId }, "the service lists it no more");
+async function retireUnlisted(deps: RotationDeps, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
+  const listed = await deps.list();
+  if (listed?.some((other) => other.apiKeyId === apiKeyId) || !(await isCompleteList(deps, listed))) return false;
+  await deps.ledger.write({ kind: "retired", intentId }, "the service no longer lists it");
   return true;
 }
 
-/** A list without the key in use is not of all keys, and says nothing of those that it does not show. */
-async function isCompleteList(listed: readonly ServiceKey[] | undefined, deps: RotationDeps): Promise<boolean> {
-  const active = activeKey(await currentLedger(deps))?.apiKeyId;
+/** A list without the active key does not show all keys, and proves nothing about a key that it lacks. */
+async function isCompleteList(deps: RotationDeps, listed: readonly ServiceKey[] | undefined): Promise<boolean> {
+  const active = activeKey((await deps.ledger.read()).ledger)?.apiKeyId;
   return active !== undefined && listed?.some(({ apiKeyId }) => apiKeyId === active) === true;
 }

@@ -1,45 +1,79 @@
-// Decides what a rotation does: the next step towards a key in use, and what the replaced and lost keys need. Pure: the
+// Decides what a rotation does: the next step towards an active key, and what the replaced and lost keys need. Pure: the
 // ledger, the policy and the clock come in, steps come out.
 
 import { DAY_MS } from "../usage/days.ts";
 import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
 import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
-/** After this many failures in a row only a person makes the rotation create again. */
+/** After this many failures in a row nothing is created until a person asks for it. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
+/** Exactly one of `next`, `idle` and `blocked` is set. */
 export type RotationPlan = {
-  /** One at a time, as each depends on the one before. */
-  readonly next: RotationStep | undefined;
+  /** One step at a time, because each depends on the one before. */
+  readonly next?: RotationStep;
   /** Why there is nothing to do. */
-  readonly idle: string | undefined;
+  readonly idle?: string;
   /** Why what should be done may not be done. */
-  readonly blocked: string | undefined;
-  /** Each stands alone. */
+  readonly blocked?: string;
+  /** These steps do not depend on each other. */
   readonly cleanup: readonly CleanupStep[];
+};
+
+/** A step towards an active key. */
+export type RotationStep = { readonly reason: string } & (
+  | { readonly kind: "create" }
+  /** The answer to its create was lost. */
+  | { readonly kind: "mark-orphan"; readonly key: LedgerKey }
+  | { readonly kind: "verify"; readonly key: LedgerKey }
+  | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
+  | { readonly kind: "promote"; readonly key: LedgerKey }
+  /** A pending key that will never be used. */
+  | { readonly kind: "abandon"; readonly key: LedgerKey }
+  /** The previous key is to be put back; it is verified first. */
+  | { readonly kind: "restore"; readonly key: LedgerKey }
+  /** Earlier failures are over. */
+  | { readonly kind: "recover" }
+);
+
+/** What a person asked for, and when: a key that became active later fulfils it. */
+export type RotationRequest = {
+  /** A fresh key, due or not. */
+  readonly freshSince?: Date;
+  /** The previous key. */
+  readonly previousSince?: Date;
+};
+
+/** What is known about the active key besides the ledger. */
+export type Inspection = {
+  readonly intentId: string;
+  /** Why the key no longer works; undefined if it works, and if that is not known. */
+  readonly refusal: string | undefined;
+  /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
+  readonly stale: ReadonlyMap<string, string>;
 };
 
 export function planRotation(
   job: RotationJob,
   ledger: Ledger,
   now: Date,
-  wish: RotationRequest = {},
+  request: RotationRequest = {},
   inspection?: Inspection,
 ): RotationPlan {
   const cleanup = cleanupSteps(job, ledger, now);
-  const next = nextStep(job, ledger, now, wish, inspection);
-  const blocked = blockedText(ledger, next, wish);
-  if (blocked !== undefined) return { next: undefined, idle: undefined, blocked, cleanup };
-  return { next, idle: next ? undefined : idleText(job, ledger, now), blocked, cleanup };
+  const next = nextStep(job, ledger, now, request, inspection);
+  const blocked = blockedText(ledger, next, request);
+  if (blocked !== undefined) return { blocked, cleanup };
+  return next ? { next, cleanup } : { idle: idleText(job, ledger, now), cleanup };
 }
 
 export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-function blockedText(ledger: Ledger, next: RotationStep | undefined, wish: RotationRequest): string | undefined {
-  if (wantsPrevious(ledger, wish) && next === undefined) return "there is no previous key to put back";
-  if (next?.kind !== "create" || wish.freshSince || !needsAttention(ledger.failedAttempts)) return undefined;
+function blockedText(ledger: Ledger, next: RotationStep | undefined, request: RotationRequest): string | undefined {
+  if (wantsPrevious(ledger, request) && next === undefined) return "there is no previous key to put back";
+  if (next?.kind !== "create" || request.freshSince || !needsAttention(ledger.failedAttempts)) return undefined;
   return `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`;
 }
 
@@ -49,99 +83,67 @@ function idleText(job: RotationJob, ledger: Ledger, now: Date): string {
   return `the active key is ${Math.floor(ageDays)} days old; due in ${Math.ceil(job.maxAgeDays - ageDays)} days`;
 }
 
-// Decides the next step on the way to a key in use: one at a time, as each depends on the one before. Pure.
-
-/** A step on the way to a key in use. */
-export type RotationStep = { readonly reason: string } & (
-  | { readonly kind: "create" }
-  /** A create whose answer nobody has. */
-  | { readonly kind: "lose"; readonly key: LedgerKey }
-  | { readonly kind: "verify"; readonly key: LedgerKey }
-  | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
-  | { readonly kind: "promote"; readonly key: LedgerKey }
-  /** A pending key that will never be used. */
-  | { readonly kind: "abandon"; readonly key: LedgerKey }
-  /** The previous key is to be put back; it is tried first. */
-  | { readonly kind: "recall"; readonly key: LedgerKey }
-  /** Earlier failures are over. */
-  | { readonly kind: "settle" }
-);
-
-/** What a person asked for, by when: what came after has fulfilled it. */
-export type RotationRequest = {
-  /** A fresh key, due or not. */
-  readonly freshSince?: Date;
-  /** The previous key. */
-  readonly previousSince?: Date;
-};
-
-/** What is known about the key in use besides the ledger. */
-export type Inspection = {
-  readonly intentId: string;
-  /** Why the key no longer works; undefined if it works, and if that is not known. */
-  readonly refusal: string | undefined;
-  /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
-  readonly stale: ReadonlyMap<string, string>;
-};
-
 export function nextStep(
   job: RotationJob,
   ledger: Ledger,
   now: Date,
-  wish: RotationRequest,
+  request: RotationRequest,
   inspection?: Inspection,
 ): RotationStep | undefined {
-  const wanted = wish.freshSince ? undefined : rollbackTarget(ledger);
+  const target = request.freshSince ? undefined : rollbackTarget(ledger);
   const pending = ledger.keys.find(({ state }) => state === "pending");
-  if (wanted) return rollbackStep(job, wanted, pending);
-  if (wantsPrevious(ledger, wish)) {
+  if (target) return rollbackStep(job, target, pending);
+  if (wantsPrevious(ledger, request)) {
     const previous = previousKey(ledger);
-    return previous && { kind: "recall", key: previous, reason: "the previous key was asked for" };
+    return previous && { kind: "restore", key: previous, reason: "the previous key was asked for" };
   }
-  if (pending) return pendingStep(job, ledger, pending, wish);
+  if (pending) return pendingStep(job, ledger, pending, request);
   const active = activeKey(ledger);
   const known = inspection?.intentId === active?.intentId ? inspection : undefined;
-  const due = dueReason(job, active, now, wish, known?.refusal);
+  const due = dueReason(job, active, now, request, known?.refusal);
   if (due !== undefined) return { kind: "create", reason: due };
-  if (active && sinksLeft(job, active)) {
+  if (active) {
+    const missing = missingSinks(job, active);
     const reason = "a sink does not have the key in use";
-    return { kind: "deliver", key: active, sinks: missingSinks(job, active), reason };
+    if (missing.length > 0) return { kind: "deliver", key: active, sinks: missing, reason };
+    const stale = job.deliver.filter((sink) => known?.stale.has(sinkId(sink)));
+    if (known && stale.length > 0) {
+      return { kind: "deliver", key: active, sinks: stale, reason: [...known.stale.values()].join("; ") };
+    }
   }
-  const stale = job.deliver.filter((sink) => known?.stale.has(sinkId(sink)));
-  if (active && known && stale.length > 0) {
-    return { kind: "deliver", key: active, sinks: stale, reason: [...known.stale.values()].join("; ") };
-  }
-  return ledger.failedAttempts > 0 ? { kind: "settle", reason: "nothing is left to do" } : undefined;
+  return ledger.failedAttempts > 0 ? { kind: "recover", reason: "nothing is left to do" } : undefined;
 }
 
-/** The key that a person asked to have back, while it is not. */
+/** The draining key that a person asked to have back. */
 function rollbackTarget({ keys, rollbackTo }: Ledger): LedgerKey | undefined {
   return keys.find(({ intentId, state }) => intentId === rollbackTo && state === "draining");
 }
 
-function rollbackStep(job: RotationJob, wanted: LedgerKey, pending: LedgerKey | undefined): RotationStep {
+function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
   const reason = "the previous key was asked for";
   if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "abandon", key: pending, reason };
-  return sinksLeft(job, wanted)
-    ? { kind: "deliver", key: wanted, sinks: missingSinks(job, wanted), reason }
-    : { kind: "promote", key: wanted, reason: `${reason}, and every sink has it` };
+  const sinks = missingSinks(job, target);
+  return sinks.length > 0
+    ? { kind: "deliver", key: target, sinks, reason }
+    : { kind: "promote", key: target, reason: `${reason}, and every sink has it` };
 }
 
-function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, wish: RotationRequest): RotationStep {
+function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, request: RotationRequest): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
   if (key.step === "stored") {
-    const givenUp = wish.freshSince !== undefined && ledger.failedAttempts > 0 && key.requestedAt < wish.freshSince;
-    return givenUp
+    const hasFailed = request.freshSince !== undefined && ledger.failedAttempts > 0;
+    return hasFailed && key.requestedAt < request.freshSince
       ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
-      : { kind: "verify", key, reason: "the key is stored and was not tried yet" };
+      : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
   }
-  return sinksLeft(job, key)
-    ? { kind: "deliver", key, sinks: missingSinks(job, key), reason: "the key works and not every sink has it" }
+  const sinks = missingSinks(job, key);
+  return sinks.length > 0
+    ? { kind: "deliver", key, sinks, reason: "the key works and not every sink has it" }
     : { kind: "promote", key, reason: "the key works and every sink has it" };
 }
 
 function markOrphanStep(key: LedgerKey): RotationStep {
-  return { kind: "lose", key, reason: "the create was begun, and its answer is not known" };
+  return { kind: "mark-orphan", key, reason: "the create was begun, and its answer is not known" };
 }
 
 function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): boolean {
@@ -149,7 +151,7 @@ function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): bool
   return previousSince !== undefined && (putBackAt === undefined || putBackAt < previousSince);
 }
 
-/** Never a newer one: asking twice goes back twice, and not to and fro. */
+/** Always an older key: a second rollback goes back one key more, and not to the newer one. */
 function previousKey(ledger: Ledger): LedgerKey | undefined {
   const active = activeKey(ledger);
   return ledger.keys.findLast(
@@ -162,21 +164,21 @@ function dueReason(
   job: RotationJob,
   active: LedgerKey | undefined,
   now: Date,
-  wish: RotationRequest,
+  request: RotationRequest,
   refusal: string | undefined,
 ): string | undefined {
   if (!active?.activeSince) return "there is no active key";
   if (refusal !== undefined) return refusal;
-  if (wish.freshSince && active.activeSince < wish.freshSince) return "a fresh key was asked for";
+  if (request.freshSince && active.activeSince < request.freshSince) return "a fresh key was asked for";
   const ageDays = daysInService(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
-  // Its successor needs the grace to take over in.
+  // The grace is the time in which programs change over to its successor.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
   return leftDays <= job.graceDays ? `the active key ends by itself in ${Math.floor(leftDays)} days` : undefined;
 }
 
-/** A key that a person put back stays for as long as a new one would, or it would be replaced at once. */
+/** Counted again from a rollback, or the key that was put back would be replaced at once. */
 function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.putBackAt ?? key.requestedAt, now);
 }
@@ -185,37 +187,33 @@ function missingSinks(job: RotationJob, key: LedgerKey): Sink[] {
   return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)));
 }
 
-function sinksLeft(job: RotationJob, key: LedgerKey): boolean {
-  return missingSinks(job, key).length > 0;
-}
-
 function daysBetween(from: Date, to: Date): number {
   return (to.getTime() - from.getTime()) / DAY_MS;
 }
 
-// Decides what the keys of the past need: those that were replaced, and those whose secret was lost. Pure.
+// What the replaced keys need, and those whose secret was lost.
 
-/** The service may show a key in its list a moment after it made it; later than this, one that is not there was not made. */
+/** The service may list a new key a moment late. A key that it does not list after this time was not made. */
 const UNLISTED_MS_MAX = 60 * 60 * 1000;
 
-/** What a key of the past needs. */
-export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
-  | {
-      /** Its use is looked at first, where the service tells. */
-      readonly kind: "release";
-    }
+export type CleanupStep = {
+  readonly reason: string;
+  readonly key: LedgerKey;
+} /** Mark it due for removal, unless the service shows that it is still used. */ & (
+  | { readonly kind: "release" }
   | { readonly kind: "delete" }
-  /** Somebody may have removed it at the service. */
+  /** Somebody may have deleted it at the service. */
   | { readonly kind: "recheck" }
+  /** Look for an orphan at the service, by its comment. With `giveUp`, one that is not listed counts as not made. */
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Never for the key in use, nor for one on its way: neither is draining. */
+/** Never for an active or a pending key. */
 export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
   const isAnyInUse = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
     if (key.state === "orphan") return orphanSteps(job, key, now);
-    // While nothing is in use, and while a key may be wanted back, the old ones are all there is.
+    // Without an active key a draining one may be the only one that works, and a rollback needs its target.
     if (key.state !== "draining" || !isAnyInUse || key.intentId === ledger.rollbackTo) return [];
     return key.dueForRemovalAt ? [removalStep(job, key)] : graceSteps(job, key, now);
   });
@@ -228,7 +226,7 @@ function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] 
   return [{ kind: "release", key, reason }];
 }
 
-/** A key that a sink still holds is in use there, whatever its age. */
+/** A key that a sink still holds is used there, whatever its age. */
 function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
   return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
@@ -238,7 +236,7 @@ function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[]
   if (key.apiKeyId !== undefined) {
     return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
   }
-  // Without the id in its comment nobody can tell it from a key that somebody uses.
+  // Without the id in its comment it can't be told from a key that somebody uses.
   if (!key.comment.includes(key.intentId)) return [];
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
   return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];

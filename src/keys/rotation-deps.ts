@@ -1,10 +1,25 @@
-// What a rotation needs from outside, as functions: jobs/run-rotation.ts wires them, a test gives its own.
+// What a rotation needs from outside: jobs/run-rotation.ts wires it, a test gives its own.
 
 import type { Logger } from "pino";
 import type { Secret } from "../secret.ts";
 import type { Ledger, LedgerChange, LedgerKey, NewKey } from "./ledger.ts";
 import type { Clocks, Inspection } from "./plan.ts";
-import type { Sink } from "./policy.ts";
+import type { RotationJob, Sink } from "./policy.ts";
+
+export type RotationTask = { readonly job: RotationJob; readonly deps: RotationDeps; readonly signal: AbortSignal };
+
+/** The ledger of one rotation, for the process that holds its lease. */
+export type KeyLedger = {
+  /** With the ledger's clock at that moment. */
+  readonly read: () => Promise<{ readonly ledger: Ledger; readonly now: Date }>;
+  /** Throws `stopped` if another process has taken over the rotation. */
+  readonly write: (change: LedgerChange, reason: string) => Promise<void>;
+  readonly openKey: (intentId: string) => Promise<OpenedKey>;
+  /** Throws `stopped` if the rotation is not this process's any more. */
+  readonly confirmLease: () => Promise<void>;
+};
+
+export type OpenedKey = { readonly apiKeyId: string; readonly key: Secret };
 
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
 
@@ -15,30 +30,24 @@ export type ServiceKey = { readonly apiKeyId: string; readonly comment: string }
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
 export type RotationDeps = {
-  /** With the ledger's clock at that moment. */
-  readonly readLedger: () => Promise<{ readonly ledger: Ledger; readonly now: Date }>;
-  /** Throws `stopped` where another process has taken the rotation over. */
-  readonly writeLedger: (change: LedgerChange, reason: string) => Promise<void>;
+  readonly ledger: KeyLedger;
   readonly newIntentId: () => string;
-  /** Throws `stopped` where the rotation is not this process's any more. */
-  readonly confirmLease: () => Promise<void>;
   readonly testSink: (sink: Sink) => Promise<void>;
-  readonly deliver: (sink: Sink, key: Secret, apiKeyId: string) => Promise<void>;
-  /** Checks that the key in use works and is still where it was delivered. */
-  readonly inspect: (key: LedgerKey, signal: AbortSignal) => Promise<Inspection>;
-  /** The key to create with, tried by a call that may be repeated. */
-  readonly findCaller: (signal: AbortSignal) => Promise<Secret>;
+  readonly deliver: (sink: Sink, key: OpenedKey) => Promise<void>;
+  /** Checks that the active key works and is still where it was delivered. */
+  readonly inspect: (key: LedgerKey) => Promise<Inspection>;
+  /** The key to create with, verified by a call that may be repeated. */
+  readonly findCaller: () => Promise<Secret>;
   /** One POST. A failure says in `details.created` whether a key may have been made. */
-  readonly create: (comment: string, caller: Secret, signal: AbortSignal) => Promise<NewKey>;
-  readonly openKey: (intentId: string) => Promise<{ readonly apiKeyId: string; readonly key: Secret }>;
-  /** A harmless call with the key, of the kind that it is for. */
-  readonly verify: (key: Secret, apiKeyId: string, granted: readonly string[], signal: AbortSignal) => Promise<void>;
-  /** Undefined where the service does not list its keys. */
-  readonly list: (signal: AbortSignal) => Promise<readonly ServiceKey[] | undefined>;
+  readonly create: (comment: string, caller: Secret) => Promise<NewKey>;
+  /** A harmless call with the key, of the kind that its scopes (`granted`) allow. */
+  readonly verify: (key: OpenedKey, granted: readonly string[]) => Promise<void>;
+  /** Undefined if the service does not list its keys. */
+  readonly list: () => Promise<readonly ServiceKey[] | undefined>;
   /** The ids of the keys that this rotation calls with, as far as the service tells. */
-  readonly callerIds: (signal: AbortSignal) => Promise<readonly string[]>;
-  readonly remove: (apiKeyId: string, signal: AbortSignal) => Promise<"deleted" | "absent">;
-  readonly lastUse: (key: LedgerKey, signal: AbortSignal) => Promise<LastUse>;
-  readonly clocks: (signal: AbortSignal) => Promise<Clocks>;
+  readonly callerIds: () => Promise<readonly string[]>;
+  readonly remove: (apiKeyId: string) => Promise<"deleted" | "absent">;
+  readonly lastUse: (key: LedgerKey) => Promise<LastUse>;
+  readonly clocks: () => Promise<Clocks>;
   readonly log: Logger;
 };

@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
 import { AppError } from "../errors.ts";
-import { Secret } from "../secret.ts";
+import { type Scrubber, Secret } from "../secret.ts";
 
-/** The variables that hold the master keys: what is sealed is sealed with the first, what was sealed opens with either. */
+/** The variables that hold the master keys: keys are sealed with the first and opened with either. */
 const CURRENT = "USAGE_EXPORT_MASTER_KEY";
 const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
 const MASTER_KEY_BYTES = 32;
@@ -35,14 +35,14 @@ function readMasterKey(name: string, value: string | undefined): MasterKey | und
       `environment variable ${name}: expected 32 bytes in base64, got ${bytes.length} bytes`,
     );
   }
-  // The id is stored beside what is sealed, so it must not tell anything of the key itself.
+  // The id is stored beside the sealed text, so it must not reveal anything of the key.
   return {
     id: createHash("sha256").update("usage-export master key id").update(bytes).digest("hex").slice(0, 16),
     bytes,
   };
 }
 
-/** Throws `config` where something in the ledger was sealed with a master key that is not given. */
+/** Throws `config` if something in the ledger is sealed with a master key that is not given. */
 export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly string[]): void {
   const unknown = sealedWith.filter((id) => !masterKeys.all.some((masterKey) => masterKey.id === id));
   if (unknown.length === 0) return;
@@ -59,14 +59,21 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-export async function openSealedKey(sealed: string, apiKeyId: string, masterKeys: MasterKeys): Promise<Secret> {
+/** The scrubber knows the secret before anything can print it. */
+export async function openSealedKey(
+  { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
+  masterKeys: MasterKeys,
+  scrubber: Pick<Scrubber, "add">,
+): Promise<Secret> {
   try {
     const { plaintext, protectedHeader } = await compactDecrypt(sealed, ({ kid }) => {
       const masterKey = masterKeys.all.find(({ id }) => id === kid);
       if (!masterKey) throw new AppError("config", `no master key ${kid} is given`);
       return masterKey.bytes;
     });
-    if (protectedHeader.api_key_id === apiKeyId) return new Secret(new TextDecoder().decode(plaintext));
+    if (protectedHeader.api_key_id === apiKeyId) {
+      return scrubber.add(new Secret(new TextDecoder().decode(plaintext)));
+    }
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
     throw new AppError(

@@ -10,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
-import type { LedgerKey } from "./ledger.ts";
 import { type Sink, sinkId } from "./policy.ts";
+import type { OpenedKey } from "./rotation-deps.ts";
 
 /** Throws `delivery` where the sink would not take a key now: known before a key is made, no key is made for nothing. */
 export async function testSink(sink: Sink): Promise<void> {
@@ -22,8 +22,7 @@ export async function testSink(sink: Sink): Promise<void> {
 /** Throws `delivery`; the sink then has what it had. `scrub` hides what a command must not say. */
 export async function deliverKey(
   sink: Sink,
-  key: Secret,
-  apiKeyId: string,
+  { apiKeyId, key }: OpenedKey,
   scrub: (text: string) => string,
 ): Promise<void> {
   if (sink.kind === "command") return runKeyCommand(sink, key, apiKeyId, scrub);
@@ -52,7 +51,7 @@ async function withFileLimit<T>(work: Promise<T>, file: string): Promise<T> {
  */
 export async function staleFiles(
   sinks: readonly Sink[],
-  { deliveredTo }: Pick<LedgerKey, "deliveredTo">,
+  deliveredTo: readonly string[],
   secret: Secret | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const stale = new Map<string, string>();

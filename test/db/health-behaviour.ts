@@ -9,7 +9,7 @@ import { readMetricSamples } from "../../src/db/health.ts";
 import { type MonitoredJob, markScheduled, pauseJob, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/workers.ts";
-import { recordEvent } from "../../src/db/keys/ledger.ts";
+import { recordEvent } from "../../src/db/keys/events.ts";
 import { rotationStatuses } from "../../src/db/keys/status.ts";
 import type { MetricSample } from "../../src/db/schema.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";

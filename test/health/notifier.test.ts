@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, pauseJob, registerJobs, resumeJob } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { recordEvent } from "../../src/db/keys/ledger.ts";
+import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";

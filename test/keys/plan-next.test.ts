@@ -4,7 +4,7 @@ import { nextStep, type RotationRequest } from "../../src/keys/plan.ts";
 import type { RotationJob } from "../../src/keys/policy.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
-type Given = { readonly job?: Partial<RotationJob>; readonly wish?: RotationRequest };
+type Given = { readonly job?: Partial<RotationJob>; readonly request?: RotationRequest };
 type Case = readonly [name: string, ledger: Ledger, next: string | undefined, given?: Given];
 
 function cases(...rows: readonly Case[]) {
@@ -12,13 +12,13 @@ function cases(...rows: readonly Case[]) {
 }
 
 /** The next step and the key it is about, in words. */
-function nextOf(state: Ledger, { job, wish }: Given = {}): string | undefined {
-  const next = nextStep({ ...JOB, ...job }, state, NOW, wish ?? {});
+function nextOf(state: Ledger, { job, request }: Given = {}): string | undefined {
+  const next = nextStep({ ...JOB, ...job }, state, NOW, request ?? {});
   return next && ("key" in next ? `${next.kind} ${next.key.intentId}` : next.kind);
 }
 
-const NOW_ASKED = { wish: { freshSince: NOW } };
-const BACK_ASKED = { wish: { previousSince: NOW } };
+const NOW_ASKED = { request: { freshSince: NOW } };
+const BACK_ASKED = { request: { previousSince: NOW } };
 
 test.each(
   cases(
@@ -53,7 +53,7 @@ test.each(
 
 test.each(
   cases(
-    ["it may have been asked for", ledger([key(), pending("intent")]), "lose ue-new"],
+    ["it may have been asked for", ledger([key(), pending("intent")]), "mark-orphan ue-new"],
     ["it is stored", ledger([key(), pending("stored")]), "verify ue-new"],
     ["it works and no sink has it", ledger([key(), pending("verified")]), "deliver ue-new"],
     [
@@ -89,7 +89,7 @@ test.each(
     ["a sink was added", ledger([key({ deliveredTo: [] })]), "deliver ue-1"],
     ["a sink was added and the key is due", ledger([key({ deliveredTo: [], requestedAt: daysAgo(30) })]), "create"],
     ["a sink was taken away", ledger([key()]), undefined, { job: { deliver: [] } }],
-    ["earlier attempts failed and nothing is left to do", ledger([key()], { failedAttempts: 1 }), "settle"],
+    ["earlier attempts failed and nothing is left to do", ledger([key()], { failedAttempts: 1 }), "recover"],
     [
       "earlier attempts failed and a sink is left",
       ledger([key({ deliveredTo: [] })], { failedAttempts: 1 }),
@@ -102,8 +102,8 @@ test.each(
 
 test.each(
   cases(
-    ["the key in use is older than the wish", ledger([key()]), "create", NOW_ASKED],
-    ["the key in use is as old as the wish", ledger([key({ activeSince: NOW })]), undefined, NOW_ASKED],
+    ["the key in use is older than the request", ledger([key()]), "create", NOW_ASKED],
+    ["the key in use is as old as the request", ledger([key({ activeSince: NOW })]), undefined, NOW_ASKED],
     [
       "a key is on its way",
       ledger([key(), pending("stored", { requestedAt: daysAgo(1) })]),
@@ -117,7 +117,7 @@ test.each(
       NOW_ASKED,
     ],
     [
-      "a key made for this wish has failed",
+      "a key made for this request has failed",
       ledger([key(), pending("stored", { requestedAt: NOW })], { failedAttempts: 1 }),
       "verify ue-new",
       NOW_ASKED,
@@ -137,17 +137,17 @@ const NEWER = key({ intentId: "ue-2" });
 
 test.each(
   cases(
-    ["there is one", ledger([draining(), NEWER]), "recall ue-0", BACK_ASKED],
+    ["there is one", ledger([draining(), NEWER]), "restore ue-0", BACK_ASKED],
     [
       "there are two",
       ledger([draining({ intentId: "ue-a", requestedAt: daysAgo(60) }), draining(), NEWER]),
-      "recall ue-0",
+      "restore ue-0",
       BACK_ASKED,
     ],
     ["the other key is newer", ledger([key(), draining({ requestedAt: daysAgo(0) })]), undefined, BACK_ASKED],
     ["the other key was never in use", ledger([draining({ activeSince: undefined }), NEWER]), undefined, BACK_ASKED],
     ["another process has put it back", ledger([key({ putBackAt: NOW }), draining()]), undefined, BACK_ASKED],
-    ["a key is on its way", ledger([draining(), NEWER, pending("stored")]), "recall ue-0", BACK_ASKED],
+    ["a key is on its way", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", BACK_ASKED],
     ["it is decided, and the sinks have another", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
     [
       "it is decided, and every sink has it",
@@ -157,7 +157,7 @@ test.each(
     [
       "it is decided, and a create was begun",
       ledger([draining(), NEWER, pending("intent")], { rollbackTo: "ue-0" }),
-      "lose ue-new",
+      "mark-orphan ue-new",
     ],
     [
       "it is decided, and a key is on its way",

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { runStep } from "../../src/keys/rotate.ts";
-import type { RotationDeps } from "../../src/keys/rotation-deps.ts";
+import type { KeyLedger, RotationDeps } from "../../src/keys/rotation-deps.ts";
 import { Secret } from "../../src/secret.ts";
 import { JOB, ledger, NOW } from "./sample-ledger.ts";
 
@@ -12,13 +12,17 @@ const NEVER = new AbortController().signal;
 const KEY = new Secret("a".repeat(40));
 
 /** Deps that note what is done with them. */
-function context(part: Partial<RotationDeps> = {}) {
+function openContext(part: Partial<RotationDeps> = {}, ledgerPart: Partial<KeyLedger> = {}) {
   const done: string[] = [];
   const deps: RotationDeps = {
-    readLedger: async () => ({ ledger: ledger([]), now: NOW }),
-    writeLedger: async ({ kind }) => void done.push(`write ${kind}`),
+    ledger: {
+      read: async () => ({ ledger: ledger([]), now: NOW }),
+      write: async ({ kind }) => void done.push(`write ${kind}`),
+      openKey: async () => ({ apiKeyId: "key-1", key: KEY }),
+      confirmLease: async () => void done.push("confirm lease"),
+      ...ledgerPart,
+    },
     newIntentId: () => "ue-1",
-    confirmLease: async () => void done.push("confirm lease"),
     testSink: async () => void done.push("test sink"),
     deliver: async () => void done.push("deliver"),
     inspect: async ({ intentId }) => ({ intentId, refusal: undefined, stale: new Map() }),
@@ -30,7 +34,6 @@ function context(part: Partial<RotationDeps> = {}) {
       done.push("create");
       return { apiKeyId: "key-1", key: KEY, scopes: ["member"] };
     },
-    openKey: async () => ({ apiKeyId: "key-1", key: KEY }),
     verify: async () => void done.push("verify"),
     list: async () => [],
     callerIds: async () => [],
@@ -40,22 +43,25 @@ function context(part: Partial<RotationDeps> = {}) {
     log: pino({ level: "silent" }),
     ...part,
   };
-  const create = () => runStep(JOB, { kind: "create", reason: "there is no active key" }, deps, NEVER);
+  const create = () => runStep({ job: JOB, deps, signal: NEVER }, { kind: "create", reason: "there is no active key" });
   return { done, create };
 }
 
 test("a key is asked for once its intent is recorded, and stored as soon as it is there", async () => {
-  const { done, create } = context();
+  const { done, create } = openContext();
   await create();
   expect(done).toEqual(["test sink", "find caller", "write intent", "confirm lease", "create", "write stored"]);
 });
 
 test("where the intent can't be recorded no key is asked for", async () => {
-  const { done, create } = context({
-    writeLedger: async () => {
-      throw new AppError("stopped", "another process has taken over the rotation");
+  const { done, create } = openContext(
+    {},
+    {
+      write: async () => {
+        throw new AppError("stopped", "another process has taken over the rotation");
+      },
     },
-  });
+  );
   await expect(create()).rejects.toThrow("another process");
   expect(done).not.toContain("create");
 });
@@ -69,7 +75,7 @@ test.each<[string, Error, string]>([
   ["that was refused leaves nothing", new AppError("rejected", "", { details: { created: "no" } }), "not-created"],
   ["that ends in a mistake of the program leaves an orphan", new TypeError("no function"), "orphan"],
 ])("a create %s", async (_, error, kind) => {
-  const { done, create } = context({
+  const { done, create } = openContext({
     create: async () => {
       throw error;
     },

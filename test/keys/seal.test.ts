@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { decodeProtectedHeader } from "jose";
 import { expect, test } from "vitest";
-import { openSealedKey, readMasterKeys, requireMasterKeys, sealKey } from "../../src/keys/seal.ts";
-import { Secret } from "../../src/secret.ts";
+import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys, sealKey } from "../../src/keys/seal.ts";
+import { Scrubber, Secret } from "../../src/secret.ts";
 
 const newMasterKey = () => randomBytes(32).toString("base64");
 const masterKeysOf = (current: string, previous?: string) =>
@@ -12,8 +12,10 @@ const FIRST = newMasterKey();
 const SECOND = newMasterKey();
 const KEY = new Secret(randomBytes(20).toString("hex"));
 
-const revealed = async (sealed: string, apiKeyId: string, masterKeys: ReturnType<typeof readMasterKeys>) =>
-  (await openSealedKey(sealed, apiKeyId, masterKeys)).reveal();
+const open = (sealed: string, apiKeyId: string, masterKeys: MasterKeys) =>
+  openSealedKey({ sealed, apiKeyId }, masterKeys, new Scrubber());
+
+const revealed = async (...args: Parameters<typeof open>) => (await open(...args)).reveal();
 
 test("what is sealed opens with the same master key", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
@@ -40,7 +42,7 @@ test("the same key sealed twice is two texts, and neither holds it", async () =>
 test("without its master key it does not open, and the missing one is named", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const { id } = masterKeysOf(FIRST).current;
-  await expect(openSealedKey(sealed, "key-1", masterKeysOf(SECOND))).rejects.toMatchObject({
+  await expect(open(sealed, "key-1", masterKeysOf(SECOND))).rejects.toMatchObject({
     code: "config",
     message: `no master key ${id} is given`,
   });
@@ -48,7 +50,7 @@ test("without its master key it does not open, and the missing one is named", as
 
 test("a sealed key in the row of another key does not open", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
-  await expect(openSealedKey(sealed, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
+  await expect(open(sealed, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
     "the sealed key in the row of key-2 belongs to another row",
   );
 });
@@ -58,9 +60,7 @@ test("the id that a key is bound to can't be rewritten", async () => {
   const [, ...rest] = sealed.split(".");
   const header = { ...decodeProtectedHeader(sealed), api_key_id: "key-2" };
   const forged = [Buffer.from(JSON.stringify(header)).toString("base64url"), ...rest].join(".");
-  await expect(openSealedKey(forged, "key-2", masterKeysOf(FIRST))).rejects.toThrow(
-    "the sealed key key-2 does not open",
-  );
+  await expect(open(forged, "key-2", masterKeysOf(FIRST))).rejects.toThrow("the sealed key key-2 does not open");
 });
 
 test.each([0, 1, 2, 3, 4])("a change in part %i of the sealed text is noticed", async (part) => {
@@ -68,16 +68,16 @@ test.each([0, 1, 2, 3, 4])("a change in part %i of the sealed text is noticed", 
   // The first letter: the last one of a part holds bits that count for nothing, and may be the same by chance.
   const other = (text: string) => (text === "" ? "AA" : `${text.startsWith("A") ? "B" : "A"}${text.slice(1)}`);
   const changed = parts.map((text, i) => (i === part ? other(text) : text)).join(".");
-  await expect(openSealedKey(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
+  await expect(open(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
 });
 
 test("no error holds the key or the master key", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const errors = await Promise.all(
     [
-      openSealedKey(`${sealed}AA`, "key-1", masterKeysOf(FIRST)),
-      openSealedKey(sealed, "key-2", masterKeysOf(FIRST)),
-      openSealedKey(sealed, "key-1", masterKeysOf(SECOND)),
+      open(`${sealed}AA`, "key-1", masterKeysOf(FIRST)),
+      open(sealed, "key-2", masterKeysOf(FIRST)),
+      open(sealed, "key-1", masterKeysOf(SECOND)),
     ].map((opening) => opening.then(String, (error) => `${error.stack} ${JSON.stringify(error)}`)),
   );
   for (const text of errors) for (const secret of [KEY.reveal(), FIRST, SECOND]) expect(text).not.toContain(secret);

@@ -24,7 +24,7 @@ test("a file whose file system does not answer is at fault itself, and the other
   const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
   vi.mocked(fs.readFile).mockReturnValueOnce(new Promise(() => {}));
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  const looked = staleFiles([silent, gone], { deliveredTo: [sinkId(silent), sinkId(gone)] }, KEY);
+  const looked = staleFiles([silent, gone], [sinkId(silent), sinkId(gone)], KEY);
   await vi.advanceTimersByTimeAsync(20_000);
   expect([...(await looked).values()]).toEqual([
     `the delivered file ${silent.path} can't be read: its file system has not answered in 20 s`,
@@ -36,5 +36,5 @@ test("a file that this user may not read is not known to be wrong", async () => 
   const sink = await sinkNamed("exporter.key");
   await fs.writeFile(sink.path, "\n");
   vi.mocked(fs.readFile).mockRejectedValueOnce(Object.assign(new Error("denied"), { code: "EACCES" }));
-  expect(await staleFiles([sink], { deliveredTo: [sinkId(sink)] }, KEY)).toEqual(new Map());
+  expect(await staleFiles([sink], [sinkId(sink)], KEY)).toEqual(new Map());
 });

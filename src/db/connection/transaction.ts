@@ -44,6 +44,17 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
   }
 }
 
+/**
+ * Makes this transaction's commit durable. A role or a database may have turned `synchronous_commit` off for speed: a server that
+ * crashes then loses commits it has confirmed. A stricter setting is kept.
+ */
+export async function commitDurably(tx: Tx): Promise<void> {
+  await sql`
+    select pg_catalog.set_config('synchronous_commit', 'on', true)
+    where pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'
+  `.execute(tx);
+}
+
 /** For a command, whose caller asks once and wants an answer. */
 const SNAPSHOT_SECONDS_MAX = 60;
 /** For a page or a scrape: its caller asks again soon, and there are few connections. */

@@ -1,21 +1,22 @@
 // Reads and replaces the sealed secrets of the ledger's keys.
 
 import type { Database } from "../connection/database.ts";
-import { inTransaction } from "../connection/transaction.ts";
-import { insertEvent } from "./ledger.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { insertEvent } from "./events.ts";
 
 export type SealedKey = {
   readonly intentId: string;
+  readonly rotation: string;
   readonly apiKeyId: string;
   readonly sealed: string;
+  /** The id of the master key that it is sealed with. */
+  readonly masterKey: string | null;
 };
 
-/** The key in use first, then the ones before it, the newest first. Those of another project would not work with this one. */
+/** The active key first, then the draining ones, the newest first. Keys of another project would not work with this one. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
-  const rows = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.api_key")
-      .select(["intent_id", "api_key_id", "sealed"])
+  return inTransaction(db, (tx) =>
+    selectSealed(tx)
       .where("rotation", "=", rotation)
       .where("project_id", "=", projectId)
       .where("state", "in", ["active", "draining"])
@@ -24,39 +25,35 @@ export async function usableKeys(db: Database, rotation: string, projectId: stri
       .orderBy("active_since", "desc")
       .execute(),
   );
-  return rows.flatMap(sealedKeyOf);
 }
 
 export async function sealedKey(db: Database, intentId: string): Promise<SealedKey | undefined> {
-  const row = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.api_key")
-      .select(["intent_id", "api_key_id", "sealed"])
-      .where("intent_id", "=", intentId)
-      .executeTakeFirst(),
-  );
-  return row && sealedKeyOf(row)[0];
+  return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 
-type SealedKeyRow = {
-  readonly intent_id: string;
-  readonly api_key_id: string | null;
-  readonly sealed: string | null;
-};
-
-function sealedKeyOf({ intent_id, api_key_id, sealed }: SealedKeyRow): SealedKey[] {
-  return api_key_id === null || sealed === null ? [] : [{ intentId: intent_id, apiKeyId: api_key_id, sealed }];
+/** Keys that are sealed with another master key than this one. */
+export async function sealedWithOthers(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
+  return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
 
-/** The master keys that anything in the ledger is sealed with. */
+function selectSealed(tx: Tx) {
+  return tx
+    .selectFrom("usage_export.api_key")
+    .select(["intent_id as intentId", "rotation", "api_key_id as apiKeyId", "sealed", "master_key as masterKey"])
+    .where("api_key_id", "is not", null)
+    .where("sealed", "is not", null)
+    .$narrowType<{ apiKeyId: string; sealed: string }>();
+}
+
+/** The ids of the master keys that the ledger's keys are sealed with. */
 export async function masterKeysUsed(db: Database): Promise<readonly string[]> {
   const rows = await inTransaction(db, (tx) =>
     tx.selectFrom("usage_export.api_key").select("master_key").distinct().where("sealed", "is not", null).execute(),
   );
-  return rows.flatMap(({ master_key }) => (master_key === null ? [] : [master_key]));
+  return rows.flatMap(({ master_key }) => master_key ?? []);
 }
 
-/** The names of the rotations that have a key in use. */
+/** The names of the rotations that have an active key. */
 export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string>> {
   const rows = await inTransaction(db, (tx) =>
     tx.selectFrom("usage_export.api_key").select("rotation").where("state", "=", "active").execute(),
@@ -64,30 +61,13 @@ export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string
   return new Set(rows.map(({ rotation }) => rotation));
 }
 
-export type KeyToRewrap = SealedKey & { readonly rotation: string; readonly masterKey: string };
-
-/** What is sealed with another master key than this one. */
-export async function sealedWithOthers(db: Database, masterKey: string): Promise<readonly KeyToRewrap[]> {
-  const rows = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.api_key")
-      .select(["intent_id", "api_key_id", "sealed", "rotation", "master_key"])
-      .where("sealed", "is not", null)
-      .where("master_key", "<>", masterKey)
-      .execute(),
-  );
-  return rows.flatMap((row) =>
-    sealedKeyOf(row).map((key) => ({ ...key, rotation: row.rotation, masterKey: row.master_key ?? "" })),
-  );
-}
-
-export type Rewrapped = { readonly sealed: string; readonly masterKey: string; readonly actor: string };
+type Resealed = { readonly sealed: string; readonly masterKey: string; readonly actor: string };
 
 /** Replaces the sealed text, if it is still the one that was read. */
 export async function replaceSealed(
   db: Database,
-  key: KeyToRewrap,
-  { sealed, masterKey, actor }: Rewrapped,
+  key: SealedKey,
+  { sealed, masterKey, actor }: Resealed,
 ): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { numUpdatedRows } = await tx

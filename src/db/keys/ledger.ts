@@ -1,25 +1,68 @@
 // Reads and writes the ledger of API keys. Each change is one transaction with its event; a secret is stored only sealed.
 
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type UpdateObject } from "kysely";
-import { AppError } from "../../errors.ts";
-import type { Ledger, LedgerChange, LedgerKey, NewKey } from "../../keys/ledger.ts";
+import type { Logger } from "pino";
+import { AppError, errorText } from "../../errors.ts";
+import type { Ledger, LedgerChange, LedgerKey, PendingStep } from "../../keys/ledger.ts";
 import type { RotationJob } from "../../keys/policy.ts";
+import type { KeyLedger } from "../../keys/rotation-deps.ts";
+import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
+import type { Scrubber } from "../../secret.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
 import { storableText, type Tables } from "../schema.ts";
-import { type Lease, requireLease } from "./lease.ts";
+import { insertEvent } from "./events.ts";
+import { sealedKey } from "./keystore.ts";
+import { type Lease, renewLease, requireLease } from "./lease.ts";
+
+type LedgerOptions = {
+  readonly job: RotationJob;
+  readonly lease: Lease;
+  readonly actor: string;
+  readonly masterKeys: MasterKeys;
+  readonly scrubber: Pick<Scrubber, "add" | "scrub">;
+  readonly log: Logger;
+  /** For tests. */
+  readonly newChangeId?: () => string;
+};
+
+/** How long a new key's secret is kept in memory while the database does not take it. After that it is lost. */
+const STORE_RETRY_MS_MAX = 60_000;
+const STORE_RETRY_WAIT_MS = 1_000;
+
+const NOW = sql<Date>`clock_timestamp()`;
+
+/** The ledger of one rotation, for the process that holds its lease. */
+export function openKeyLedger(db: Database, options: LedgerOptions): KeyLedger {
+  const { job, lease, masterKeys, scrubber, log } = options;
+  return {
+    read: () => readLedger(db, job),
+    async write(change, reason) {
+      await writeChange(db, options, change, scrubber.scrub(reason));
+      log.info({ change: change.kind, intentId: intentIdOf(change), reason }, "key ledger changed");
+    },
+    async openKey(intentId) {
+      const stored = await sealedKey(db, intentId);
+      if (!stored) throw new AppError("database", `the ledger has no secret for ${intentId}`);
+      return { apiKeyId: stored.apiKeyId, key: await openSealedKey(stored, masterKeys, scrubber) };
+    },
+    confirmLease: () => renewLease(db, lease),
+  };
+}
 
 /**
- * All keys of a rotation but the retired ones, the oldest first, and the ledger's clock. Throws `config` where they belong
- * to another project than the rotation: they could neither be used nor removed with its key.
+ * All keys of a rotation but the retired ones, the oldest first, and the ledger's clock. Throws `config` if they belong to
+ * another project than the rotation: they could neither be used nor removed with its key.
  */
 export async function readLedger(
   db: Database,
   { name, project }: Pick<RotationJob, "name" | "project">,
 ): Promise<{ readonly ledger: Ledger; readonly now: Date }> {
   const { state, keys } = await inTransaction(db, async (tx) => ({
-    state: await readLedgerState(tx, name),
-    keys: await selectLedgerKeys(tx, name),
+    state: await selectState(tx, name),
+    keys: await selectKeys(tx, name),
   }));
   const foreign = keys.find(({ project_id }) => project_id !== project.id);
   if (foreign) {
@@ -29,33 +72,24 @@ export async function readLedger(
     );
   }
   const ledger = {
-    failedAttempts: state.failedAttempts ?? 0,
-    lastError: state.lastError ?? undefined,
-    rollbackTo: state.rollbackTo ?? undefined,
+    failedAttempts: state.failed_attempts ?? 0,
+    lastError: state.last_error ?? undefined,
+    rollbackTo: state.rollback_to ?? undefined,
     keys: keys.map(toLedgerKey),
   };
   return { ledger, now: state.now };
 }
 
-type LedgerState = {
-  readonly now: Date;
-  readonly failedAttempts: number | null;
-  readonly lastError: string | null;
-  readonly rollbackTo: string | null;
-};
-
-async function readLedgerState(tx: Tx, rotation: string): Promise<LedgerState> {
-  const { rows } = await sql<LedgerState>`
-    select clock_timestamp() as now, r.failed_attempts as "failedAttempts", r.last_error as "lastError",
-      r.rollback_to as "rollbackTo"
-    from (values (1)) as one left join usage_export.rotation r on r.name = ${rotation}
-  `.execute(tx);
-  const [state] = rows;
-  if (!state) throw new AppError("database", "the database does not tell the time");
-  return state;
+/** One row also for a rotation that has not run yet. */
+async function selectState(tx: Tx, rotation: string) {
+  return tx
+    .selectFrom(tx.selectNoFrom(NOW.as("now")).as("clock"))
+    .leftJoin("usage_export.rotation as r", (join) => join.on("r.name", "=", rotation))
+    .select(["clock.now", "r.failed_attempts", "r.last_error", "r.rollback_to"])
+    .executeTakeFirstOrThrow();
 }
 
-async function selectLedgerKeys(tx: Tx, rotation: string) {
+async function selectKeys(tx: Tx, rotation: string) {
   return tx
     .selectFrom("usage_export.api_key as k")
     .selectAll("k")
@@ -71,7 +105,7 @@ async function selectLedgerKeys(tx: Tx, rotation: string) {
     .execute();
 }
 
-function toLedgerKey(row: Awaited<ReturnType<typeof selectLedgerKeys>>[number]): LedgerKey {
+function toLedgerKey(row: Awaited<ReturnType<typeof selectKeys>>[number]): LedgerKey {
   return {
     intentId: row.intent_id,
     apiKeyId: row.api_key_id ?? undefined,
@@ -92,76 +126,92 @@ function toLedgerKey(row: Awaited<ReturnType<typeof selectLedgerKeys>>[number]):
   };
 }
 
-// Writes the ledger of API keys. Each change is one transaction with its event; secrets are here only sealed.
-
-/** What is written of a change beside the change itself. */
-export type ChangeContext = {
-  readonly job: RotationJob;
-  readonly lease: Lease;
-  readonly actor: string;
-  /** The same when the same change is tried again. */
-  readonly changeId: string;
-  /** The new key's secret, sealed: only with the change `stored`. */
-  readonly sealed?: SealedText;
-};
-
-/** Throws `stopped` where the lease is another process's by now; nothing is written then. */
-export async function writeLedger(
-  db: Database,
-  { job, lease, actor, changeId, sealed }: ChangeContext,
-  change: LedgerChange,
-  reason: string,
-): Promise<void> {
-  const intentId = "intentId" in change ? change.intentId : undefined;
-  const event = { rotation: job.name, intentId, event: change.kind, actor, reason };
-  await inTransaction(db, async (tx) => {
-    await commitDurably(tx);
-    await requireLease(tx, lease);
-    if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
-  });
+/** Throws `stopped`, and writes nothing, if another process has taken over the rotation. */
+async function writeChange(db: Database, options: LedgerOptions, change: LedgerChange, reason: string): Promise<void> {
+  const { job, lease, actor, masterKeys, log, newChangeId = randomUUID } = options;
+  // One id for all attempts: an attempt that was committed, although its acknowledgement was lost, is not repeated.
+  const changeId = newChangeId();
+  const event = { rotation: job.name, intentId: intentIdOf(change), event: change.kind, actor, reason };
+  const created = change.kind === "stored" ? change.created : undefined;
+  const sealed = created && {
+    sealed: await sealKey(created.key, created.apiKeyId, masterKeys),
+    master_key: masterKeys.current.id,
+  };
+  const until = performance.now() + STORE_RETRY_MS_MAX;
+  for (;;) {
+    try {
+      return await inTransaction(db, async (tx) => {
+        await commitDurably(tx);
+        await requireLease(tx, lease);
+        if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
+      });
+    } catch (error) {
+      // The secret is shown once and is nowhere else: a database that is away for a moment must not cost it.
+      if (!created || error instanceof AppError || performance.now() > until) throw error;
+      const facts = { rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) };
+      log.error(facts, "new key not stored yet");
+      await sleep(STORE_RETRY_WAIT_MS);
+    }
+  }
 }
 
-/**
- * A role or a database may have turned `synchronous_commit` off for speed. A server that crashes then loses commits it has
- * confirmed, and the secret of a created key is stored nowhere else. A stricter setting is kept.
- */
-async function commitDurably(tx: Tx): Promise<void> {
-  await sql`
-    select pg_catalog.set_config('synchronous_commit', 'on', true)
-    where pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'
-  `.execute(tx);
+function intentIdOf(change: LedgerChange): string | undefined {
+  return "intentId" in change ? change.intentId : undefined;
 }
 
+type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
+
+/** `sealed` is the secret of a `stored` change, as columns. */
 async function applyChange(
   tx: Tx,
   job: RotationJob,
   change: LedgerChange,
   note: string,
-  sealed: SealedText | undefined,
+  sealed: KeyPatch | undefined,
 ): Promise<void> {
   switch (change.kind) {
     case "intent":
-      return insertIntent(tx, job, change.intentId, change.comment);
-    case "not-created":
-      return removeIntent(tx, change.intentId);
+      await tx
+        .insertInto("usage_export.api_key")
+        .values({
+          intent_id: change.intentId,
+          rotation: job.name,
+          project_id: job.project.id,
+          project: job.project.name,
+          state: "pending",
+          step: "intent",
+          comment: change.comment,
+          scopes_asked: job.scopes,
+          requested_at: NOW,
+        })
+        .execute();
+      return;
+    case "not-created": {
+      const removed = tx.deleteFrom("usage_export.api_key").where("intent_id", "=", change.intentId);
+      const { numDeletedRows } = await removed.where("step", "=", "intent").executeTakeFirst();
+      return requireOneRow(numDeletedRows, change.intentId);
+    }
     case "orphan":
       return updateKey(tx, change.intentId, { state: "orphan", step: null, note });
     case "stored":
-      return storeKey(tx, job, change.intentId, change.created, sealed);
+      return storeKey(tx, job, change, sealed);
     case "verified":
       return updateKey(tx, change.intentId, { step: "verified", verified_at: NOW });
     case "delivered":
-      return recordDelivery(tx, job.name, change.sink, change.intentId);
+      await tx
+        .insertInto("usage_export.key_delivery")
+        .values({ rotation: job.name, sink: change.sink, intent_id: change.intentId })
+        .onConflict((conflict) =>
+          conflict.columns(["rotation", "sink"]).doUpdateSet({ intent_id: change.intentId, delivered_at: NOW }),
+        )
+        .execute();
+      return;
     case "active":
       return promote(tx, job.name, change.intentId, change.putBack);
-    case "abandoned":
-      return updateKey(tx, change.intentId, {
-        state: "draining",
-        step: null,
-        draining_since: NOW,
-        due_for_removal_at: NOW,
-        note,
-      });
+    case "abandoned": {
+      const unused = { state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW } as const;
+      return updateKey(tx, change.intentId, { ...unused, note });
+    }
     case "rollback":
       return updateRotation(tx, job.name, { rollback_to: change.intentId });
     case "due-for-removal":
@@ -170,16 +220,11 @@ async function applyChange(
       return updateKey(tx, change.intentId, { due_for_removal_at: null, note });
     case "kept":
       return updateKey(tx, change.intentId, { note });
-    case "retired":
-      // What nobody needs any more is not kept, sealed or not.
-      return updateKey(tx, change.intentId, {
-        state: "retired",
-        step: null,
-        retired_at: NOW,
-        sealed: null,
-        master_key: null,
-        note,
-      });
+    case "retired": {
+      // A secret that nobody needs any more is not kept, sealed or not.
+      const retired = { state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null } as const;
+      return updateKey(tx, change.intentId, { ...retired, note });
+    }
     case "found":
       return updateKey(tx, change.intentId, { api_key_id: change.apiKeyId, note });
     case "failed":
@@ -189,75 +234,25 @@ async function applyChange(
   }
 }
 
-// The statements that change rows of the key ledger. Each throws where it changes nothing: a plan that is not about this
-// ledger must not look as if it had been carried out.
-
-type SealedText = { readonly text: string; readonly masterKey: string };
-
-const NOW = sql<Date>`clock_timestamp()`;
-
-async function insertIntent(tx: Tx, job: RotationJob, intentId: string, comment: string): Promise<void> {
-  await tx
-    .insertInto("usage_export.api_key")
-    .values({
-      intent_id: intentId,
-      rotation: job.name,
-      project_id: job.project.id,
-      project: job.project.name,
-      state: "pending",
-      step: "intent",
-      comment,
-      scopes_asked: job.scopes,
-      requested_at: NOW,
-    })
-    .execute();
-}
-
-async function removeIntent(tx: Tx, intentId: string): Promise<void> {
-  const removed = await tx
-    .deleteFrom("usage_export.api_key")
-    .where("intent_id", "=", intentId)
-    .where("step", "=", "intent")
-    .executeTakeFirst();
-  requireOneRow(removed.numDeletedRows, intentId);
-}
-
 async function storeKey(
   tx: Tx,
-  job: RotationJob,
-  intentId: string,
-  created: NewKey,
-  sealed: SealedText | undefined,
+  { expiresInDays }: RotationJob,
+  { intentId, created }: Extract<LedgerChange, { kind: "stored" }>,
+  sealed: KeyPatch | undefined,
 ): Promise<void> {
-  if (!sealed) throw new Error("a new key is stored sealed");
-  const createdAt = created.created === undefined ? Number.NaN : Date.parse(created.created);
-  const stored = await tx
-    .updateTable("usage_export.api_key")
-    .set({
-      step: "stored",
-      api_key_id: created.apiKeyId,
-      scopes_granted: created.scopes.map(storableText),
-      sealed: sealed.text,
-      master_key: sealed.masterKey,
-      created_at: Number.isNaN(createdAt) ? null : new Date(createdAt),
-      // From before the create, so that it is never later than the service's own.
-      expires_at:
-        job.expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${job.expiresInDays})`,
-    })
-    .where("intent_id", "=", intentId)
-    .where("step", "=", "intent")
-    .executeTakeFirst();
-  requireOneRow(stored.numUpdatedRows, intentId);
+  const createdAtMs = Date.parse(created.created ?? "");
+  const stored = {
+    step: "stored",
+    api_key_id: created.apiKeyId,
+    scopes_granted: created.scopes.map(storableText),
+    created_at: Number.isNaN(createdAtMs) ? null : new Date(createdAtMs),
+    // Counted from before the create, so that it is never later than the service's own.
+    expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
+  } as const;
+  await updateKey(tx, intentId, { ...stored, ...sealed }, "intent");
 }
 
-async function recordDelivery(tx: Tx, rotation: string, sink: string, intentId: string): Promise<void> {
-  await sql`
-    insert into usage_export.key_delivery (rotation, sink, intent_id) values (${rotation}, ${sink}, ${intentId})
-    on conflict (rotation, sink) do update set intent_id = excluded.intent_id, delivered_at = clock_timestamp()
-  `.execute(tx);
-}
-
-/** In one transaction: at no moment are there two keys in use, or none. */
+/** In one transaction: at no moment are two keys active, or none. */
 async function promote(tx: Tx, rotation: string, intentId: string, putBack: boolean): Promise<void> {
   await tx
     .updateTable("usage_export.api_key")
@@ -277,84 +272,24 @@ async function promote(tx: Tx, rotation: string, intentId: string, putBack: bool
   await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
 
-async function updateKey(
-  tx: Tx,
-  intentId: string,
-  change: UpdateObject<Tables, "usage_export.api_key">,
-): Promise<void> {
-  const changed = await tx
-    .updateTable("usage_export.api_key")
-    .set(change)
-    .where("intent_id", "=", intentId)
-    .executeTakeFirst();
-  requireOneRow(changed.numUpdatedRows, intentId);
+/** With `step`, only a key at that step is updated. */
+async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: PendingStep): Promise<void> {
+  let update = tx.updateTable("usage_export.api_key").set(patch).where("intent_id", "=", intentId);
+  if (step) update = update.where("step", "=", step);
+  const { numUpdatedRows } = await update.executeTakeFirst();
+  requireOneRow(numUpdatedRows, intentId);
 }
 
 async function updateRotation(
   tx: Tx,
   name: string,
-  change: UpdateObject<Tables, "usage_export.rotation">,
+  patch: UpdateObject<Tables, "usage_export.rotation">,
 ): Promise<void> {
-  await tx.updateTable("usage_export.rotation").set(change).where("name", "=", name).execute();
+  await tx.updateTable("usage_export.rotation").set(patch).where("name", "=", name).execute();
 }
 
+/** A change that was planned for another ledger must not look as if it had been carried out. */
 function requireOneRow(rows: bigint, intentId: string): void {
   if (rows !== 1n)
     throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
-}
-
-// The history of API keys: who changed what, when and why.
-
-export type KeyEvent = {
-  readonly rotation: string;
-  readonly intentId: string | undefined;
-  readonly event: string;
-  readonly actor: string;
-  readonly reason: string;
-};
-
-/** An event that is no change of the ledger. */
-export async function recordEvent(db: Database, event: KeyEvent): Promise<void> {
-  await inTransaction(db, (tx) => insertEvent(tx, event, undefined));
-}
-
-/** False where the change has its event already: it was made by an attempt whose answer was lost. */
-export async function insertEvent(tx: Tx, event: KeyEvent, changeId: string | undefined): Promise<boolean> {
-  const { rotation, intentId, event: name, actor, reason } = event;
-  const inserted = await tx
-    .insertInto("usage_export.key_event")
-    .values({
-      change_id: changeId ?? null,
-      rotation,
-      intent_id: intentId ?? null,
-      event: name,
-      actor,
-      reason: storableText(reason),
-    })
-    .onConflict((conflict) => conflict.column("change_id").doNothing())
-    .returning("event_id")
-    .execute();
-  return inserted.length > 0;
-}
-
-/** Who delivered a key there last. */
-export async function lastDeliveredBy(
-  db: Database,
-  rotation: string,
-  intentId: string,
-  sink: string,
-): Promise<string | undefined> {
-  const row = await inTransaction(db, (tx) =>
-    tx
-      .selectFrom("usage_export.key_event")
-      .select("actor")
-      .where("rotation", "=", rotation)
-      .where("intent_id", "=", intentId)
-      .where("event", "=", "delivered")
-      .where("reason", "=", storableText(`to ${sink}`))
-      .orderBy("event_id", "desc")
-      .limit(1)
-      .executeTakeFirst(),
-  );
-  return row?.actor;
 }

@@ -65,6 +65,6 @@ test("when the next rotation has nothing left to do, earlier failures are over",
   for (let i = 0; i < 2; i++) expect((await context.run(["rotate"])).status).toBe(1);
   expect(await context.run(["status"])).toMatchObject({ stdout: expect.stringContaining("2 failed attempts") });
   await context.configure();
-  expect((await context.run(["rotate"])).stdout).toContain("settle: nothing is left to do");
+  expect((await context.run(["rotate"])).stdout).toContain("recover: nothing is left to do");
   expect((await context.run(["keys"])).stdout).not.toContain("failed attempts");
 });

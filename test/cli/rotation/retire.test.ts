@@ -243,7 +243,7 @@ test("a key that somebody has deleted already is retired all the same", async ({
   await deleteAtService(context, old);
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(deletesOf(context).at(-1)?.status).toBe(404);
-  expect(await noteOf(context)).toMatch(/^it is due for removal; .* shows no usage .*; the service had it no more$/);
+  expect(await noteOf(context)).toMatch(/^it is due for removal; .* shows no usage .*; the service no longer had it$/);
 });
 
 test("a key that is kept and that somebody deletes is retired when the service lists it no more", async ({

@@ -11,7 +11,7 @@ test("the first rotation makes a key, tries it, delivers it and takes it into us
   expect(stdout.split("\n").map((line) => line.replaceAll(id, "ID"))).toEqual([
     "exporter",
     "  create: there is no active key",
-    "  verify ID: the key is stored and was not tried yet",
+    "  verify ID: the key is stored and was not verified yet",
     "  deliver ID: the key works and not every sink has it",
     "  promote ID: the key works and every sink has it",
     "  the active key is 0 days old; due in 30 days",
@@ -99,7 +99,7 @@ test("--dry-run knows of --now and of --rollback", async ({ context }) => {
     "would create: a fresh key was asked for",
   );
   expect((await context.run(["rotate", "--dry-run", "--rollback"])).stdout).toContain(
-    `would recall ${row?.api_key_id}`,
+    `would restore ${row?.api_key_id}`,
   );
 });
 

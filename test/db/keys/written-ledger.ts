@@ -1,12 +1,13 @@
 // Writes to a key ledger as a rotation does, of which a test gives only what matters to it.
 
 import { randomUUID } from "node:crypto";
+import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
-import { writeLedger } from "../../../src/db/keys/ledger.ts";
+import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
 import type { LedgerChange, NewKey } from "../../../src/keys/ledger.ts";
 import type { RotationJob } from "../../../src/keys/policy.ts";
-import { Secret } from "../../../src/secret.ts";
+import { Scrubber, Secret } from "../../../src/secret.ts";
 import { JOB } from "../../keys/sample-ledger.ts";
 
 export type Writer = {
@@ -19,6 +20,10 @@ export type Writer = {
 
 const STATES = ["intent", "stored", "verified", "active", "draining"] as const;
 
+const MASTER_KEY = { id: "master-1", bytes: Buffer.alloc(32, 1) };
+const MASTER_KEYS = { current: MASTER_KEY, all: [MASTER_KEY] };
+const SILENT = pino({ level: "silent" });
+
 /** A rotation of its own, with its lease. */
 export async function newRotation(db: Database, fields: Partial<RotationJob> = {}): Promise<Writer> {
   const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
@@ -29,8 +34,8 @@ export async function newRotation(db: Database, fields: Partial<RotationJob> = {
 
 export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
   const write: Writer["write"] = (change, reason = "a reason", changeId = randomUUID()) => {
-    const sealed = change.kind === "stored" ? { text: `sealed ${change.intentId}`, masterKey: "master-1" } : undefined;
-    return writeLedger(db, { job, lease, actor: "the test", changeId, ...(sealed && { sealed }) }, change, reason);
+    const options = { job, lease, actor: "the test", masterKeys: MASTER_KEYS, scrubber: new Scrubber(), log: SILENT };
+    return openKeyLedger(db, { ...options, newChangeId: () => changeId }).write(change, reason);
   };
   const changes = (intentId: string): readonly LedgerChange[] => [
     { kind: "intent", intentId, comment: `usage exporter [${intentId}]` },

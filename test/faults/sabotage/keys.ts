@@ -6,16 +6,16 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a key is asked for before anybody knows of it",
     file: "src/keys/rotate.ts",
-    replace: `  await deps.writeLedger({ kind: "intent", intentId, comment }, reason);
-  await deps.confirmLease();
+    replace: `  await deps.ledger.write({ kind: "intent", intentId, comment }, reason);
+  await deps.ledger.confirmLease();
   let created: NewKey;
   try {
-    created = await deps.create(comment, caller, signal);`,
-    by: `  await deps.confirmLease();
+    created = await deps.create(comment, caller);`,
+    by: `  await deps.ledger.confirmLease();
   let created: NewKey;
   try {
-    created = await deps.create(comment, caller, signal);
-    await deps.writeLedger({ kind: "intent", intentId, comment }, reason);`,
+    created = await deps.create(comment, caller);
+    await deps.ledger.write({ kind: "intent", intentId, comment }, reason);`,
     caughtBy: ["test/keys/run-step.test.ts", "a key is asked for once its intent is recorded"],
   },
   {
@@ -35,8 +35,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a key is taken into use before every sink has it",
     file: "src/keys/plan.ts",
-    replace: "return sinksLeft(job, key)\n",
-    by: "return sinksLeft(job, key) && key.deliveredTo.length === 0\n",
+    replace: "const sinks = missingSinks(job, key);",
+    by: "const sinks = key.deliveredTo.length === 0 ? missingSinks(job, key) : [];",
     caughtBy: ["test/keys/plan-next.test.ts", "it works and one of two sinks has it"],
   },
   {
@@ -70,8 +70,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a created key is committed as carelessly as the role is set",
     file: "src/db/keys/ledger.ts",
-    replace: "    await commitDurably(tx);\n",
-    by: '    if (changeId === "") await commitDurably(tx);\n',
+    replace: "        await commitDurably(tx);\n",
+    by: '        if (changeId === "") await commitDurably(tx);\n',
     caughtBy: ["test/db/keys/ledger.test.ts", "where commits are off, an intent, a created key and its secret"],
   },
   {

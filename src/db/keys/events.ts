@@ -1,0 +1,59 @@
+// The history of API keys: who changed what, when and why.
+
+import type { Database } from "../connection/database.ts";
+import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { storableText } from "../schema.ts";
+
+export type KeyEvent = {
+  readonly rotation: string;
+  readonly intentId: string | undefined;
+  readonly event: string;
+  readonly actor: string;
+  readonly reason: string;
+};
+
+/** Records an event that does not change the ledger. */
+export async function recordEvent(db: Database, event: KeyEvent): Promise<void> {
+  await inTransaction(db, (tx) => insertEvent(tx, event, undefined));
+}
+
+/** False if an event with this change id exists: an earlier attempt was committed, although its acknowledgement was lost. */
+export async function insertEvent(tx: Tx, event: KeyEvent, changeId: string | undefined): Promise<boolean> {
+  const { rotation, intentId, event: name, actor, reason } = event;
+  const inserted = await tx
+    .insertInto("usage_export.key_event")
+    .values({
+      change_id: changeId ?? null,
+      rotation,
+      intent_id: intentId ?? null,
+      event: name,
+      actor,
+      reason: storableText(reason),
+    })
+    .onConflict((conflict) => conflict.column("change_id").doNothing())
+    .returning("event_id")
+    .execute();
+  return inserted.length > 0;
+}
+
+/** The actor of the newest delivery of this key to this sink. */
+export async function lastDeliveredBy(
+  db: Database,
+  rotation: string,
+  intentId: string,
+  sink: string,
+): Promise<string | undefined> {
+  const row = await inTransaction(db, (tx) =>
+    tx
+      .selectFrom("usage_export.key_event")
+      .select("actor")
+      .where("rotation", "=", rotation)
+      .where("intent_id", "=", intentId)
+      .where("event", "=", "delivered")
+      .where("reason", "=", storableText(`to ${sink}`))
+      .orderBy("event_id", "desc")
+      .limit(1)
+      .executeTakeFirst(),
+  );
+  return row?.actor;
+}
