@@ -95,6 +95,12 @@ test.each(files)("%s imports only what its folder may", (file) => {
   expect(forbidden, `${folderOf(file)}/ may import ${allowed} (MAY_IMPORT), and ${file} imports`).toEqual([]);
 });
 
+test("docs/architecture.md says what every folder is for", () => {
+  const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
+  const named = [...page.matchAll(/^\| `src\/(.*?)\/?` \| \S/gm)].map(([, folder]) => folder || ".");
+  expect(named.sort()).toEqual(Object.keys(MAY_IMPORT).sort());
+});
+
 test("only main.ts imports the command line", () => {
   const importers = files.filter((file) => importedFiles(file).some((imported) => folderOf(imported) === "cli"));
   expect(importers.filter((file) => folderOf(file) !== "cli")).toEqual(["main.ts"]);

@@ -1,0 +1,222 @@
+// Compares README.md and docs/ with the program: what they name exists, what exists is named, links lead somewhere, and the
+// queries and marked shell blocks run.
+
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import type { Command } from "commander";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { defineCommands } from "../../src/cli/commands.ts";
+import { startEmulator } from "../../src/emulator/server.ts";
+import { testMetrics } from "../health/test-metrics.ts";
+import { copyDatabase, testDatabase } from "../support/database.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const README_BYTES_MAX = 9_000;
+const PICTURE_BYTES_MAX = 150_000;
+/** Written for people who change the program; they name what is no part of it. */
+const NOT_FOR_USERS = ["docs/architecture.md", "docs/benchmarks.md"];
+
+const pages = ["README.md", ...fs.globSync("docs/*.md", { cwd: ROOT }).sort()];
+const userPages = pages.filter((page) => !NOT_FOR_USERS.includes(page));
+const userText = userPages.map(read).join("\n");
+
+test("the README is short, and its picture small", () => {
+  expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(README_BYTES_MAX);
+  const pictures = pages.flatMap((page) =>
+    [...read(page).matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, file = ""]) => path.join(path.dirname(page), file)),
+  );
+  expect(pictures).toContain("docs/dashboard.png");
+  for (const file of pictures) expect(fs.statSync(path.join(ROOT, file)).size).toBeLessThanOrEqual(PICTURE_BYTES_MAX);
+});
+
+test.each([...pages, "CONTRIBUTING.md", "SECURITY.md"])("the links of %s lead somewhere", (page) => {
+  const broken = [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = ""]) => target)
+    .filter((target) => !/^https?:/.test(target))
+    .filter((target) => {
+      const [file = "", anchor] = target.split("#");
+      const linked = file === "" ? page : path.join(path.dirname(page), file);
+      if (!fs.existsSync(path.join(ROOT, linked))) return true;
+      return anchor !== undefined && !anchorsOf(read(linked)).includes(anchor);
+    });
+  expect(broken).toEqual([]);
+});
+
+const commands = commandsBelow(defineCommands("0.0.0", () => {}));
+
+test("the table of commands has every command, and no other", () => {
+  const table = sectionOf("docs/operations.md", "Commands");
+  const named = firstCells(table).filter((name) => !/^\d$/.test(name));
+  expect(named.sort()).toEqual(commands.map(({ name }) => name).sort());
+});
+
+test.each(commands)("the options of $name are documented", ({ options }) => {
+  const documented = new Set(userText.match(/--[a-z][a-z-]+/g));
+  expect(options.filter((option) => !documented.has(option))).toEqual([]);
+});
+
+test("every option that the pages name exists", () => {
+  const known = new Set(["--help", "--version", "--config", ...commands.flatMap(({ options }) => options)]);
+  const named = [...withoutBlocks(userText).matchAll(/`[^`]*`/g)]
+    .map(([code]) => code)
+    .filter((code) => !/docker|psql|npm install/.test(code))
+    .flatMap((code) => code.match(/--[a-z][a-z-]+/g) ?? []);
+  expect([...new Set(named)].filter((option) => !known.has(option))).toEqual([]);
+});
+
+test("the tables of the configuration have every field, and no other", () => {
+  const schema: Schema = JSON.parse(read("jobs.config.schema.json"));
+  const fields = fieldsOf(schema, "").filter((field) => field !== "$schema");
+  const documented = firstCells(read("docs/configuration.md")).filter((name) => !/^[A-Z_]+$/.test(name));
+  expect(documented).toEqual(expect.arrayContaining(fields));
+  expect(documented.filter((name) => !fields.some((field) => field.startsWith(name)))).toEqual([]);
+});
+
+test("the table of metrics has every metric, and no other", async () => {
+  const { text } = await testMetrics().scrape();
+  const names = [...text.matchAll(/^# TYPE (usage_export_\w+)/gm)].map(([, name]) => name);
+  expect(firstCells(sectionOf("docs/monitoring.md", "Metrics")).sort()).toEqual(names.sort());
+});
+
+const { db } = await testDatabase();
+
+test("the page of the views has every view, with every column and its comment, and no other", async () => {
+  const { rows } = await sql<{ view: string; column: string; comment: string }>`
+    select c.relname as view, a.attname as column, col_description(c.oid, a.attnum) as comment
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'bi'::regnamespace and c.relkind = 'v'
+  `.execute(db);
+  const page = read("docs/bi-views.md");
+  const sections = page.split(/^(?=## )/m).slice(1);
+  const documented = sections.flatMap((section) => {
+    const [heading = ""] = section.split("\n");
+    return [...heading.matchAll(/`bi\.(\w+)`/g)].flatMap(([, view = ""]) =>
+      tableRows(section)
+        .filter(([column = ""]) => rows.some((row) => row.view === view && row.column === unquoted(column)))
+        .map(([column = "", comment = ""]) => `${view}.${unquoted(column)}: ${comment}`),
+    );
+  });
+  expect(documented.sort()).toEqual(rows.map((row) => `${row.view}.${row.column}: ${row.comment}`).sort());
+  const named = sections.flatMap((section) => firstCells(section).filter((column) => column !== "Column"));
+  expect(named.filter((column) => !rows.some((row) => row.column === column))).toEqual([]);
+});
+
+const queries = pages.flatMap((page) => blocksOf(page, "sql").map((query) => ({ page, query })));
+
+test.each(queries)("a query of $page runs: $query", async ({ query }) => {
+  const rollBack = new Error("all worked");
+  const run = db.transaction().execute(async (tx) => {
+    await sql.raw(query).execute(tx);
+    throw rollBack;
+  });
+  await expect(run).rejects.toBe(rollBack);
+});
+
+test("the README's configuration and commands work, with a service and an empty project folder", async () => {
+  const key = "0123456789abcdef0123456789abcdef01234567";
+  const consoleKeys = [{ secret: key, projectId: "trial", scopes: ["project:read", "usage:read"] }];
+  await using emulator = await startEmulator({ consoleKeys });
+  await using copy = await copyDatabase();
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-docs-"));
+  try {
+    const [config = ""] = blocksOf("README.md", "json");
+    const forEmulator = config.replace("https://api.deepgram.com", emulator.url).replace('"PROJECT_ID"', '"trial"');
+    fs.writeFileSync(path.join(folder, "jobs.config.json"), forEmulator);
+    // Stands in for the installed package, which `npm run test:package` tests.
+    const npx = `#!/bin/sh\nshift\nexec "${process.execPath}" "${path.join(ROOT, "src/main.ts")}" "$@"\n`;
+    fs.writeFileSync(path.join(folder, "npx"), npx, { mode: 0o755 });
+    const env = {
+      PATH: `${folder}:${process.env.PATH}`,
+      DATABASE_URL: copy.url,
+      USAGE_EXPORT_KEY: key,
+    };
+    const marked = [...read("README.md").matchAll(/<!-- test runs this -->\s+```sh\n([^`]+)```/g)];
+    expect(marked).toHaveLength(1);
+    for (const [, script = ""] of marked) {
+      const { stdout } = await promisify(execFile)("sh", ["-e", "-c", script], { cwd: folder, env });
+      expect(stdout).toContain("complete");
+    }
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+});
+
+type Schema = {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+};
+
+/** The paths of all fields; those inside alternatives belong to their field. */
+function fieldsOf({ properties = {}, items }: Schema, at: string): string[] {
+  if (items?.properties) return fieldsOf(items, `${at}[]`);
+  return Object.entries(properties).flatMap(([name, schema]) => {
+    const field = at === "" ? name : `${at}.${name}`;
+    // Its fields are the dimensions of the service, each with a value.
+    if (name === "dimensions") return [field];
+    const inside = fieldsOf(schema, field);
+    return inside.length > 0 ? inside : [field];
+  });
+}
+
+function commandsBelow(parent: Command, prefix = ""): { name: string; options: string[] }[] {
+  return parent.commands.flatMap((command) => {
+    const name = `${prefix}${command.name()}`;
+    const options = command.options.map(({ long }) => long ?? "");
+    return [{ name, options }, ...commandsBelow(command, `${name} `)];
+  });
+}
+
+function read(file: string): string {
+  return fs.readFileSync(path.join(ROOT, file), "utf8");
+}
+
+function sectionOf(page: string, heading: string): string {
+  const section = read(page)
+    .split(/^(?=## )/m)
+    .find((one) => one.startsWith(`## ${heading}\n`));
+  if (section === undefined) throw new Error(`${page} has no section "${heading}"`);
+  return section;
+}
+
+function tableRows(text: string): string[][] {
+  return [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row = ""]) =>
+    row.split(/(?<!\\)\| ?/).map((cell) => cell.trim().replaceAll("\\|", "|")),
+  );
+}
+
+/** What stands in code in the first cell of each row of the tables. */
+function firstCells(text: string): string[] {
+  return tableRows(text).flatMap(([cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
+}
+
+function unquoted(cell: string): string {
+  return cell.replaceAll("`", "");
+}
+
+function blocksOf(page: string, language: string): string[] {
+  return [...read(page).matchAll(new RegExp(`^ *\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\``, "gm"))].map(
+    ([, block = ""]) => block,
+  );
+}
+
+function withoutBlocks(text: string): string {
+  return text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "");
+}
+
+function withoutCode(text: string): string {
+  return withoutBlocks(text).replaceAll(/`[^`\n]*`/g, "code");
+}
+
+/** As GitHub makes them of headings. */
+function anchorsOf(text: string): string[] {
+  return [...withoutBlocks(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
