@@ -4,18 +4,15 @@ import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
-import { snapshotSteps } from "../db/usage/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
-import { checkProject, type Finding, type ProjectCheck } from "../jobs/check-project.ts";
+import { checkProject, type Finding } from "../jobs/check-project.ts";
 import { openFilterCheck } from "../jobs/filter-check.ts";
 import { type Receivers, requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
-import { dayOf } from "../usage/days.ts";
-import type { Project } from "../usage/series.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
 type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
@@ -90,20 +87,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
   const filterCheck = openFilterCheck(context);
   const groups: FindingGroup[] = [];
   for (const project of config.projects) {
-    const use: ProjectCheck["use"] = (call) => context.keys.use(project, call);
-    const probe = {
-      ...context,
-      project,
-      use,
-      useToRotate: context.keys.useToRotate,
-      jobs: config.exports,
-      rotations: config.rotations.filter((rotation) => rotation.project.id === project.id),
-      features: filterCheck,
-      today: dayOf(new Date()),
-      snapshotSteps: async ({ id }: Project) => (db ? snapshotSteps(db, id) : []),
-      signal: app.signal,
-    };
-    groups.push({ of: `project ${project.name}`, findings: await checkProject(probe) });
+    groups.push({ of: `project ${project.name}`, findings: await checkProject(context, filterCheck, project) });
   }
   return groups;
 }

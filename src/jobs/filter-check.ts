@@ -21,6 +21,7 @@ import {
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {
+  ALL_USAGE,
   type Dialect,
   type Dimension,
   type Filter,
@@ -223,8 +224,6 @@ type FilterValue = {
   readonly name: string;
   readonly window: Window | undefined;
 };
-
-const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 /** Reads ungrouped usage, each series once. All usage is read first, because what is compared with it must be younger. */
 function openTotals({ app, service, keys, dialects }: FilterCheckDeps, names: KnownNames) {

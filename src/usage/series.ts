@@ -30,6 +30,8 @@ export type Filter = {
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
 };
 
+export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
+
 export type Series = { readonly project: Project; readonly grouping: Grouping; readonly filter: Filter };
 
 /** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
