@@ -1,209 +1,233 @@
-// Checks across fields: what one part of the configuration says of another. Pure; reads the lenient parse, so these issues are
-// reported together with those of the schema.
+// Checks across fields: what one part of the configuration says about another. They read the raw value without the schema, so that
+// these issues are reported together with those of the schema. Pure.
 
 import path from "node:path";
+import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
-import { filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
+import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
-import { dimensionsIn, type LenientConfig, narrowsByFeatureSet } from "./lenient-parse.ts";
-import { type ConfigIssue, describeReceived, describeValue, formatPath, type Path } from "./messages.ts";
-import { Filter } from "./schema.ts";
+import {
+  type ConfigIssue,
+  describeReceived,
+  describeValue,
+  formatPath,
+  oneOf,
+  type Path,
+  quoteAll,
+} from "./messages.ts";
+import { Filter as FilterSchema } from "./schema.ts";
 import { didYouMean } from "./suggestions.ts";
 
-export function referenceIssues(
-  outline: LenientConfig,
-  baseDir: string,
-  ownPaths: Readonly<Record<string, string>> = {},
-): ConfigIssue[] {
+export type CheckOptions = {
+  /** Where relative paths start. */
+  readonly baseDir: string;
+  /** The program's own files and folders (absolute paths), and what each of them is. No key may be delivered there. */
+  readonly ownPaths?: Readonly<Record<string, string>>;
+  /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
+  readonly isExample?: boolean;
+};
+
+export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigIssue[] {
+  const config = LenientConfig.parse(value);
+  const { projects, exports, rotations } = config;
   return [
-    ...duplicateIssues(fieldValues("projects", "id", outline.projects), "each project once"),
-    ...duplicateIssues(fieldValues("projects", "name", outline.projects), "a name that no other project has"),
-    ...outline.projects.flatMap((_, index) => projectKeyIssues(outline, index)),
-    ...duplicateIssues(fieldValues("exports", "name", outline.exports), "a name that no other export has"),
-    ...outline.exports.flatMap((_, index) => exportIssues(outline, index)),
-    ...filterIssues(outline),
-    ...duplicateIssues(fieldValues("rotations", "name", outline.rotations), "a name that no other rotation has"),
-    ...outline.rotations.flatMap((_, index) => rotationIssues(outline, index)),
-    ...duplicateIssues(deliveredFiles(outline, baseDir), "a file that no other delivery writes"),
-    ...sinkIssues(outline, baseDir, ownPaths),
+    ...duplicateIssues(fieldsAtPath("projects", "id", projects), "each project once"),
+    ...duplicateIssues(fieldsAtPath("projects", "name", projects), "a name that no other project has"),
+    ...projects.flatMap((project, i) => projectIssues(config, project, ["projects", i], options.isExample ?? false)),
+    ...duplicateIssues(fieldsAtPath("exports", "name", exports), "a name that no other export has"),
+    ...exports.flatMap((job, i) => exportIssues(config, job, ["exports", i])),
+    ...filterIssues(exports),
+    ...duplicateIssues(fieldsAtPath("rotations", "name", rotations), "a name that no other rotation has"),
+    ...rotations.flatMap((job, i) => rotationIssues(config, job, ["rotations", i])),
+    ...deliveryIssues(config, options),
   ];
+}
+
+// The lenient parse never fails: what is missing or of another kind is undefined or empty. A broken entry of a list keeps its place,
+// because issues are named by it.
+
+const optionalText = z.string().optional().catch(undefined);
+const optionalNumber = z.number().optional().catch(undefined);
+const textList = z.array(optionalText).catch([]);
+const entries = <Shape extends z.ZodRawShape>(shape: Shape) => z.array(lenientObject(shape)).catch([]);
+
+function lenientObject<Shape extends z.ZodRawShape>(shape: Shape) {
+  const schema = z.object(shape);
+  return schema.catch(schema.parse({}));
+}
+
+const LenientConfig = lenientObject({
+  service: lenientObject({ dialect: optionalText }),
+  projects: entries({ id: optionalText, name: optionalText, key: lenientObject({ rotation: optionalText }) }),
+  exports: entries({
+    name: optionalText,
+    projects: textList,
+    groupings: textList,
+    filters: z.array(z.unknown()).optional().catch([]),
+    window: z.unknown().optional(),
+    undated: optionalText,
+    checkFeatures: optionalText,
+  }),
+  rotations: entries({
+    name: optionalText,
+    project: optionalText,
+    createWith: lenientObject({ rotation: optionalText, file: optionalText }),
+    scopes: textList,
+    tags: textList,
+    maxAgeDays: optionalNumber,
+    graceDays: optionalNumber,
+    expiresInDays: optionalNumber,
+    deliver: entries({ file: optionalText }),
+  }),
+});
+
+type LenientConfig = z.output<typeof LenientConfig>;
+type LenientProject = LenientConfig["projects"][number];
+type LenientExport = LenientConfig["exports"][number];
+type LenientRotation = LenientConfig["rotations"][number];
+
+function projectIssues(
+  config: LenientConfig,
+  { id, name, key }: LenientProject,
+  path: Path,
+  isExample: boolean,
+): ConfigIssue[] {
+  const issues = rotationReferenceIssues(config, key.rotation, name, [...path, "key", "rotation"]);
+  if (isExample || id !== PLACEHOLDER_ID) return issues;
+  const message = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" only holds its place`;
+  return [...issues, { path: [...path, "id"], message }];
+}
+
+function exportIssues({ service, projects }: LenientConfig, job: LenientExport, path: Path): ConfigIssue[] {
+  const named = listAtPath(job.projects, [...path, "projects"]);
+  const filters = job.filters ?? [];
+  return [
+    ...named.flatMap((name) => unknownProjectIssues(projects, name)),
+    ...duplicateIssues(named, "each project once"),
+    ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
+    ...undatedIssues(job, path),
+    ...filters.flatMap((filter, i) => {
+      const dimensionsPath = [...path, "filters", i, "dimensions"];
+      const dimensions = dimensionsIn(filter);
+      return [
+        ...(service.dialect === "2026" ? featureSetIssues(dimensions, dimensionsPath) : []),
+        ...((job.checkFeatures ?? "error") === "error" ? unlistedValueIssues(dimensions, dimensionsPath) : []),
+      ];
+    }),
+  ];
+}
+
+/** With a window, an answer that names no day is refused, so "undated" would have no effect. */
+function undatedIssues({ window, undated }: LenientExport, path: Path): ConfigIssue[] {
+  if (window === undefined || undated === undefined || undated === "snapshot") return [];
+  const message = `expected no "undated" beside "window": an answer to a window names its days; got ${JSON.stringify(undated)}`;
+  return [{ path: [...path, "undated"], message }];
+}
+
+type Dimensions = Filter["dimensions"];
+
+const LenientFilter = z.object({ dimensions: z.record(z.string(), optionalText) });
+
+/** The dimensions of a raw filter whose values are text. */
+function dimensionsIn(filter: unknown): Dimensions {
+  const parsed = LenientFilter.safeParse(filter);
+  if (!parsed.success) return {};
+  return Object.fromEntries(Object.entries(parsed.data.dimensions).filter(([, value]) => value !== undefined));
+}
+
+function featureSetIssues({ feature_set }: Dimensions, path: Path): ConfigIssue[] {
+  if (feature_set === undefined) return [];
+  const message = 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
+  return [{ path: [...path, "feature_set"], message }];
+}
+
+/** The service answers a value it does not know with no usage, which looks like a day without usage. */
+function unlistedValueIssues(dimensions: Dimensions, path: Path): ConfigIssue[] {
+  return unlistedValues({ dimensions }).map(({ dimension, value, listed }) => {
+    const hint =
+      didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
+    const message = `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`;
+    return { path: [...path, dimension], message };
+  });
+}
+
+function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path): ConfigIssue[] {
+  return [
+    ...unknownProjectIssues(config.projects, { value: job.project, path: [...path, "project"] }),
+    ...duplicateIssues(listAtPath(job.scopes, [...path, "scopes"]), "each scope once"),
+    ...duplicateIssues(listAtPath(job.tags, [...path, "tags"]), "each tag once"),
+    ...expiryIssues(job, path),
+    ...rotationReferenceIssues(config, job.createWith.rotation, job.project, [...path, "createWith", "rotation"]),
+  ];
+}
+
+/** A key must not expire before its successor is in use everywhere: nobody would have a working key. */
+function expiryIssues(job: LenientRotation, path: Path): ConfigIssue[] {
+  const { maxAgeDays = MAX_AGE_DAYS_DEFAULT, graceDays = GRACE_DAYS_DEFAULT, expiresInDays } = job;
+  const neededDays = maxAgeDays + graceDays;
+  if (expiresInDays === undefined || expiresInDays > neededDays) return [];
+  const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key dies while it is in use; got ${expiresInDays}`;
+  return [{ path: [...path, "expiresInDays"], message }];
+}
+
+/** A key belongs to one project: that of another project's rotation can neither read this one nor create keys in it. */
+function rotationReferenceIssues(
+  { projects, rotations }: LenientConfig,
+  name: string | undefined,
+  project: string | undefined,
+  path: Path,
+): ConfigIssue[] {
+  const rotation = rotations.find((one) => one.name === name);
+  if (!rotation) return unknownNameIssues("a rotation", rotations, { value: name, path });
+  // A rotation whose project is not configured has an issue of its own.
+  const isElsewhere = rotation.project !== project && projects.some((one) => one.name === rotation.project);
+  if (name === undefined || !isElsewhere) return [];
+  return [{ path, message: "expected a rotation of this project; this one makes the keys of another project" }];
+}
+
+function unknownProjectIssues(projects: readonly LenientProject[], named: NameAtPath): ConfigIssue[] {
+  // Without any project that is the issue, and not each path that names one.
+  if (projects.every(({ name }) => name === undefined)) return [];
+  const issues = unknownNameIssues("a project", projects, named);
+  const byId = projects.find(({ id, name }) => id === named.value && name !== undefined && name !== id);
+  if (issues.length === 0 || byId === undefined) return issues;
+  const message = `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.name)}?`;
+  return [{ path: named.path, message }];
 }
 
 /** Temporary files beside a key file, of this version and of earlier ones, which may still run at the same time. */
 const TEMPORARY_KEY_FILE = /^\.(?:usage-export-.*|next|probe)$/s;
 
 /** A delivery replaces its file whatever the file holds, so no two uses may share a file. */
-function sinkIssues(
-  outline: LenientConfig,
-  baseDir: string,
-  ownPaths: Readonly<Record<string, string>>,
-): ConfigIssue[] {
-  const files = deliveredFiles(outline, baseDir);
-  const creators = outline.rotations.map(({ createWith: { file } }) => file && path.resolve(baseDir, file));
-  const clash = (file: string): string | undefined => {
-    for (const [own, what] of Object.entries(ownPaths)) {
-      if (file === own || file.startsWith(`${own}${path.sep}`)) return what;
-    }
-    if (creators.includes(file)) return "the key that a rotation creates with";
-    const other = files.find(
-      ({ value = "" }) => file.startsWith(value) && TEMPORARY_KEY_FILE.test(file.slice(value.length)),
-    );
-    return other && `what the delivery to ${other.value} writes on its way`;
-  };
-  return files.flatMap(({ value, path: at }) => {
-    const what = typeof value === "string" ? clash(value) : undefined;
-    return what === undefined ? [] : [{ path: at, message: `expected a file of its own; got ${what}` }];
-  });
-}
-
-export function placeholderIssues({ projects }: LenientConfig): ConfigIssue[] {
-  return projects.flatMap(({ id }, index) =>
-    id === PLACEHOLDER_ID
-      ? [
-          {
-            path: ["projects", index, "id"],
-            message: `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" only holds its place`,
-          },
-        ]
-      : [],
-  );
-}
-
-/** A key belongs to one project: the rotation of another would deliver one that reads nothing here. */
-function projectKeyIssues({ projects, rotations }: LenientConfig, index: number): ConfigIssue[] {
-  const project = projects[index];
-  const name = project?.key.rotation;
-  const at = ["projects", index, "key", "rotation"];
-  const rotation = rotations.find((each) => each.name === name);
-  if (!rotation) return unknownNameIssues("a rotation", namesOf(rotations), { value: name, path: at });
-  if (rotation.project === undefined || rotation.project === project?.name) return [];
-  return [{ path: at, message: "expected a rotation of this project; this one makes the keys of another project" }];
-}
-
-function exportIssues({ service, projects, exports }: LenientConfig, index: number): ConfigIssue[] {
-  const job = exports[index];
-  if (!job) return [];
-  const at = ["exports", index];
-  return [
-    ...listEntries(job.projects, [...at, "projects"]).flatMap((entry) => unknownProjectIssues(projects, entry)),
-    ...duplicateIssues(listEntries(job.projects, [...at, "projects"]), "each project once"),
-    ...duplicateIssues(listEntries(job.groupings, [...at, "groupings"]), "each grouping once"),
-    ...(service.dialect === "2026" ? featureSetIssues(job, index) : []),
-    ...undatedIssues(job, index),
-    ...(job.checkFeatures === undefined || job.checkFeatures === "error" ? dimensionValueIssues(job, index) : []),
-  ];
-}
-
-/** With a window, an answer that names no day is refused, so "undated" would have no effect. */
-function undatedIssues({ window, undated }: LenientConfig["exports"][number], index: number): ConfigIssue[] {
-  if (window === undefined || undated === undefined || undated === "snapshot") return [];
-  const message = `expected no "undated" beside "window": an answer to a window names its days; got ${JSON.stringify(undated)}`;
-  return [{ path: ["exports", index, "undated"], message }];
-}
-
-function featureSetIssues(job: LenientConfig["exports"][number], index: number): ConfigIssue[] {
-  const message = 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
-  return (job.filters ?? []).flatMap((filter, number) =>
-    narrowsByFeatureSet(filter)
-      ? [{ path: ["exports", index, "filters", number, "dimensions", "feature_set"], message }]
-      : [],
-  );
-}
-
-/** The service answers a value it does not know with no usage, which looks like a day without usage. */
-function dimensionValueIssues(job: LenientConfig["exports"][number], index: number): ConfigIssue[] {
-  return (job.filters ?? []).flatMap((filter, number) =>
-    unlistedValues({ dimensions: dimensionsIn(filter) }).map(({ dimension, value, listed }) => {
-      const guess = didYouMean(value, listed);
-      const hint = '; "checkFeatures": "warn" asks for what the interface does not name';
-      const expected = listed.map((name) => JSON.stringify(name)).join(", ");
-      return {
-        path: ["exports", index, "filters", number, "dimensions", dimension],
-        message: `expected one of ${expected}; got ${describeValue(value)}${guess === "" ? hint : guess}`,
-      };
-    }),
-  );
-}
-
-function rotationIssues({ projects, rotations }: LenientConfig, index: number): ConfigIssue[] {
-  const rotation = rotations[index];
-  if (!rotation) return [];
-  const at = ["rotations", index];
-  return [
-    ...unknownProjectIssues(projects, { value: rotation.project, path: [...at, "project"] }),
-    ...duplicateIssues(listEntries(rotation.scopes, [...at, "scopes"]), "each scope once"),
-    ...duplicateIssues(listEntries(rotation.tags, [...at, "tags"]), "each tag once"),
-    ...expiryIssues(rotation, index),
-    ...createWithIssues(rotation, rotations, projects, index),
-  ];
-}
-
-/** A key that dies before its successor has taken over and the old one is out of use leaves nobody with a working key. */
-function expiryIssues(rotation: LenientConfig["rotations"][number], index: number): ConfigIssue[] {
-  const { maxAgeDays = MAX_AGE_DAYS_DEFAULT, graceDays = GRACE_DAYS_DEFAULT, expiresInDays } = rotation;
-  const neededDays = maxAgeDays + graceDays;
-  if (expiresInDays === undefined || expiresInDays > neededDays) return [];
-  return [
-    {
-      path: ["rotations", index, "expiresInDays"],
-      message: `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key dies while it is in use; got ${expiresInDays}`,
-    },
-  ];
-}
-
-/** A key of another project can't create keys in this one. */
-function createWithIssues(
-  { project, createWith }: LenientConfig["rotations"][number],
-  rotations: LenientConfig["rotations"],
-  projects: LenientConfig["projects"],
-  index: number,
-): ConfigIssue[] {
-  const name = createWith.rotation;
-  if (name === undefined) return [];
-  const at = ["rotations", index, "createWith", "rotation"];
-  const rotation = rotations.find((each) => each.name === name);
-  if (!rotation) return unknownNameIssues("a rotation", namesOf(rotations), { value: name, path: at });
-  if (rotation.project === project || !namesOf(projects).includes(rotation.project)) return [];
-  return [{ path: at, message: "expected a rotation of this project; this one makes the keys of another project" }];
-}
-
-function unknownProjectIssues(projects: LenientConfig["projects"], named: NameAtPath): ConfigIssue[] {
-  // Without any project the fault is there, and not at each place that names one.
-  if (namesOf(projects).every((name) => name === undefined)) return [];
-  const byId = projects.find(({ id, name }) => id === named.value && name !== undefined && name !== id);
-  const faults = unknownNameIssues("a project", namesOf(projects), named);
-  if (faults.length === 0 || byId === undefined) return faults;
-  return [
-    {
-      path: named.path,
-      message: `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.name)}?`,
-    },
-  ];
-}
-
-function deliveredFiles({ rotations }: LenientConfig, baseDir: string): NameAtPath[] {
-  return rotations.flatMap(({ deliver }, index) =>
+function deliveryIssues({ rotations }: LenientConfig, { baseDir, ownPaths = {} }: CheckOptions): ConfigIssue[] {
+  const absolute = (file: string | undefined) => file && path.resolve(baseDir, file);
+  const creatorFiles = rotations.map(({ createWith }) => absolute(createWith.file));
+  const delivered = rotations.flatMap(({ deliver }, i) =>
     deliver.map(({ file }, number) => ({
-      value: file === undefined ? undefined : path.resolve(baseDir, file),
-      path: ["rotations", index, "deliver", number, "file"],
+      value: absolute(file),
+      path: ["rotations", i, "deliver", number, "file"],
     })),
   );
+  const otherUse = (file: string): string | undefined => {
+    const own = Object.entries(ownPaths).find(([own]) => file === own || file.startsWith(`${own}${path.sep}`));
+    if (own) return own[1];
+    if (creatorFiles.includes(file)) return "the key that a rotation creates with";
+    const other = delivered.find(
+      ({ value = "" }) => file.startsWith(value) && TEMPORARY_KEY_FILE.test(file.slice(value.length)),
+    );
+    return other && `the temporary file of the delivery to ${other.value}`;
+  };
+  return [
+    ...duplicateIssues(delivered, "a file that no other delivery writes"),
+    ...delivered.flatMap(({ value, path }) => {
+      const use = value && otherUse(value);
+      return use ? [{ path, message: `expected a file of its own; got ${use}` }] : [];
+    }),
+  ];
 }
 
-function fieldValues<Field extends string>(
-  list: string,
-  field: Field,
-  entries: readonly { readonly [name in Field]?: string | undefined }[],
-): NameAtPath[] {
-  return entries.map((entry, index) => ({ value: entry[field], path: [list, index, field] }));
-}
-
-function namesOf(entries: readonly { readonly name?: string | undefined }[]): (string | undefined)[] {
-  return entries.map(({ name }) => name);
-}
-
-// One filter has one name over all exports. The views know a filter by its name and the database by its conditions, so two
-// names would show the same usage twice, and two meanings would show different usage as one. Pure.
+// One filter has one name over all exports. The views know a filter by its name and the database by its conditions: two names would
+// show the same usage twice, and two meanings would show different usage as one.
 
 type FilterAtPath = {
   readonly name: string;
@@ -212,16 +236,16 @@ type FilterAtPath = {
   readonly path: Path;
 };
 
-/** A filter with a fault is no measure for the next ones: its mend would be a fault of theirs. */
-function filterIssues(outline: LenientConfig): ConfigIssue[] {
-  const faults: ConfigIssue[] = [];
-  const sound: FilterAtPath[] = [];
-  for (const filter of outline.exports.flatMap(filtersOf)) {
-    const message = filterProblem(filter, sound);
-    if (message === undefined) sound.push(filter);
-    else faults.push({ path: [...filter.path, "name"], message });
+/** Later filters are compared only with filters that have no issue themselves: a wrong one will be changed. */
+function filterIssues(exports: readonly LenientExport[]): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  const accepted: FilterAtPath[] = [];
+  for (const filter of exports.flatMap(filtersOf)) {
+    const message = filterProblem(filter, accepted);
+    if (message === undefined) accepted.push(filter);
+    else issues.push({ path: [...filter.path, "name"], message });
   }
-  return faults;
+  return issues;
 }
 
 function filterProblem(filter: FilterAtPath, earlier: readonly FilterAtPath[]): string | undefined {
@@ -242,67 +266,52 @@ function filterProblem(filter: FilterAtPath, earlier: readonly FilterAtPath[]): 
   return `${formatPath(otherName.path)} has ${same} and is called ${JSON.stringify(otherName.name)}: expected one name, or the same usage is shown twice; use one of the two`;
 }
 
-function filtersOf(job: LenientConfig["exports"][number], exportIndex: number): FilterAtPath[] {
-  const path = ["exports", exportIndex, "filters"];
-  const raw = job.filters ?? [{ name: "all" }];
-  return raw.flatMap((value, index) => {
-    // A filter that is wrong in itself is named by the shape, and has no identity yet.
-    const parsed = Filter.safeParse(value);
-    if (!parsed.success) return [];
-    const { name, features, dimensions } = parsed.data;
-    return [
-      {
-        name,
-        conditions: filterKey({ name, features, dimensions }),
-        exportIndex,
-        path: [...path, index],
-      },
-    ];
+/** Only valid filters have an identity; the schema reports the others. */
+function filtersOf({ filters = [{ name: "all" }] }: LenientExport, exportIndex: number): FilterAtPath[] {
+  return filters.flatMap((raw, index) => {
+    const { data } = FilterSchema.safeParse(raw);
+    if (!data) return [];
+    const path = ["exports", exportIndex, "filters", index];
+    return [{ name: data.name, conditions: filterKey(data), exportIndex, path }];
   });
 }
 
-// Names that must be given once, and names that must exist. Pure.
+// Names that must be given once, and names that must exist.
 
-/** A value and where it stands; undefined where the shape has found something else than text. */
+/** `value` is undefined if it is no text, which the schema reports. */
 type NameAtPath = { readonly value: string | undefined; readonly path: Path };
 
-/** One fault for each value that was there before. */
-function duplicateIssues(named: readonly NameAtPath[], what: string): ConfigIssue[] {
-  const first = new Map<string, Path>();
-  return named.flatMap(({ value, path }) => {
-    if (value === undefined) return [];
-    const earlier = first.get(value);
-    if (earlier === undefined) {
-      first.set(value, path);
-      return [];
-    }
-    return [
-      {
-        path,
-        message: `expected ${what}; got ${describeReceived(path, value)}, which stands at ${formatPath(earlier)} already`,
-      },
-    ];
+function listAtPath(values: readonly (string | undefined)[], path: Path): NameAtPath[] {
+  return values.map((value, index) => ({ value, path: [...path, index] }));
+}
+
+function fieldsAtPath<Field extends string>(
+  list: string,
+  field: Field,
+  entries: readonly { readonly [name in Field]?: string | undefined }[],
+): NameAtPath[] {
+  return entries.map((entry, index) => ({ value: entry[field], path: [list, index, field] }));
+}
+
+/** One issue for each value that was there before. */
+function duplicateIssues(named: readonly NameAtPath[], expected: string): ConfigIssue[] {
+  return named.flatMap(({ value, path }, index) => {
+    const first = value === undefined ? index : named.findIndex((other) => other.value === value);
+    const earlier = named[first];
+    if (first === index || !earlier) return [];
+    const message = `expected ${expected}; got ${describeReceived(path, value)}, which stands at ${formatPath(earlier.path)} already`;
+    return [{ path, message }];
   });
 }
 
-/** A reference to something that is not there. */
 function unknownNameIssues(
   what: string,
-  known: readonly (string | undefined)[],
+  known: readonly { readonly name?: string | undefined }[],
   { value, path }: NameAtPath,
 ): ConfigIssue[] {
-  const names = [...new Set(known)].filter((name) => name !== undefined);
+  const names = [...new Set(known.flatMap(({ name }) => name ?? []))];
   if (value === undefined || names.includes(value)) return [];
-  const listed = names.length === 0 ? "there is none" : names.map((name) => JSON.stringify(name)).join(", ");
-  return [
-    {
-      path,
-      message: `expected the name of ${what} (${listed}); got ${describeReceived(path, value)}${didYouMean(value, names)}`,
-    },
-  ];
-}
-
-/** The entries of a list, each with its place. */
-function listEntries(values: readonly (string | undefined)[], path: Path): NameAtPath[] {
-  return values.map((value, index) => ({ value, path: [...path, index] }));
+  const choice = names.length === 0 ? "there is none" : quoteAll(names);
+  const message = `expected the name of ${what} (${choice}); got ${describeReceived(path, value)}${didYouMean(value, names)}`;
+  return [{ path, message }];
 }

@@ -3,9 +3,8 @@
 import path from "node:path";
 import type { RotationJob } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { placeholderIssues, referenceIssues } from "./checks.ts";
+import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { parseJson } from "./json.ts";
-import { lenientParse } from "./lenient-parse.ts";
 import { configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { ConfigFile } from "./schema.ts";
 
@@ -28,28 +27,19 @@ export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
   | (RotationConfig & { readonly kind: "rotation" });
 
-export type ParseOptions = {
-  readonly source: string;
-  readonly baseDir: string;
-  /** The program's own files and folders (absolute paths), and what each of them is. No key may be delivered there. */
-  readonly ownPaths?: Readonly<Record<string, string>>;
-  /** Accepts the placeholder project of the packaged example, because only the emulator is asked for it. */
-  readonly isExample?: boolean;
-};
+export type ParseOptions = CheckOptions & { readonly source: string };
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, options: ParseOptions): Config {
   const { value, duplicates, positionOf } = parseJson(text, options.source);
   const parsed = ConfigFile.safeParse(value, { error: defaultExpectation, reportInput: true });
-  const lenient = lenientParse(value);
   const issues = [
     ...duplicates.map(({ path, firstLine }) => ({
       path,
       message: `stands here again, first in line ${firstLine}, and only the last would count; remove one of them`,
     })),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
-    ...referenceIssues(lenient, options.baseDir, options.ownPaths),
-    ...(options.isExample ? [] : placeholderIssues(lenient)),
+    ...crossFieldIssues(value, options),
   ];
   if (!parsed.success || issues.length > 0) throw configError(options.source, issues, positionOf);
   makePathsAbsolute(parsed.data, options.baseDir);
@@ -74,7 +64,7 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
 
 function resolveNames({ $schema, exports, rotations, ...rest }: ConfigFile): Config {
   const byName = new Map(rest.projects.map(({ id, name }) => [name, { id, name }]));
-  // `referenceIssues` has checked that each name has a project.
+  // `crossFieldIssues` has checked that each name has a project.
   const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);
   return {
     ...rest,

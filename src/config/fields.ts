@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. Every message says what was expected, to stand behind "expected"; the
-// messages of custom checks are whole sentences.
+// The kinds of values the configuration is made of. Every message is what follows the word "expected"; the messages of custom checks
+// are whole sentences.
 
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
@@ -8,8 +8,8 @@ import { describeValue, isKeyLike } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
 
 /**
- * An object that knows its fields: the message of its unknown ones is the list of those it has, as JSON, so that a fault
- * can name the nearest.
+ * An object that refuses unknown fields. The zod message of an unknown field is the list of known ones, as JSON: messages.ts makes
+ * the final message from it and suggests the nearest.
  */
 export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = JSON.stringify(Object.keys(shape));
@@ -24,7 +24,7 @@ export function text(lengthMax: number): z.ZodString {
     .max(lengthMax, expected)
     .regex(/^\S(?:.*\S)?$/, expected)
     .superRefine((value, context) => {
-      // Apart from the pattern above, which stands in the JSON Schema, where not every editor knows classes like these.
+      // Not part of the pattern above: the pattern is in the JSON Schema, and not every editor knows such character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     });
@@ -73,7 +73,7 @@ function isTimezone(zone: string): boolean {
 export const JitterSeconds = wholeNumber(0, 3600)
   .default(0)
   .describe(
-    "Runs up to so many seconds later, each time another number: many installations then do not call at the same moment.",
+    "How much later than its schedule a run starts at most; the delay differs from run to run. Many installations then do not call at the same moment.",
   );
 
 export const FilePath = text(1000).superRefine((path, context) => {
@@ -81,9 +81,9 @@ export const FilePath = text(1000).superRefine((path, context) => {
   context.addIssue({ code: "custom", message: '"~" is not replaced by a home folder here: write the whole path' });
 });
 
-// How the configuration refers to a secret, which never stands in it: by the environment variable or the file that holds it.
+// References to secrets: the configuration names the environment variable or the file that holds a secret, and never contains one.
 
-/** A secret that stands elsewhere; `word` is what it is called, "token" or "address". */
+/** `word` is what the secret is called: "token" or "address". */
 export function secretReference(word: string) {
   const { Env, File } = referenceForms(word);
   return z
@@ -96,12 +96,10 @@ function toReference(written: { env: string } | { file: string }) {
   return "env" in written ? { kind: "env" as const, name: written.env } : { kind: "file" as const, path: written.file };
 }
 
-/** Part of the message about a value that is no reference: it may be the secret itself. */
 function neverInThisFile(word: string): string {
   return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-/** The two ways to refer to a secret, apart. */
 function referenceForms(word: string) {
   const refuse = (context: z.RefinementCtx) =>
     context.addIssue({
@@ -116,7 +114,7 @@ function referenceForms(word: string) {
         'the name of an environment variable (letters, digits and "_", without "$")',
       )
       .superRefine((name, context) => {
-        // Capitals are how people write the names of variables, and hardly ever how a key looks.
+        // People write names of variables in capitals, and hardly any key is.
         if (isKeyLike(name) && name !== name.toUpperCase()) refuse(context);
       })
       .describe(`The environment variable that holds the ${word}.`),
@@ -132,8 +130,6 @@ function referenceForms(word: string) {
 function isAddress(path: string): boolean {
   return /^\w+:\/\//.test(path);
 }
-
-// Where a key is found. The key itself never stands in the configuration, and no message repeats what came in its place.
 
 const { Env, File } = referenceForms("key");
 
@@ -151,9 +147,10 @@ export const KeySource = z
     "Where the key of this project is found: an environment variable, a file or a rotation. Never the key itself.",
   );
 
-// Names of features. The service takes any unknown query parameter for a feature, so a dimension or a date among the
-// features would be sent, and answered with plausible, wrong numbers.
-
+/**
+ * The service takes any unknown query parameter for a feature: a dimension or a date among the features would be sent, and
+ * answered with plausible, wrong numbers.
+ */
 export const FeatureName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
@@ -172,4 +169,41 @@ function reservedNameProblem(name: string): string | undefined {
   const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
   if (dimension === undefined) return undefined;
   return `is no feature: the dimension belongs in "dimensions" of this filter, as ${JSON.stringify(dimension)}`;
+}
+
+const BASE_URL_EXAMPLE = 'such as "https://api.deepgram.com"';
+
+/** The output has no slash at its end. */
+export const BaseUrl = z
+  .string()
+  .superRefine((text, context) => {
+    const message = baseUrlProblem(text);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  })
+  .transform((text) => {
+    const { origin, pathname } = new URL(text);
+    return `${origin}${pathname}`.replace(/\/+$/, "");
+  });
+
+/** The message never contains an address that may hold a password. */
+function baseUrlProblem(text: string): string | undefined {
+  if (/^\w+:\/\/[^/]*@/.test(text)) {
+    return "a name or password in the address is refused (and not shown here): remove what stands before the @";
+  }
+  if (text.includes("?") || text.includes("#")) return `expected an address without "?" and "#" ${BASE_URL_EXAMPLE}`;
+  // The URL parser accepts and changes backslashes, missing slashes, spaces and line breaks.
+  if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
+    return `expected an https address ${BASE_URL_EXAMPLE}${text.includes("@") ? "" : `; got ${describeValue(text)}`}`;
+  }
+
+  const url = new URL(text);
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    return `expected an https address, since a key is sent there (http is for this machine only); got "http://${url.host}": write "https://${url.host}"`;
+  }
+  if (/\/v1\/?$/.test(url.pathname)) return 'expected the address without "/v1": that part of the path is added to it';
+  return undefined;
+}
+
+export function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }

@@ -1,16 +1,16 @@
 // Parses JSON with the line of every value, so that an issue can be found in the file. JSON.parse makes the value; the scan
-// beside it exists because JSON.parse reports no duplicate names, and its errors quote the file, key and all.
+// beside it exists because JSON.parse does not report duplicate names, and its errors quote the file with the keys in it.
 
 import { AppError } from "../errors.ts";
 import type { Path, Position } from "./messages.ts";
 
-/** A name that stands twice in one object: JSON.parse would take the last without a word. */
+/** A name that stands twice in one object: JSON.parse would silently take the last. */
 type DuplicateName = { readonly path: Path; readonly firstLine: number };
 
 export type JsonDocument = {
   readonly value: unknown;
   readonly duplicates: readonly DuplicateName[];
-  /** Where the place stands; where what would hold it stands, if it is not in the file. */
+  /** The position of the path, or of the nearest object or list around it if the path is not in the file. */
   readonly positionOf: (path: Path) => Position;
 };
 
@@ -20,7 +20,7 @@ type Scan = {
   readonly text: string;
   readonly source: string;
   at: number;
-  /** Path as JSON to the offset of the field's name or the list's entry. */
+  /** By path, as JSON: the offset of the field's name or the list's entry. */
   readonly offsets: Map<string, number>;
   readonly duplicates: DuplicateName[];
 };
@@ -30,7 +30,7 @@ const SPACE = /[\t\n\r ]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|[\x7f-\x9f])*"|(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/uy;
 
-/** Throws one AppError with line and column where the text is not JSON. A byte order mark before it is no fault. */
+/** Throws one AppError with line and column where the text is not JSON. A byte order mark is accepted. */
 export function parseJson(text: string, source: string): JsonDocument {
   const body = text.replace(/^\uFEFF/, "");
   if (body.trim() === "") throw new AppError("config", `${source} is empty: expected an object { … }`);
@@ -59,7 +59,7 @@ function scanMembers(scan: Scan, path: Path): void {
     const token = takeToken(scan, "a name in double quotes");
     if (!token.raw.startsWith('"')) throw syntaxError(scan, token.at, "a name in double quotes");
     const name = String(JSON.parse(token.raw));
-    // Neither JSON.parse nor a plain object treats this name as the others.
+    // JSON.parse and plain objects treat this name differently from others.
     if (name === "__proto__") throw syntaxError(scan, token.at, 'a name other than "__proto__"');
 
     const at = firstAt.get(name);
@@ -118,19 +118,14 @@ function positionOf(scan: Scan, path: Path): Position {
   return positionOf(scan, path.slice(0, -1));
 }
 
-// Says where a text stops being JSON, and how to mend it, for the mistakes people make by hand.
+// Syntax errors: where the text stops being JSON, with hints for the mistakes people make by hand.
 
-type SourceText = { readonly text: string; readonly source: string };
-
-/** One character of the file is shown and no more: what stands there may be the beginning of a key. */
-function syntaxError({ text, source }: SourceText, at: number, expected: string): AppError {
+/** Shows only one character of the file: it may be the beginning of a key. */
+function syntaxError({ text, source }: Scan, at: number, expected: string): AppError {
   const { line, column } = positionAt(text, at);
-  const mend = hintFor(text, at, expected);
-  return new AppError(
-    "config",
-    `${source} is not JSON: line ${line}, column ${column}: expected ${expected}, found ${foundAt(text, at)}${mend && `; ${mend}`}`,
-    { details: { line, column } },
-  );
+  const hint = hintFor(text, at, expected);
+  const message = `line ${line}, column ${column}: expected ${expected}, found ${foundAt(text, at)}${hint && `; ${hint}`}`;
+  return new AppError("config", `${source} is not JSON: ${message}`, { details: { line, column } });
 }
 
 function positionAt(text: string, at: number): Position {

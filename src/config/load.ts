@@ -10,13 +10,11 @@ import { fileReadProblem } from "./messages.ts";
 /** Folder of the embedded database, relative to the working directory. */
 export const DATA_FOLDER = "data";
 
-type LoadOptions = Pick<ParseOptions, "isExample">;
-
-/** Relative paths in the file start at the file's folder. Throws an AppError that names every fault. */
-export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
+/** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
+export async function loadConfig(file: string, options: Pick<ParseOptions, "isExample"> = {}): Promise<Config> {
   const bytes = await readFile(file).catch((cause: unknown) => {
-    const mend = "give another with --config FILE";
-    throw new AppError("config", `reading the configuration: ${fileReadProblem(file, cause)}; ${mend}`, { cause });
+    const problem = `reading the configuration: ${fileReadProblem(file, cause)}; give another with --config FILE`;
+    throw new AppError("config", problem, { cause });
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
   const own = path.resolve(file);

@@ -15,7 +15,7 @@ export type ConfigIssue = { readonly path: Path; readonly message: string };
 const SHOWN_LENGTH_MAX = 60;
 const FIELD_NAMES_SHOWN_MAX = 5;
 
-/** A long run of letters and digits, mixed: so look keys, and no name that a person gives. */
+/** A long run of letters and digits, mixed, as keys have and names given by people do not. */
 const KEY_LIKE = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}/;
 export const SCHEME_AND_KEY = /^\s*(token|bearer|basic)\s/i;
 
@@ -34,22 +34,20 @@ function formatSegment(segment: string | number): string {
   return /^[$\w]+$/.test(segment) && !isKeyLike(segment) ? `.${segment}` : `[${describeValue(segment)}]`;
 }
 
-/** What came, for a message. */
+/** The value that was found, for a message. Where a secret is referred to, the value may be the secret itself, and is not shown. */
 export function describeReceived(path: Path, value: unknown): string {
-  return isProjectKeyPath(path) || isSecretPath(path) ? `${kindOf(value)}, not shown here` : describeValue(value);
+  return isSecretPath(path) ? `${kindOf(value)}, not shown here` : describeValue(value);
 }
 
-/** An address in `notify`, a token or password in `monitor.access`: what stands in their place may be the secret itself. */
 function isSecretPath(path: Path): boolean {
-  return path[0] === "notify" || (path[0] === "monitor" && path[1] === "access");
+  return isKeyPath(path) || path[0] === "notify" || (path[0] === "monitor" && path[1] === "access");
 }
 
-/** Nothing of a project's `key` is repeated: what stands there may be the key itself. */
-function isProjectKeyPath(path: Path): boolean {
-  return path[0] === "projects" && path[2] === "key";
+function isKeyPath([list, , field]: Path): boolean {
+  return (list === "projects" && field === "key") || (list === "rotations" && field === "createWith");
 }
 
-/** A value shortened, and never what looks like a key. */
+/** Shortened, and without text that looks like a key. */
 export function describeValue(value: unknown): string {
   if (typeof value === "string") return quoteText(value);
   if (typeof value === "number" || typeof value === "boolean") return String(value);
@@ -69,28 +67,28 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Each fault is a line, in the order of the file. The same place and words from two checks are one fault. */
+/** One line for each issue, in the order of the file. Two checks may report the same path and message: it is one issue. */
 export function configError(
   source: string,
-  faults: readonly ConfigIssue[],
+  issues: readonly ConfigIssue[],
   positionOf: (path: Path) => Position,
 ): AppError {
-  const lines = faults
-    .map((fault) => ({ ...fault, position: positionOf(fault.path) }))
+  const lines = issues
+    .map((issue) => ({ ...issue, position: positionOf(issue.path) }))
     .sort((a, b) => a.position.line - b.position.line || a.position.column - b.position.column)
     .map(({ path, position, message }) => `- ${formatPath(path)} (line ${position.line}): ${message}`);
   const different = [...new Set(lines)];
-  const count = different.length === 1 ? "1 fault" : `${different.length} faults`;
+  const count = different.length === 1 ? "1 error" : `${different.length} errors`;
   return new AppError("config", [`${source} has ${count}:`, ...different].join("\n"));
 }
 
-// What zod found, as faults in our words. Its own texts name no field that would be right, and its unions name every branch.
+// The issues of zod with messages of our own: zod's do not suggest the right field, and those of a union name every alternative.
 
 type ZodIssue = z.core.$ZodIssue;
 
-/** What is expected where the shape has no words of its own. */
+/** What is expected if the schema does not say it. */
 export function defaultExpectation(issue: z.core.$ZodRawIssue): string {
-  if (issue.code === "invalid_value") return oneOf(issue.values.map((value) => JSON.stringify(value)));
+  if (issue.code === "invalid_value") return oneOf(issue.values.map(String));
   if (issue.code === "too_small") return "at least one entry";
   return issue.code === "invalid_type" ? (KIND_NAMES[issue.expected] ?? issue.expected) : issue.code;
 }
@@ -103,7 +101,7 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
   string: "a string",
 };
 
-/** `messages` of the issues must be expectations: see fields.ts. */
+/** The message of an issue must say what is expected: see fields.ts. */
 export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): ConfigIssue[] {
   return issues.flatMap((issue) => issuesFromZod(issue, [...base, ...issue.path.map(toPathSegment)]));
 }
@@ -130,14 +128,13 @@ function issuesFromZod(issue: ZodIssue, path: Path): ConfigIssue[] {
   }
 }
 
-/** The one form of an alternative that was meant, where that is clear; else all of them. */
+/** The issues of the alternative that was meant, if that is clear; else one issue that names all alternatives. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
-  // The input is a text and one of several words was expected: only those words are reported, even if the union also allows other
-  // types.
+  // A text where the union allows certain words: only the words are reported, even if the union also allows other types.
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
-  const forms = issue.errors.map((form) => toConfigIssues(form, path)).sort((a, b) => a.length - b.length);
-  const [nearest, second] = forms;
+  const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));
+  const [nearest, second] = alternatives.sort((a, b) => a.length - b.length);
   if (nearest && second && nearest.length < second.length) return nearest;
 
   const unknown = issue.errors.flat().filter((inner) => inner.code === "unrecognized_keys");
@@ -159,8 +156,8 @@ function unknownFieldMessage(path: Path, known: readonly string[]): string {
   const name = String(path.at(-1));
   const guess = didYouMean(name, known);
   if (guess !== "") return `unknown field${guess}`;
-  const fields = `unknown field; expected ${oneOf(known.map((field) => JSON.stringify(field)))}`;
-  if (!isProjectKeyPath(path) && !/key|token|secret|password/i.test(name)) return fields;
+  const fields = `unknown field; expected ${oneOf(known)}`;
+  if (!isKeyPath(path) && !/key|token|secret|password/i.test(name)) return fields;
   return `${fields}; a key itself never stands in this file: a project has "key": { "env": "NAME" }`;
 }
 
@@ -169,11 +166,13 @@ function knownFields(issue: z.core.$ZodIssueUnrecognizedKeys): string[] {
   return Array.isArray(known) ? known.map(String) : [];
 }
 
-function oneOf(words: readonly string[]): string {
-  return words.length === 1 ? words.join() : `one of ${words.join(", ")}`;
+export function oneOf(words: readonly string[]): string {
+  return words.length === 1 ? quoteAll(words) : `one of ${quoteAll(words)}`;
 }
 
-// Why a file could not be read, in words.
+export function quoteAll(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join(", ");
+}
 
 const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {
   ENOENT: "does not exist",

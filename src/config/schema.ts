@@ -7,6 +7,7 @@ import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import {
+  BaseUrl,
   FeatureName,
   FilePath,
   JitterSeconds,
@@ -20,17 +21,8 @@ import {
   text,
   wholeNumber,
 } from "./fields.ts";
-import { baseUrlProblem, normaliseBaseUrl } from "./formats.ts";
 import { describeValue } from "./messages.ts";
 import { didYouMean, nearMiss } from "./suggestions.ts";
-
-const BaseUrl = z
-  .string()
-  .superRefine((text, context) => {
-    const message = baseUrlProblem(text);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
-  })
-  .transform(normaliseBaseUrl);
 
 const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
 

@@ -1,171 +1,122 @@
-// Reads secrets (API keys, the monitor's token or password, notification addresses) from where the configuration says they are.
-// No message repeats a value, nor any part of one.
+// Reads secrets from where the configuration says they are. No message contains a value, nor any part of one.
 
 import { readFile } from "node:fs/promises";
 import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
-import { headerSecretProblem, isLoopback, quotesProblem, tooLongProblem } from "./formats.ts";
-import { fileReadProblem, formatPath } from "./messages.ts";
+import { isLoopback } from "./fields.ts";
+import { fileReadProblem, formatPath, type Path, SCHEME_AND_KEY } from "./messages.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What kind of secret it is, in words, and what is wrong with a value that can't be one. */
-type SecretKind = {
-  readonly file: string;
-  readonly what: string;
-  readonly problemOf: (value: string) => string | undefined;
+/** The API key of a project; the monitor's token and password; the address of a notification. */
+export type SecretKind = "key" | "token" | "password" | "address";
+
+/** A secret that the configuration refers to, and the path of the reference. */
+type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: SecretReference };
+
+/** What is wrong with a value that can't be a secret of the kind. */
+const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | undefined>> = {
+  key: (key) => headerValueProblem(key, "key", " (see service.authScheme)"),
+  token: (token) => headerValueProblem(token, "token") ?? tooShortProblem(token),
+  password: passwordProblem,
+  address: addressProblem,
 };
 
-/** Throws an AppError that says where the secret was looked for and how to mend it. */
-async function readSecret(reference: SecretReference, env: Environment, kind: SecretKind): Promise<Secret> {
-  const read = reference.kind === "env" ? fromEnv(reference.name, env, kind) : await fromFile(reference.path, kind);
+/** Throws an AppError that says where the secret was looked for and how to fix it. */
+export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
+  const isVariable = reference.kind === "env";
+  const source = isVariable ? `environment variable ${reference.name}` : `${kind} file ${reference.path}`;
+  const expected = kind === "key" ? "the API key" : `the ${kind}`;
+  const read = isVariable ? env[reference.name] : await readSecretFile(kind, reference.path, expected);
+  if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${expected}`);
   const value = read.replace(/\r?\n$/, "");
-  const fault = value.trim() === "" ? `is empty: expected ${kind.what}` : kind.problemOf(value);
-  if (fault !== undefined) throw new AppError("config", `${secretSourceName(reference, kind)} ${fault}`);
+  const problem = value.trim() === "" ? `is empty: expected ${expected}` : VALUE_PROBLEMS[kind](value);
+  if (problem !== undefined) throw new AppError("config", `${source} ${problem}`);
   return new Secret(value);
 }
 
-/** Why nothing was read, with its place in the configuration; empty where it was. */
-async function readProblem(path: readonly (string | number)[], reading: Promise<Secret>): Promise<string[]> {
-  try {
-    await reading;
-    return [];
-  } catch (error) {
-    if (error instanceof AppError) return [`${formatPath(path)}: ${error.message}`];
-    throw error;
-  }
-}
-
-function fromEnv(name: string, env: Environment, { what }: SecretKind): string {
-  const value = env[name];
-  if (value === undefined) {
-    throw new AppError("config", `environment variable ${name} is not set: set it to ${what}`);
-  }
-  return value;
-}
-
-async function fromFile(path: string, { file, what }: SecretKind): Promise<string> {
+async function readSecretFile(kind: SecretKind, path: string, expected: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (cause) {
-    throw new AppError("config", `${file} ${fileReadProblem(path, cause)}: expected a file with ${what} alone`, {
-      cause,
-    });
+    const problem = `${kind} file ${fileReadProblem(path, cause)}: expected a file with ${expected} alone`;
+    throw new AppError("config", problem, { cause });
   }
 }
 
-function secretSourceName(reference: SecretReference, { file }: SecretKind): string {
-  return reference.kind === "env" ? `environment variable ${reference.name}` : `${file} ${reference.path}`;
-}
-
-// Reads API keys from where the configuration says they are.
-
-/** Throws an AppError that says where the key was looked for and how to mend it. */
-export async function readKey(reference: SecretReference, env: Environment): Promise<Secret> {
-  return readSecret(reference, env, { file: "key file", what: "the API key", problemOf: keyValueProblem });
-}
-
-/**
- * Checks the keys of all projects and the `createWith` keys of all rotations before the first call, and returns every problem with
- * its place in the configuration.
- * `rotated` names the rotations that have a key already: the first key of such a project is not needed any more.
- */
-export async function keyProblems(
-  config: Pick<Config, "projects" | "rotations">,
-  env: Environment,
-  rotated: ReadonlySet<string> = new Set(),
-): Promise<string[]> {
-  const keys = [
-    ...config.projects.map(({ key }, index) => ({ key, place: ["projects", index, "key"] })),
-    ...config.rotations.flatMap(({ createWith: key }, index) =>
-      key ? [{ key, place: ["rotations", index, "createWith"] }] : [],
-    ),
-  ];
-  const needed = keys.flatMap(({ key, place }) => {
-    if (key.kind !== "rotation") return [{ place, reference: key }];
-    return rotated.has(key.rotation) ? [] : [{ place: [...place, "first"], reference: key.first }];
+/** Reads each secret, and returns why some could not be read, each with its path in the configuration. */
+export async function secretProblems(needed: readonly NeededSecret[], env: Environment): Promise<string[]> {
+  const problems = needed.map(async ({ path, kind, reference }) => {
+    try {
+      await readSecret(kind, reference, env);
+      return [];
+    } catch (error) {
+      if (error instanceof AppError) return [`${formatPath(path)}: ${error.message}`];
+      throw error;
+    }
   });
-  const problems = await Promise.all(needed.map(({ place, reference }) => readProblem(place, readKey(reference, env))));
-  return problems.flat();
+  return (await Promise.all(problems)).flat();
 }
 
-function keyValueProblem(key: string): string | undefined {
-  return headerSecretProblem(key, "key", " (see service.authScheme)");
+/** The static keys. `rotated` names the rotations that have made a key: a project with such a key no longer needs its first one. */
+export function neededKeys(
+  { projects, rotations }: Pick<Config, "projects" | "rotations">,
+  rotated: ReadonlySet<string> = new Set(),
+): NeededSecret[] {
+  const keys = [
+    ...projects.map(({ key }, index) => ({ key, path: ["projects", index, "key"] })),
+    ...rotations.map(({ createWith: key }, index) => ({ key, path: ["rotations", index, "createWith"] })),
+  ];
+  return keys.flatMap(({ key, path }): NeededSecret[] => {
+    if (key === undefined) return [];
+    if (key.kind !== "rotation") return [{ path, kind: "key", reference: key }];
+    return rotated.has(key.rotation) ? [] : [{ path: [...path, "first"], kind: "key", reference: key.first }];
+  });
 }
 
-// Reads what the monitor asks for from where the configuration says it is.
+export function neededForAccess({ access }: Config["monitor"]): NeededSecret[] {
+  if (access === undefined) return [];
+  const path = ["monitor", "access"];
+  return access.kind === "bearer"
+    ? [{ path: [...path, "bearer"], kind: "token", reference: access.token }]
+    : [{ path: [...path, "basic", "password"], kind: "password", reference: access.password }];
+}
 
-/** What a visitor of the monitor must send. */
-export type Access =
-  | { readonly kind: "bearer"; readonly token: Secret }
-  | { readonly kind: "basic"; readonly username: string; readonly password: Secret };
+export function neededAddresses({ webhook, deadMan }: Config["notify"]): NeededSecret[] {
+  return Object.entries({ webhook, deadMan }).flatMap(([name, reference]) =>
+    reference ? [{ path: ["notify", name], kind: "address", reference }] : [],
+  );
+}
 
-/** As many tries as the network carries are made at it, so nothing that could be guessed is taken. */
+/** A longer value is another file: a secret must fit into a header. */
+const SECRET_LENGTH_MAX = 4096;
+/** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
-/** Throws an AppError that says where the secret was looked for and how to mend it. */
-export async function readAccess(
-  reference: NonNullable<Config["monitor"]["access"]>,
-  env: Environment,
-): Promise<Access> {
-  if (reference.kind === "bearer") return { kind: "bearer", token: await readToken(reference.token, env) };
-  const { kind, username } = reference;
-  return { kind, username, password: await readPassword(reference.password, env) };
+/** For a secret that is sent in a header as it is. */
+function headerValueProblem(secret: string, word: string, schemeHint = ""): string | undefined {
+  const quotes = quotesProblem(secret, word);
+  if (quotes !== undefined) return quotes;
+  const scheme = SCHEME_AND_KEY.exec(secret)?.[1];
+  if (scheme !== undefined) return `begins with the word "${scheme}": remove it, the ${word} stands alone${schemeHint}`;
+  if (/\s/.test(secret)) return `holds a space or line break: expected the ${word} alone, on one line`;
+  if (!/^[\x21-\x7e]+$/.test(secret)) {
+    return `holds a control character or one outside ASCII: expected the ${word} alone, as it was shown`;
+  }
+  return tooLongProblem(secret);
 }
 
-/** What is wrong with it, with its place. */
-export async function accessProblems({ access }: Config["monitor"], env: Environment): Promise<string[]> {
-  if (access === undefined) return [];
-  const place = ["monitor", "access"];
-  return access.kind === "bearer"
-    ? readProblem([...place, "bearer"], readToken(access.token, env))
-    : readProblem([...place, "basic", "password"], readPassword(access.password, env));
-}
-
-const readToken = (reference: Parameters<typeof readSecret>[0], env: Environment): Promise<Secret> =>
-  readSecret(reference, env, { file: "token file", what: "the token", problemOf: tokenValueProblem });
-
-const readPassword = (reference: Parameters<typeof readSecret>[0], env: Environment): Promise<Secret> =>
-  readSecret(reference, env, { file: "password file", what: "the password", problemOf: passwordValueProblem });
-
-function tokenValueProblem(token: string): string | undefined {
-  return headerSecretProblem(token, "token") ?? tooShortProblem(token);
-}
-
-function passwordValueProblem(password: string): string | undefined {
+function passwordProblem(password: string): string | undefined {
   if (/[\p{Cc}\p{Cs}]/u.test(password)) {
     return "holds a line break or another control character: expected the password alone, on one line";
   }
   return tooLongProblem(password) ?? tooShortProblem(password);
 }
 
-function tooShortProblem(secret: string): string | undefined {
-  if ([...secret].length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
-  return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
-}
-
-// Reads the addresses of notices from where the configuration says they are. They are secrets, as keys are.
-
-/** Throws an AppError that says where the address was looked for and how to mend it. */
-export async function readAddress(reference: SecretReference, env: Environment): Promise<Secret> {
-  return readSecret(reference, env, { file: "address file", what: "the address", problemOf: addressValueProblem });
-}
-
-/** What is wrong with the addresses, each with its place. */
-export async function addressProblems({ webhook, deadMan }: Config["notify"], env: Environment): Promise<string[]> {
-  const problems = await Promise.all(
-    Object.entries({ webhook, deadMan }).map(([name, reference]) =>
-      reference ? readProblem(["notify", name], readAddress(reference, env)) : [],
-    ),
-  );
-  return problems.flat();
-}
-
-/** What can't be called. */
-function addressValueProblem(text: string): string | undefined {
-  const fault = quotesProblem(text, "address") ?? tooLongProblem(text);
-  if (fault !== undefined) return fault;
+function addressProblem(text: string): string | undefined {
+  const problem = quotesProblem(text, "address") ?? tooLongProblem(text);
+  if (problem !== undefined) return problem;
   if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
     return "holds something else: expected an https address alone, on one line";
   }
@@ -177,4 +128,18 @@ function addressValueProblem(text: string): string | undefined {
     return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
   }
   return undefined;
+}
+
+function quotesProblem(secret: string, word: string): string | undefined {
+  return /^["'`]|["'`]$/.test(secret) ? `looks quoted: remove the quotes around the ${word}` : undefined;
+}
+
+function tooLongProblem(secret: string): string | undefined {
+  const { length } = [...secret];
+  return length > SECRET_LENGTH_MAX ? `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}` : undefined;
+}
+
+function tooShortProblem(secret: string): string | undefined {
+  if ([...secret].length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
+  return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }

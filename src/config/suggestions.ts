@@ -2,7 +2,7 @@
 
 import leven from "leven";
 
-/** A shorter word is part of too many others to be a guess. */
+/** Shorter words are part of too many others. */
 const PART_LENGTH_MIN = 3;
 
 /** The candidate that the word was most likely meant to be, or undefined. */
@@ -16,7 +16,7 @@ export function nearMiss(word: string, candidates: readonly string[]): string | 
   return nearest?.candidate ?? containing(wanted, candidates);
 }
 
-/** `; did you mean "model"?`, to be put behind a sentence, or nothing. */
+/** `; did you mean "model"?`, for the end of a message, or an empty text. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const guess = nearMiss(word, candidates);
   return guess === undefined ? "" : `; did you mean ${JSON.stringify(guess)}?`;
@@ -28,7 +28,7 @@ function plain(word: string): string {
 
 function distance(a: string, b: string): number {
   if (a === b) return 0;
-  // Two letters changed over count as one mistake, though leven counts two.
+  // Two swapped letters are one mistake, which leven counts as two.
   return sorted(a) === sorted(b) ? 1 : leven(a, b);
 }
 
@@ -36,7 +36,7 @@ function sorted(word: string): string {
   return [...word].sort().join("");
 }
 
-/** "timeout" for "timeoutSeconds", "warning" for "warn"; a part of several words is no guess. */
+/** "timeoutSeconds" for "timeout", "warn" for "warning". Undefined if several candidates fit. */
 function containing(wanted: string, candidates: readonly string[]): string | undefined {
   const found = candidates.filter((candidate) => {
     const word = plain(candidate);

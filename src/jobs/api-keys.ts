@@ -2,7 +2,7 @@
 
 import type { App } from "../app.ts";
 import type { Config, KeyReference, SecretReference } from "../config/config.ts";
-import { keyProblems, readKey } from "../config/secrets.ts";
+import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
@@ -92,7 +92,7 @@ export async function openKeyRing(
   }
 
   async function readStatic(reference: SecretReference): Promise<Secret> {
-    return app.scrubber.add(await readKey(reference, app.env));
+    return app.scrubber.add(await readSecret("key", reference, app.env));
   }
 
   /** Everything went well, and nothing is: the key in use does not work. */
@@ -128,7 +128,7 @@ export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys
 }
 
 async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string>): Promise<string[]> {
-  const problems = await keyProblems(config, app.env, rotated);
+  const problems = await secretProblems(neededKeys(config, rotated), app.env);
   if (problems.length === 0) return [];
   return [...problems, "The first key of a project can't be made by a call: make it in the service's web console."];
 }

@@ -2,7 +2,7 @@
 
 import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
-import { accessProblems, addressProblems, readAccess, readAddress } from "../config/secrets.ts";
+import { neededAddresses, neededForAccess, readSecret, secretProblems } from "../config/secrets.ts";
 import { AppError } from "../errors.ts";
 import type { Receiver } from "../health/webhook.ts";
 import { proxyOf } from "../proxy.ts";
@@ -13,7 +13,7 @@ export type Receivers = { readonly webhook: Receiver | undefined; readonly deadM
 
 /** Throws `config` with all that is wrong with them. Nothing is sent. */
 export async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
-  const problems = await addressProblems(notify, app.env);
+  const problems = await secretProblems(neededAddresses(notify), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
   return {
     webhook: notify.webhook && (await readReceiver(app, "notify.webhook", notify.webhook)),
@@ -22,7 +22,7 @@ export async function requireReceivers(app: App, { notify }: Config): Promise<Re
 }
 
 async function readReceiver(app: App, place: Receiver["place"], reference: SecretReference): Promise<Receiver> {
-  const address = app.scrubber.add(await readAddress(reference, app.env));
+  const address = app.scrubber.add(await readSecret("address", reference, app.env));
   // An error may hold the path alone, which is what is secret of it.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
@@ -33,11 +33,13 @@ async function readReceiver(app: App, place: Receiver["place"], reference: Secre
 
 /** Throws `config` with what is wrong with it. Undefined where nothing is asked. */
 export async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
-  const problems = await accessProblems(monitor, app.env);
+  const { access } = monitor;
+  const problems = await secretProblems(neededForAccess(monitor), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-  if (monitor.access === undefined) return undefined;
-  const read = await readAccess(monitor.access, app.env);
-  if (read.kind === "bearer") return { scheme: "Bearer", credentials: app.scrubber.add(read.token) };
-  const password = app.scrubber.add(read.password);
-  return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${read.username}:${password.reveal()}`)) };
+  if (access === undefined) return undefined;
+  if (access.kind === "bearer") {
+    return { scheme: "Bearer", credentials: app.scrubber.add(await readSecret("token", access.token, app.env)) };
+  }
+  const password = app.scrubber.add(await readSecret("password", access.password, app.env));
+  return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${access.username}:${password.reveal()}`)) };
 }

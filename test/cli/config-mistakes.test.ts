@@ -130,7 +130,7 @@ test("all mistakes of a configuration are told at once", async ({ context }) => 
 
   const { stderr } = await context.run(["export"]);
 
-  expect(stderr).toContain("3 faults");
+  expect(stderr).toContain("3 errors");
 });
 
 test("without a command there is a list of them", async ({ context }) => {

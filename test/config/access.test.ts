@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { accessProblems, readAccess } from "../../src/config/secrets.ts";
+import { neededForAccess, readSecret, secretProblems } from "../../src/config/secrets.ts";
 
 const VARIABLE = { kind: "env", name: "MONITOR_SECRET" } as const;
 const BEARER = { kind: "bearer", token: VARIABLE } as const;
@@ -17,16 +17,13 @@ test.each([SIXTEEN, `${SIXTEEN}\n`])("the token %j is read from a variable and f
   const file = path.join(folder, "token");
   await writeFile(file, content);
   for (const token of [VARIABLE, { kind: "file", path: file } as const]) {
-    const access = await readAccess({ kind: "bearer", token }, { MONITOR_SECRET: content });
-    expect(access.kind === "bearer" && access.token.reveal()).toBe(SIXTEEN);
+    expect((await readSecret("token", token, { MONITOR_SECRET: content })).reveal()).toBe(SIXTEEN);
   }
 });
 
 test("a password may hold what a token may not", async () => {
   const content = 'ä "pass: phrase" of words';
-  const access = await readAccess(BASIC, { MONITOR_SECRET: content });
-  expect(access).toMatchObject({ kind: "basic", username: "ops" });
-  expect(access.kind === "basic" && access.password.reveal()).toBe(content);
+  expect((await readSecret("password", VARIABLE, { MONITOR_SECRET: content })).reveal()).toBe(content);
 });
 
 test.each([
@@ -46,7 +43,7 @@ test.each([
   [BASIC, "open-sesame-ope", "is too short to be safe"],
   [BASIC, `${SIXTEEN}\n${SIXTEEN}`, "expected the password alone, on one line"],
 ])("%o of %j is refused, with its place and not its value", async (access, content, says) => {
-  const [problem = ""] = await accessProblems({ ...AT, access }, { MONITOR_SECRET: content });
+  const [problem = ""] = await secretProblems(neededForAccess({ ...AT, access }), { MONITOR_SECRET: content });
   const place = access.kind === "bearer" ? "bearer" : "basic.password";
   expect(problem).toContain(`monitor.access.${place}: environment variable MONITOR_SECRET `);
   expect(problem).toContain(says);
@@ -56,14 +53,14 @@ test.each([
 test("a secret that is not there is named with its place", async () => {
   const missing = path.join(folder, "none");
   const access = { ...BASIC, password: { kind: "file", path: missing } } as const;
-  expect(await accessProblems({ ...AT, access }, {})).toEqual([
+  expect(await secretProblems(neededForAccess({ ...AT, access }), {})).toEqual([
     `monitor.access.basic.password: password file ${missing} does not exist: expected a file with the password alone`,
   ]);
-  expect(await accessProblems({ ...AT, access: BEARER }, {})).toEqual([
+  expect(await secretProblems(neededForAccess({ ...AT, access: BEARER }), {})).toEqual([
     "monitor.access.bearer: environment variable MONITOR_SECRET is not set: set it to the token",
   ]);
 });
 
 test("where nothing is asked there is nothing to be read", async () => {
-  expect(await accessProblems(AT, {})).toEqual([]);
+  expect(await secretProblems(neededForAccess(AT), {})).toEqual([]);
 });

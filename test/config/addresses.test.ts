@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { addressProblems, readAddress } from "../../src/config/secrets.ts";
+import { neededAddresses, readSecret, secretProblems } from "../../src/config/secrets.ts";
 
 const VARIABLE = { kind: "env", name: "NOTICES_URL" } as const;
 const ADDRESS = "https://hooks.example.com/services/open-sesame";
@@ -20,8 +20,8 @@ test.each([
   const file = path.join(folder, "good");
   await writeFile(file, content);
 
-  expect((await readAddress(VARIABLE, { NOTICES_URL: content })).reveal()).toBe(content.trim());
-  expect((await readAddress({ kind: "file", path: file }, {})).reveal()).toBe(content.trim());
+  expect((await readSecret("address", VARIABLE, { NOTICES_URL: content })).reveal()).toBe(content.trim());
+  expect((await readSecret("address", { kind: "file", path: file }, {})).reveal()).toBe(content.trim());
 });
 
 test.each([
@@ -38,7 +38,7 @@ test.each([
   ["https://open-sesame@hooks.example.com", "a name or password before an @"],
   [`${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
 ])("the content %j is refused and not repeated", async (content, says) => {
-  const [problem = ""] = await addressProblems({ webhook: VARIABLE }, { NOTICES_URL: content });
+  const [problem = ""] = await secretProblems(neededAddresses({ webhook: VARIABLE }), { NOTICES_URL: content });
 
   expect(problem).toContain("notify.webhook: environment variable NOTICES_URL ");
   expect(problem).toContain(says);
@@ -48,12 +48,14 @@ test.each([
 test("each address that can't be read is named with its place", async () => {
   const missing = path.join(folder, "none");
 
-  expect(await addressProblems({ webhook: VARIABLE, deadMan: { kind: "file", path: missing } }, {})).toEqual([
+  expect(
+    await secretProblems(neededAddresses({ webhook: VARIABLE, deadMan: { kind: "file", path: missing } }), {}),
+  ).toEqual([
     "notify.webhook: environment variable NOTICES_URL is not set: set it to the address",
     `notify.deadMan: address file ${missing} does not exist: expected a file with the address alone`,
   ]);
 });
 
-test("without notices there is nothing to be read", async () => {
-  expect(await addressProblems({}, {})).toEqual([]);
+test("without notifications there is nothing to be read", async () => {
+  expect(await secretProblems(neededAddresses({}), {})).toEqual([]);
 });

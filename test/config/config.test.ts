@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { faultsFor, messageFor, SAMPLE, sampleWith } from "./sample-config.ts";
+import { errorsFor, messageFor, SAMPLE, sampleWith } from "./sample-config.ts";
 
 const OPTIONS = { source: "jobs.config.json", baseDir: "/srv/usage" };
 
@@ -196,7 +196,7 @@ test("an absolute path stays as it is", () => {
   expect(projects[1]?.key).toEqual({ kind: "file", path: "/run/secrets/key" });
 });
 
-test("every fault is named at once, in the order of the file", () => {
+test("every error is named at once, in the order of the file", () => {
   const spoiled = {
     monitor: { prot: 1 },
     service: { baseUrl: "ftp://x", maxConcurrent: 0 },
@@ -208,7 +208,7 @@ test("every fault is named at once, in the order of the file", () => {
     rotations: [{ name: "r", schedule: "0 4 * * *", project: "two", comment: "c", scopes: [], expiresInDays: 3 }],
   };
 
-  expect(faultsFor(JSON.stringify(spoiled)).map((line) => line.split(" ")[1])).toEqual([
+  expect(errorsFor(JSON.stringify(spoiled)).map((line) => line.split(" ")[1])).toEqual([
     "monitor.prot",
     "service.baseUrl",
     "service.maxConcurrent",
@@ -227,21 +227,21 @@ test("every fault is named at once, in the order of the file", () => {
   ]);
 });
 
-test("the message opens with the file and the number of faults, and each fault has its line", () => {
+test("the message opens with the file and the number of errors, and each error has its line", () => {
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
-      "jobs.config.json has 1 fault:",
+      "jobs.config.json has 1 error:",
       "- monitor.port (line 138): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });
 
 test("a missing field has the line of the object that lacks it", () => {
-  expect(faultsFor('{\n "projects": [{ "id": "p", "name": "p", "key": { "env": "K" } }],\n "service": {}\n}')).toEqual([
+  expect(errorsFor('{\n "projects": [{ "id": "p", "name": "p", "key": { "env": "K" } }],\n "service": {}\n}')).toEqual([
     "- service.baseUrl (line 3): missing; expected a string",
   ]);
 });
 
-test("without any project, the exports that name one are not faults of their own", () => {
-  expect(faultsFor(sampleWith("projects", [])).filter((line) => line.includes("exports"))).toEqual([]);
+test("without any project, the exports that name one are not errors of their own", () => {
+  expect(errorsFor(sampleWith("projects", [])).filter((line) => line.includes("exports"))).toEqual([]);
 });

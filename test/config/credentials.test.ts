@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { keyProblems, readKey } from "../../src/config/secrets.ts";
+import { neededKeys, readSecret, secretProblems } from "../../src/config/secrets.ts";
 import { SAMPLE } from "./sample-config.ts";
 
 const KEY = "open-sesame-41";
@@ -21,8 +21,8 @@ async function keyFile(name: string, content: string): Promise<{ kind: "file"; p
 test.each([KEY, `${KEY}\n`, `${KEY}\r\n`])(
   "the key is read from %j without the line break at its end",
   async (content) => {
-    expect((await readKey(VARIABLE, { USAGE_KEY: content })).reveal()).toBe(KEY);
-    expect((await readKey(await keyFile("good", content), {})).reveal()).toBe(KEY);
+    expect((await readSecret("key", VARIABLE, { USAGE_KEY: content })).reveal()).toBe(KEY);
+    expect((await readSecret("key", await keyFile("good", content), {})).reveal()).toBe(KEY);
   },
 );
 
@@ -44,8 +44,8 @@ test.each([
   [`\u200b${KEY}`, "outside ASCII"],
   ["x".repeat(4097), "holds 4097 characters"],
 ])("the content %j is refused and not repeated", async (content, says) => {
-  const fromEnv = await message(readKey(VARIABLE, { USAGE_KEY: content }));
-  const fromFile = await message(readKey(await keyFile("bad", content), {}));
+  const fromEnv = await message(readSecret("key", VARIABLE, { USAGE_KEY: content }));
+  const fromFile = await message(readSecret("key", await keyFile("bad", content), {}));
 
   expect(fromEnv).toContain("environment variable USAGE_KEY ");
   expect(fromFile).toContain(`key file ${folder}`);
@@ -55,8 +55,8 @@ test.each([
   }
 });
 
-test("a variable that is not set is named, with the mend", async () => {
-  await expect(readKey(VARIABLE, {})).rejects.toMatchObject({
+test("a variable that is not set is named, and the message says what to set it to", async () => {
+  await expect(readSecret("key", VARIABLE, {})).rejects.toMatchObject({
     code: "config",
     message: "environment variable USAGE_KEY is not set: set it to the API key",
   });
@@ -65,14 +65,16 @@ test("a variable that is not set is named, with the mend", async () => {
 test("a key file that is missing, or a folder, is named", async () => {
   const missing = { kind: "file", path: path.join(folder, "none") } as const;
 
-  expect(await message(readKey(missing, {}))).toContain(`key file ${missing.path} does not exist`);
-  expect(await message(readKey({ kind: "file", path: folder }, {}))).toContain(`key file ${folder} is a folder`);
+  expect(await message(readSecret("key", missing, {}))).toContain(`key file ${missing.path} does not exist`);
+  expect(await message(readSecret("key", { kind: "file", path: folder }, {}))).toContain(
+    `key file ${folder} is a folder`,
+  );
 });
 
 test("every key that can't be read is named with its place, before any call", async () => {
   const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
 
-  expect(await keyProblems(config, { LAB_KEY: "" })).toEqual([
+  expect(await secretProblems(neededKeys(config), { LAB_KEY: "" })).toEqual([
     "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
     expect.stringMatching(/^projects\[1\]\.key: key file .* does not exist/),
     "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
@@ -82,7 +84,7 @@ test("every key that can't be read is named with its place, before any call", as
 test("a project whose rotation has made a key needs its first one no more", async () => {
   const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
 
-  const problems = await keyProblems(config, { PRODUCTION_KEY: KEY }, new Set(["lab-key"]));
+  const problems = await secretProblems(neededKeys(config, new Set(["lab-key"])), { PRODUCTION_KEY: KEY });
 
   expect(problems).toEqual([expect.stringMatching(/^projects\[1\]\.key: /)]);
 });

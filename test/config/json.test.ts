@@ -43,7 +43,7 @@ test.each(["5", '"text"', "null", "[]", "true"])("%s at the top is refused, sinc
   expect(messageFor(text)).toContain("- the top level (line 1): expected an object { … }; got ");
 });
 
-test("a byte order mark is no fault", () => {
+test("a byte order mark is no error", () => {
   expect(messageFor(`\uFEFF${JSON.stringify(SAMPLE)}`)).toBe("");
 });
 
@@ -60,7 +60,7 @@ test("a field that stands twice is found, wherever it stands, with both lines", 
   ]);
 });
 
-test("a repeated field is a fault beside the others", () => {
+test("a repeated field is an error beside the others", () => {
   const message = messageFor('{ "service": {},\n "service": {},\n "projects": [] }');
 
   expect(message).toContain("- service (line 2): stands here again, first in line 1, and only the last would count");

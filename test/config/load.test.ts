@@ -22,7 +22,7 @@ test("relative paths in the file start at its folder, wherever the program runs"
   expect(config.projects[1]?.key).toEqual({ kind: "file", path: path.join(folder, "secrets/staging.key") });
 });
 
-test("the example that comes with the program is without a fault", async () => {
+test("the example that comes with the program is without an error", async () => {
   const config = await loadConfig(EXAMPLE, { isExample: true });
 
   expect(config.exports.map(({ name }) => name)).toEqual(["nightly"]);
@@ -32,17 +32,17 @@ test("the example waits for the project's id, and says so at its place", async (
   await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({
     code: "config",
     message: expect.stringMatching(
-      /jobs\.config\.json has 1 fault:\n- projects\[0\]\.id \(line \d+\): expected your project's id at the service/,
+      /jobs\.config\.json has 1 error:\n- projects\[0\]\.id \(line \d+\): expected your project's id at the service/,
     ),
   });
 });
 
-test("a fault names the file it is in", async () => {
+test("an error names the file it is in", async () => {
   const file = await written("bad.json", '{ "service": 5 }');
 
   await expect(loadConfig(file)).rejects.toMatchObject({
     code: "config",
-    message: expect.stringContaining(`${file} has 2 faults:`),
+    message: expect.stringContaining(`${file} has 2 errors:`),
   });
 });
 

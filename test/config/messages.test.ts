@@ -1,13 +1,13 @@
-// Wrong configurations, each spoiled at one place: the message has one line, names the place and says how to mend it.
+// Wrong configurations, each with one wrong value: the message has one line, names the path and says how to fix it.
 
 import { expect, test } from "vitest";
-import { faultsFor, sampleWith } from "./sample-config.ts";
+import { errorsFor, sampleWith } from "./sample-config.ts";
 import { SPOILED } from "./spoiled-configs.ts";
 
-test.each(SPOILED)("%s can't be %j: %s", (place, value, says, faultPlace) => {
-  const faults = faultsFor(sampleWith(place, value));
+test.each(SPOILED)("%s can't be %j: %s", (place, value, says, errorPath) => {
+  const errors = errorsFor(sampleWith(place, value));
 
-  expect(faults).toEqual([expect.stringContaining(says)]);
-  expect(faults[0]).toMatch(/^- \S+ \(line \d+\): /);
-  expect(faults[0]?.split(" ")[1]).toBe(faultPlace);
+  expect(errors).toEqual([expect.stringContaining(says)]);
+  expect(errors[0]).toMatch(/^- \S+ \(line \d+\): /);
+  expect(errors[0]?.split(" ")[1]).toBe(errorPath);
 });

@@ -1,4 +1,4 @@
-// A configuration without a fault that uses every field, and ways to spoil it at one place.
+// A configuration without an error that uses every field, and ways to spoil it at one place.
 
 import { parseConfig } from "../../src/config/config.ts";
 import { errorCode } from "../../src/errors.ts";
@@ -97,7 +97,7 @@ export function messageFor(text: string): string {
   }
 }
 
-/** The faults of the message, a line each. */
-export function faultsFor(text: string): string[] {
+/** The errors of the message, a line each. */
+export function errorsFor(text: string): string[] {
   return messageFor(text).split("\n").slice(1);
 }

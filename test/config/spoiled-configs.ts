@@ -1,7 +1,7 @@
 // Ways to spoil the sample configuration at one place, each with what is said of it.
 
 /** The place that is changed, its new value (undefined leaves the field out), words of the message, and the place it names. */
-type Case = readonly [changedPlace: string, value: unknown, says: string, faultPlace?: string];
+type Case = readonly [changedPlace: string, value: unknown, says: string, errorPath?: string];
 
 const ALL = { name: "all" };
 const LONG = "x".repeat(300);
@@ -136,19 +136,19 @@ const FILTERS: readonly Case[] = [
   [
     "exports[1].filters",
     [{ name: "x", dimensions: { endpoint: "transcribe" } }],
-    'expected one of "listen", "speak", "agent", "read"; got "transcribe"; "checkFeatures": "warn" asks',
+    'expected one of "listen", "speak", "agent", "read"; got "transcribe"; "checkFeatures": "warn" allows',
     "exports[1].filters[0].dimensions.endpoint",
   ],
   [
     "exports[1].filters",
     [{ name: "x", dimensions: { deployment: "cloud" } }],
-    'expected one of "self-hosted", "hosted", "beta"; got "cloud"; "checkFeatures": "warn" asks',
+    'expected one of "self-hosted", "hosted", "beta"; got "cloud"; "checkFeatures": "warn" allows',
     "exports[1].filters[0].dimensions.deployment",
   ],
   [
     "exports[1].filters",
     [{ name: "x", dimensions: { method: "batch" } }],
-    'expected one of "sync", "async", "streaming"; got "batch"; "checkFeatures": "warn" asks',
+    'expected one of "sync", "async", "streaming"; got "batch"; "checkFeatures": "warn" allows',
     "exports[1].filters[0].dimensions.method",
   ],
   [
@@ -242,5 +242,5 @@ const ROTATIONS: readonly Case[] = [
 ];
 
 export const SPOILED = [...SERVICE, ...PROJECTS, ...EXPORTS, ...FILTERS, ...ROTATIONS].map(
-  ([place, value, says, faultPlace = place]) => [place, value, says, faultPlace] as const,
+  ([place, value, says, errorPath = place]) => [place, value, says, errorPath] as const,
 );

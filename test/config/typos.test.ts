@@ -1,7 +1,7 @@
 // Slips of the hand that would otherwise do something else than meant, without a word. The right word is offered.
 
 import { expect, test } from "vitest";
-import { faultsFor, sampleWith } from "./sample-config.ts";
+import { errorsFor, sampleWith } from "./sample-config.ts";
 
 const UNKNOWN_FIELDS = [
   ["export", "exports"],
@@ -42,7 +42,7 @@ const UNKNOWN_FIELDS = [
 ] as const;
 
 test.each(UNKNOWN_FIELDS)("the unknown field %s is refused, and %s offered", (place, meant) => {
-  expect(faultsFor(sampleWith(place, 1))).toEqual([
+  expect(errorsFor(sampleWith(place, 1))).toEqual([
     expect.stringMatching(
       new RegExp(`^- ${escaped(place)} \\(line \\d+\\): unknown field; did you mean "${meant}"\\?$`),
     ),
@@ -68,9 +68,9 @@ test.each([
   ["rotations[0].retire", "deleted", "delete"],
   ["rotations[0].commentTemplate", "{comment} {ID}", "{id}"],
 ] as const)("%s is not %s: %s is offered", (place, typed, meant) => {
-  const faults = faultsFor(sampleWith(place, typed));
+  const errors = errorsFor(sampleWith(place, typed));
 
-  expect(faults).toContainEqual(
+  expect(errors).toContainEqual(
     expect.stringMatching(new RegExp(`^- ${escaped(place)} .*did you mean "${escaped(meant)}"\\?$`)),
   );
 });
@@ -78,29 +78,29 @@ test.each([
 test.each(["True", "TRUE", "ture", "treu", "tru", "False", "flase"])(
   "the feature value %j, which the service would take as it is, is refused",
   (typed) => {
-    const faults = faultsFor(sampleWith("exports[0].filters[1].features.diarize", typed));
+    const errors = errorsFor(sampleWith("exports[0].filters[1].features.diarize", typed));
 
-    expect(faults).toEqual([expect.stringMatching(/did you mean (true|false)\?$/)]);
+    expect(errors).toEqual([expect.stringMatching(/did you mean (true|false)\?$/)]);
   },
 );
 
 test("a misspelt rotation is offered the right one without its own name being shown", () => {
-  expect(faultsFor(sampleWith("projects[2].key.rotation", "lab-kye"))).toEqual([
+  expect(errorsFor(sampleWith("projects[2].key.rotation", "lab-kye"))).toEqual([
     expect.stringMatching(/got a string, not shown here; did you mean "lab-key"\?$/),
   ]);
 });
 
 test("a misspelt kind of key or delivery is offered the right one", () => {
-  expect(faultsFor(sampleWith("projects[0].key", { fil: "x" }))).toEqual([
+  expect(errorsFor(sampleWith("projects[0].key", { fil: "x" }))).toEqual([
     expect.stringMatching(/did you mean "file"\?$/),
   ]);
-  expect(faultsFor(sampleWith("rotations[0].deliver[1]", { comand: ["x"] }))).toEqual([
+  expect(errorsFor(sampleWith("rotations[0].deliver[1]", { comand: ["x"] }))).toEqual([
     expect.stringMatching(/got an object with "comand"; did you mean "command"\?$/),
   ]);
 });
 
 test("a field with nothing near it is told which fields there are", () => {
-  expect(faultsFor(sampleWith("monitor.zzz", 1))).toEqual([
+  expect(errorsFor(sampleWith("monitor.zzz", 1))).toEqual([
     expect.stringMatching(/unknown field; expected one of "host", "port", "publicUrl", "access"$/),
   ]);
 });

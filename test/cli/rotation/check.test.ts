@@ -115,9 +115,9 @@ test.for([
   [["jobs.config.json"], 0, "this configuration file"],
   [["data"], 0, "the folder of the embedded database"],
   [["a.key", "data/pg/a.key"], 1, "the folder of the embedded database"],
-  [["a.key", "a.key.next"], 1, /what the delivery to \/\S+\/a.key writes on its way/],
-  [["a.key.probe", "./a.key"], 0, /what the delivery to \/\S+\/a.key writes on its way/],
-  [["a.key", "a.key.usage-export-next"], 1, /what the delivery to \/\S+\/a.key writes on its way/],
+  [["a.key", "a.key.next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
+  [["a.key.probe", "./a.key"], 0, /the temporary file of the delivery to \/\S+\/a.key/],
+  [["a.key", "a.key.usage-export-next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
   [["a.key", "creator.key"], 1, "the key that a rotation creates with"],
 ] as const)("deliveries to %j are refused before anything is called", async ([files, wrong, what], { context }) => {
   await context.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });

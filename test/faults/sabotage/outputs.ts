@@ -43,7 +43,7 @@ export const OUTPUTS: readonly Sabotage[] = [
   },
   {
     name: "a key is sent to another machine without encryption",
-    file: "src/config/formats.ts",
+    file: "src/config/fields.ts",
     replace: `url.protocol === "http:" && !isLoopback(url.hostname)`,
     by: `url.protocol === "http:" && url.hostname === ""`,
     caughtBy: ["test/config/messages.test.ts", "service.baseUrl"],
