@@ -1,9 +1,13 @@
 // What the command `status` tells, and that its exit status agrees with the coverage.
 
+import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { pauseJob } from "../../../src/db/jobs/jobs.ts";
+import { heartbeatWorker } from "../../../src/db/jobs/workers.ts";
 import { holdCalls } from "../../../src/db/rate-limit.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { answerJson, scriptedServer } from "../../support/scripted-server.ts";
 import { ageStoredData } from "../age-stored-data.ts";
@@ -114,6 +118,26 @@ test("the answer in JSON has the same facts", async ({ context }) => {
   });
   expect(status).toBe(1);
 });
+
+test("the fields of the answer in JSON are those that scripts read, and no others", async ({ context }) => {
+  const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
+  await context.configure(smallConfig(emulator.url, { exports: [{}, { name: "paused" }] }));
+  await context.run(["export", "--job", "nightly"]);
+  await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
+  await heartbeatWorker(db, { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" });
+  await holdCalls(db, emulator.url, 60_000);
+  const rotation = await newRotation(db);
+  await rotation.key(newIntent(), "active");
+
+  expect(fieldsOf(JSON.parse((await context.run(["status", "--json"])).stdout)).sort()).toMatchSnapshot();
+});
+
+/** The paths of all fields; the items of a list have one path. */
+function fieldsOf(value: unknown, path = ""): string[] {
+  if (value === null || typeof value !== "object") return [path];
+  if (Array.isArray(value)) return [...new Set([`${path}[]`, ...value.flatMap((one) => fieldsOf(one, `${path}[]`))])];
+  return Object.entries(value).flatMap(([name, one]) => fieldsOf(one, path === "" ? name : `${path}.${name}`));
+}
 
 test("a window whose last reading still changes numbers is told, by check too, with a longer one", async ({
   context,
