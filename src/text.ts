@@ -33,3 +33,9 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char);
 }
+
+/** The text with at most so many characters, the last of which is "…" if it was cut. No character is cut in two. */
+export function truncate(text: string, lengthMax: number): string {
+  const chars = [...text];
+  return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
+}

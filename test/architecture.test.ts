@@ -27,9 +27,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   db: ["db/connection", "db/jobs", "db/keys", "db/usage", "dump", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [
-    ...["app.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts"],
+    ...["errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/report", "db/usage"],
-    ...["jobs", "keys", "report", "schedule", "usage", "worker"],
+    ...["keys", "report", "schedule", "usage"],
   ],
   web: ["errors.ts", "secret.ts"],
   "web/dashboard": ["errors.ts", "health", "report", "usage", "web"],

@@ -6,10 +6,11 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
+import type { Receivers } from "../health/webhook.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { checkProject, type Finding } from "../jobs/check-project.ts";
 import { openFilterCheck } from "../jobs/filter-check.ts";
-import { type Receivers, requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
+import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
@@ -40,7 +41,7 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
 
 function addressFindings({ webhook, deadMan }: Receivers): Finding[] {
   return [webhook, deadMan].flatMap((receiver) =>
-    receiver ? [{ what: receiver.place, state: "ok", text: "its address can be read; nothing was sent there" }] : [],
+    receiver ? [{ what: receiver.path, state: "ok", text: "its address can be read; nothing was sent there" }] : [],
   );
 }
 

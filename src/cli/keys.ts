@@ -1,8 +1,8 @@
 import { type App, raiseSequencesOf, withDatabase } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
-import { type KeyStatus, keyStatuses, type RotationStatus, rotationStatuses } from "../db/keys/status.ts";
-import { rotationWarnings } from "../health/read-health.ts";
+import { type KeyStatus, keyStatuses, type RotationStatus, rotationRows, rotationStatus } from "../db/keys/status.ts";
+import { rotationWarnings } from "../health/alerts.ts";
 import { openMasterKeys } from "../jobs/api-keys.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
@@ -12,7 +12,10 @@ type KeysOptions = { readonly json?: boolean };
 /** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: KeysOptions): Promise<number> {
   const { keys, rotations } = await withDatabase(app, (db) =>
-    readSnapshot(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationStatuses(tx) })),
+    readSnapshot(db, async (tx) => ({
+      keys: await keyStatuses(tx),
+      rotations: (await rotationRows(tx)).map(rotationStatus),
+    })),
   );
   app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : renderKeys(keys, rotations));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;

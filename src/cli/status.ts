@@ -2,27 +2,23 @@
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
-import { coverageGaps, type Gap, type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
-import { type QueueDepth, queueDepths } from "../db/jobs/queue.ts";
-import {
-  adviseWindows,
-  type HealthReading,
-  healthStateAt,
-  type JobAdvice,
-  renderAdvice,
-} from "../health/read-health.ts";
-import { alertsOf, type GapGroup, groupGaps, queueTotals, type WorkerHealth } from "../health/state.ts";
+import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
+import { rotationStatus } from "../db/keys/status.ts";
+import { alertsOf } from "../health/alerts.ts";
+import { adviseWindows, healthAt, type JobAdvice, renderAdvice } from "../health/read-health.ts";
+import { type GapGroup, groupGaps, type HealthState, queueTotals, type WorkerHealth } from "../health/state.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/verify-key.ts";
+import { counted } from "../report/format.ts";
+import { seriesText } from "../usage/series.ts";
 import { renderPause } from "./jobs.ts";
 import { formatInstant } from "./output.ts";
 
-type StatusAnswer = HealthReading & {
+type Status = {
+  readonly health: HealthState;
   readonly clocks: Clocks;
-  readonly gaps: readonly Gap[];
   /** Series without days, which are neither complete nor missing. */
   readonly undated: readonly UndatedSeries[];
-  readonly queue: readonly QueueDepth[];
   /** Exports whose window should be another. */
   readonly windows: readonly JobAdvice[];
 };
@@ -30,32 +26,50 @@ type StatusAnswer = HealthReading & {
 /** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
-  const status = await withDatabase(app, async (db): Promise<StatusAnswer> => {
-    // Of one moment, so that the gaps are those that are counted.
-    const now = await readSnapshot(db, async (tx) => {
-      const state = await healthStateAt(tx, config);
-      const [gaps, undated] = [await coverageGaps(tx), await undatedSeries(tx)];
-      return { ...state, gaps, undated, queue: await queueDepths(tx) };
-    });
+  const status = await withDatabase(app, async (db): Promise<Status> => {
+    const { health, undated } = await readSnapshot(db, async (tx) => ({
+      health: await healthAt(tx, config),
+      undated: await undatedSeries(tx),
+    }));
     const deliveries = await deliveryWarnings(app, db, config);
-    const rotations = now.rotations.map((rotation) => ({
+    const rotations = health.rotations.map((rotation) => ({
       ...rotation,
       warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
     }));
     // While calls are paused, the service is not asked for its time.
-    const clocks = await compareClocks(app, config, db, now.callsPausedUntil === undefined);
-    return { ...now, rotations, clocks, windows: await adviseWindows(db, config.exports) };
+    const clocks = await compareClocks(app, config, db, health.callsPausedUntil === undefined);
+    return { health: { ...health, rotations }, undated, clocks, windows: await adviseWindows(db, config.exports) };
   });
-  const alerts = alertsOf(status).map(({ text }) => text);
-  app.write(options.json ? `${JSON.stringify({ ...status, alerts })}\n` : renderStatus(status, alerts));
+  const alerts = alertsOf(status.health).map(({ text }) => text);
+  app.write(options.json ? `${JSON.stringify(statusJson(status, alerts))}\n` : renderStatus(status, alerts));
   return alerts.length === 0 ? 0 : 1;
+}
+
+/** Scripts read these fields. */
+function statusJson({ health, undated, clocks, windows }: Status, alerts: readonly string[]) {
+  const { readAt, callsPausedUntil, workers, slices, causes, queue } = health;
+  return {
+    readAt,
+    callsPausedUntil,
+    jobs: health.jobs.map(
+      ({ kind, job, schedule, timezone, nextRun, lastRun, failedRun, paused, needsWorker, overdueSince }) => ({
+        ...{ kind, job, schedule, timezone, nextRun, lastRun, failedRun, paused, needsWorker, overdueSince },
+      }),
+    ),
+    workers,
+    slices,
+    causes,
+    rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
+    gaps: health.gaps.map(({ key: _, ...gap }) => gap),
+    ...{ undated, queue, clocks, windows, alerts },
+  };
 }
 
 const GAPS_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
-function renderStatus(status: StatusAnswer, alerts: readonly string[]): string {
-  const { jobs, workers, slices, gaps, undated, rotations, queue, windows, callsPausedUntil } = status;
+function renderStatus({ health, undated, clocks, windows }: Status, alerts: readonly string[]): string {
+  const { jobs, workers, slices, gaps, rotations, queue, callsPausedUntil } = health;
   const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
   const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
     `${kind} ${job} (${schedule} ${timezone})`,
@@ -69,8 +83,8 @@ function renderStatus(status: StatusAnswer, alerts: readonly string[]): string {
       `calls to the service pause until ${formatInstant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
     );
   }
-  const clocks = clockWarning(status.clocks);
-  if (clocks) lines.push(`warning: ${clocks}`);
+  const warning = clockWarning(clocks);
+  if (warning) lines.push(`warning: ${warning}`);
   for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
   lines.push(
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
@@ -114,16 +128,15 @@ function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun)
   return `${status}, ${formatInstant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
 }
 
-function renderUndated({ project, grouping, filter, snapshots, takenAt }: UndatedSeries): string {
-  const count = snapshots === 1 ? "1 snapshot" : `${snapshots} snapshots`;
-  return `undated: ${project} / ${grouping} / ${filter}: ${count}, the newest of ${formatInstant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
+function renderUndated({ snapshots, takenAt, ...series }: UndatedSeries): string {
+  return `undated: ${seriesText(series)}: ${counted(snapshots, "snapshot")}, the newest of ${formatInstant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
 }
 
 const SERIES_SHOWN_MAX = 3;
 
 function renderGap({ status, series, from, to, error }: GapGroup): string {
   const days = from === to ? from : `${from} to ${to}`;
-  const names = series.map(({ project, grouping, filter }) => `${project} / ${grouping} / ${filter}`);
+  const names = series.map(seriesText);
   const more = names.length - SERIES_SHOWN_MAX;
   const where = [...names.slice(0, SERIES_SHOWN_MAX), ...(more > 0 ? [`and ${more} more series`] : [])].join(", ");
   return `${status}: ${where}, ${days}${error === null ? "" : `: ${error}`}`;

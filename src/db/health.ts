@@ -1,100 +1,118 @@
-// Reads what status, the dashboard and /metrics show. The views of schema bi are used where BI tools ask the same.
+// Reads what the health state is made of: how complete each series is, its gaps, and how the runs of each job ended.
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
+import type { SeriesName } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "./connection/transaction.ts";
-import { type JobId, jobMetrics, type MonitoredJob, queueMetrics } from "./jobs/jobs.ts";
-import { workerMetrics } from "./jobs/workers.ts";
-import { rotationMetrics } from "./keys/status.ts";
-import type { MetricSample } from "./schema.ts";
-import { coverageMetrics } from "./usage/coverage.ts";
+import type { Tx } from "./connection/transaction.ts";
+import type { JobId } from "./jobs/jobs.ts";
 
-export type LastRun = {
-  readonly job: string;
-  readonly kind: string;
-  readonly trigger: string;
-  readonly status: string;
-  readonly startedAt: Date;
-  readonly finishedAt: Date | null;
-  readonly error: string | null;
-  /** Schedule moments that were skipped since the run started. */
-  readonly skippedSince: number;
+export type SeriesHealth = SeriesName & {
+  readonly seriesId: number;
+  /** As seriesKey. */
+  readonly key: string;
+  /** Configured now. The slices of another series are kept, and none of them is due. */
+  readonly isActive: boolean;
+  /** Numbers of slices. */
+  readonly complete: number;
+  readonly missing: number;
+  readonly failed: number;
+  readonly suspect: number;
+  /** The newest day up to which nothing is missing; null while no day is due. */
+  readonly freshThrough: Day | null;
 };
 
 /**
- * The newest run of each job, leaving out skipped moments: they say nothing about the run that blocked them. Each job has a
- * lookup of its own, because a job that ran for years has very many runs.
+ * How complete each series is, as bi.coverage and bi.freshness show it. Every replica asks for this at each scrape, so each slice is
+ * read once; the views take several passes.
+ *
+ * Missing slices are due days without a slice, or with one that was not read since its day was over. A series is fresh through
+ * the last day before its first missing day. Usually no day is missing: then there are as many slices read well as days. Otherwise the
+ * first missing day is searched for, which is rare and slow.
  */
-export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
-  const { rows } = await sql<LastRun>`
-    select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
-      (
-        select count(*)::integer from usage_export.run skipped
-        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at
-          and skipped.status = 'skipped'
-      ) as "skippedSince"
-    from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[]) as c (kind, name)
-    cross join lateral (
-      select * from bi.runs r where r.kind = c.kind and r.job = c.name and r.status <> 'skipped'
-      order by r.started_at desc limit 1
-    ) r
-  `.execute(db);
-  return rows;
+export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]> {
+  const { rows } = await sql<Omit<SeriesHealth, "key"> & { projectId: string; filterKey: string }>`
+    with counted as (
+      select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
+        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
+        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
+        count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer as complete,
+        count(*) filter (where sl.status = 'failed')::integer as failed,
+        count(*) filter (where sl.status = 'suspect')::integer as suspect
+      from usage_export.slice sl
+      left join usage_export.due_series d using (series_id)
+      cross join lateral (
+        select sl.usage_date between d.due_from and d.due_until as due,
+          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
+      ) due
+      group by sl.series_id
+    )
+    select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter_key as "filterKey", s.filter,
+      s.retired_at is null as "isActive", coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
+      coalesce(c.suspect, 0) as suspect, coalesce(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
+      case
+        when coalesce(c.read, 0) = 0 then d.due_from - 1
+        when c.read = c.last_read - d.due_from + 1 then c.last_read
+        else (
+          select min(day)::date - 1
+          from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
+          where not exists (
+            select from usage_export.slice sl
+            where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
+              and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
+          )
+        )
+      end as "freshThrough"
+    from usage_export.series s
+    left join usage_export.due_series d using (series_id)
+    left join counted c using (series_id)
+    where s.superseded_at is null
+    order by s.project, s."grouping", s.filter
+  `.execute(tx);
+  return rows.map(({ projectId, filterKey, ...series }) => ({
+    ...series,
+    key: JSON.stringify([projectId, series.grouping, filterKey]),
+  }));
 }
 
-export type RecentRun = Omit<LastRun, "skippedSince"> & {
-  readonly planned: number;
-  readonly complete: number;
-  readonly suspect: number;
-  readonly failed: number;
-  readonly undated: number;
-  readonly stale: number;
-  /** Rows that appeared, changed or went. */
-  readonly rowsChanged: number;
+/** A stretch of days of a series that are missing or failed. */
+export type GapRow = {
+  readonly seriesId: number;
+  readonly status: "missing" | "failed";
+  readonly from: Day;
+  readonly to: Day;
+  /** Why its newest day failed, or is missing although it has rows; null if it was never read. */
+  readonly error: string | null;
 };
 
-/** The newest runs of all jobs, the newest first. */
-export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
-  const { rows } = await sql<RecentRun>`
-    select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
-      slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
-      slices_undated as undated, slices_stale as stale,
-      rows_changed::double precision as "rowsChanged"
-    from bi.runs order by started_at desc, run_id limit ${runsMax}
-  `.execute(db);
+/** The gaps of the given series as bi.coverage_gaps shows them, the newest first, and those of one day in the order of the series. */
+export async function readGaps(tx: Tx, seriesIds: readonly number[]): Promise<readonly GapRow[]> {
+  if (seriesIds.length === 0) return [];
+  const { rows } = await sql<GapRow>`
+    select series_id as "seriesId", status, min(day) as "from", max(day) as "to", (array_agg(error order by day desc))[1] as error
+    from (
+      select *, day - (row_number() over (partition by series_id, status, error is null order by day))::integer as stretch
+      from (
+        select series_id, usage_date as day, status, error from usage_export.slice
+        where status = 'failed' and series_id = any(${seriesIds}::integer[])
+        union all
+        select d.series_id, day::date, 'missing',
+          'read before the day was over, at ' || to_char(sl.fetched_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
+            || ' UTC, and not since'
+        from usage_export.due_series d
+        cross join generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
+        left join usage_export.slice sl on sl.series_id = d.series_id and sl.usage_date = day::date
+        where d.series_id = any(${seriesIds}::integer[])
+          and (sl.series_id is null or (sl.status = 'complete' and sl.closed_at is null and day <= d.closing_until))
+      ) days
+    ) stretches
+    group by series_id, status, error is null, stretch
+    order by max(day) desc, array_position(${seriesIds}::integer[], series_id)
+  `.execute(tx);
   return rows;
 }
 
-export type CoverageCounts = Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
-
-export async function coverageCounts(db: Database): Promise<CoverageCounts> {
-  const { rows } = await sql<{ status: keyof CoverageCounts; slices: number }>`
-    select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
-  `.execute(db);
-  return {
-    complete: 0,
-    suspect: 0,
-    failed: 0,
-    missing: 0,
-    ...Object.fromEntries(rows.map((row) => [row.status, row.slices])),
-  };
-}
-
-/** Keys of the series in which the newest reading of some day failed. */
-export async function failedSeries(db: Database): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ projectId: string; grouping: string; filterKey: string }>`
-    select s.project_id as "projectId", s."grouping", s.filter_key as "filterKey" from usage_export.series s
-    where s.superseded_at is null
-      and exists (select from usage_export.slice sl where sl.series_id = s.series_id and sl.status = 'failed')
-  `.execute(db);
-  return new Set(rows.map(({ projectId, grouping, filterKey }) => JSON.stringify([projectId, grouping, filterKey])));
-}
-
-export type UndatedSeries = {
-  readonly project: string;
-  readonly grouping: string;
-  readonly filter: string;
+export type UndatedSeries = SeriesName & {
   readonly snapshots: number;
   /** When the newest snapshot was taken. */
   readonly takenAt: Date;
@@ -115,34 +133,139 @@ export async function undatedSeries(db: Database): Promise<readonly UndatedSerie
   return rows;
 }
 
-export type Gap = {
-  readonly project: string;
-  readonly grouping: string;
-  readonly filter: string;
+// How the runs of jobs ended. Each job has a lookup of its own, because a job that ran for years has very many runs.
+
+export type LastRun = {
+  readonly job: string;
+  readonly kind: string;
+  readonly trigger: string;
   readonly status: string;
-  readonly from: Day;
-  readonly to: Day;
+  readonly startedAt: Date;
+  readonly finishedAt: Date | null;
   readonly error: string | null;
+  /** Schedule moments that were skipped since the run started. */
+  readonly skippedSince: number;
 };
 
-/** The stretches of days that are missing or failed, the newest first. */
-export async function coverageGaps(db: Database): Promise<readonly Gap[]> {
-  const { rows } = await sql<Gap>`
-    select project, "grouping", filter, status, from_date as "from", to_date as "to", error
-    from bi.coverage_gaps order by to_date desc, project, "grouping", filter
+/** The newest run of each job, leaving out skipped moments: they say nothing about the run that blocked them. */
+export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
+  const { rows } = await sql<LastRun>`
+    select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
+      (
+        select count(*)::integer from usage_export.run skipped
+        where skipped.kind = c.kind and skipped.job = c.name and skipped.started_at > r.started_at
+          and skipped.status = 'skipped'
+      ) as "skippedSince"
+    from ${listed(jobs)}
+    cross join lateral (
+      select * from bi.runs r where r.kind = c.kind and r.job = c.name and r.status <> 'skipped'
+      order by r.started_at desc limit 1
+    ) r
   `.execute(db);
   return rows;
 }
 
-// Reads the numbers that a monitor shows, all of one moment.
+export type LastOutcome = {
+  readonly status: "ok" | "failed";
+  readonly trigger: string;
+  readonly startedAt: Date;
+  /** Numbers of slices. */
+  readonly planned: number;
+  readonly suspect: number;
+  readonly failed: number;
+  /** What went wrong first. */
+  readonly error: string | null;
+};
 
-export async function readMetricSamples(db: Database, jobs: readonly MonitoredJob[]): Promise<readonly MetricSample[]> {
-  const readAll = async (tx: Tx) => [
-    ...(await coverageMetrics(tx)),
-    ...(await jobMetrics(tx, jobs)),
-    ...(await rotationMetrics(tx)),
-    ...(await queueMetrics(tx)),
-    ...(await workerMetrics(tx)),
-  ];
-  return readSnapshot(db, readAll, BRIEF_SNAPSHOT_SECONDS);
+export type JobToJudge = JobId & {
+  /** None of its slices is failed. */
+  readonly hasNoFailedSlice: boolean;
+};
+
+/**
+ * The newest run of each job that ended well or failed. A skipped or stopped run says nothing about the job. Nor does a failed
+ * backfill: a person chose its days.
+ *
+ * A backfill, or a run that only filled gaps, counts only if it filled every gap. A day that the service always refuses is
+ * requested again whenever its delay is over; if those runs counted, the job would alternate between failed and ok every night.
+ */
+export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise<readonly (JobId & LastOutcome)[]> {
+  const { rows } = await sql<JobId & LastOutcome>`
+    select c.kind, c.name, r.status, r.trigger, r.started_at as "startedAt", r.slices_planned as planned,
+      r.slices_suspect as suspect, r.slices_failed as failed, r.error
+    from ${listed(jobs)}
+    cross join lateral (
+      select * from usage_export.run r
+      where r.kind = c.kind and r.job = c.name and r.status in ('ok', 'failed')
+        and (
+          r.trigger in ('schedule', 'manual') or r.scheduled_for is not null
+          or (r.status = 'ok' and (${jobs.map((job) => job.hasNoFailedSlice)}::boolean[])[c.position::integer])
+        )
+      order by r.started_at desc limit 1
+    ) r
+  `.execute(tx);
+  return rows;
+}
+
+export type JobRecord = JobId & {
+  /** Some process works on a run of the job, or workers share one. */
+  readonly isRunning: boolean;
+  /** When the newest run ended well, in seconds since 1970; null if none did. A backfill says nothing about the job. */
+  readonly lastSuccess: number | null;
+  /** Runs that failed or were interrupted since then. */
+  readonly failures: number;
+};
+
+export async function jobRecords(tx: Tx, jobs: readonly JobId[]): Promise<readonly JobRecord[]> {
+  const { rows } = await sql<JobRecord>`
+    select c.kind, c.name, extract(epoch from ok.finished_at)::double precision as "lastSuccess",
+      (
+        select count(*)::integer from bi.runs r
+        where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status in ('failed', 'interrupted')
+          and (ok.started_at is null or r.started_at > ok.started_at)
+      ) as failures,
+      exists (
+        select from usage_export.run r
+        where r.kind = c.kind and r.job = c.name and r.status = 'running'
+          and (r.requests_open is not null or r.heartbeat_at > now() - interval '1 minute')
+      ) as "isRunning"
+    from ${listed(jobs)}
+    left join lateral (
+      select started_at, finished_at from usage_export.run r
+      where r.kind = c.kind and r.job = c.name and r.trigger <> 'backfill' and r.status = 'ok'
+      order by started_at desc limit 1
+    ) ok on true
+  `.execute(tx);
+  return rows;
+}
+
+function listed(jobs: readonly JobId[]) {
+  return sql`
+    unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+      with ordinality as c (kind, name, position)
+  `;
+}
+
+export type RecentRun = Omit<LastRun, "skippedSince"> & {
+  /** Numbers of slices. */
+  readonly planned: number;
+  readonly complete: number;
+  readonly suspect: number;
+  readonly failed: number;
+  readonly undated: number;
+  readonly stale: number;
+  /** Rows that appeared, changed or were removed. */
+  readonly rowsChanged: number;
+};
+
+/** The newest runs of all jobs, the newest first. */
+export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
+  const { rows } = await sql<RecentRun>`
+    select job, kind, trigger, status, started_at as "startedAt", finished_at as "finishedAt", error,
+      slices_planned as planned, slices_complete as complete, slices_suspect as suspect, slices_failed as failed,
+      slices_undated as undated, slices_stale as stale,
+      rows_changed::double precision as "rowsChanged"
+    from bi.runs order by started_at desc, run_id limit ${runsMax}
+  `.execute(db);
+  return rows;
 }

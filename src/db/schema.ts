@@ -165,20 +165,3 @@ export function storableText(text: string): string {
     .slice(0, TEXT_LENGTH_MAX)
     .replace(/[\ud800-\udbff]$/, "");
 }
-
-// One number that a monitor shows.
-
-export type MetricSample = {
-  readonly gauge: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-};
-
-/** Absent where there is no such number. */
-export function metricSamples(
-  gauge: string,
-  labels: MetricSample["labels"],
-  value: number | null | undefined,
-): readonly MetricSample[] {
-  return value === null || value === undefined ? [] : [{ gauge, labels, value }];
-}

@@ -1,7 +1,136 @@
-// Decides which notifications to send: one when an alert opens, one when it is resolved. Pure.
+// What follows from the health state: alerts, which `status` and the dashboard show, and the notifications to send, one when an
+// alert opens and one when it is resolved. Pure.
 
-import type { Retire } from "../keys/policy.ts";
-import type { Day } from "../usage/days.ts";
+import type { LastOutcome } from "../db/health.ts";
+import type { RotationStatus } from "../db/keys/status.ts";
+import type { FailureCause } from "../db/usage/failures.ts";
+import { needsAttention } from "../keys/plan.ts";
+import { counted, instantText } from "../report/format.ts";
+import { truncate } from "../text.ts";
+import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
+import { seriesText } from "../usage/series.ts";
+import { errorReason, type Gap, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
+
+/** A condition that a person should know of. */
+export type Alert = {
+  readonly text: string;
+  /** The section of the dashboard with the details. */
+  readonly section: "jobs" | "runs" | "gaps" | "keys";
+};
+
+/** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
+export function isWell(state: HealthState): boolean {
+  return alertsOf(state).length === 0;
+}
+
+export function alertsOf(state: HealthState): readonly Alert[] {
+  const { jobs, slices, causes, rotations } = state;
+  const { missing, failed, suspect } = slices;
+  const noWorker = noWorkerAlert(state);
+  const warned = rotations.filter(({ warnings }) => warnings.length > 0).map(({ rotation }) => rotation);
+  return [
+    // Without any worker every job is overdue for the same reason, so one alert covers them all.
+    ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
+    // A rotation's own warning already says why its run failed.
+    ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.includes(job)).flatMap(failedRunAlert),
+    ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
+    ...(causes.length > 0
+      ? causeAlerts(causes)
+      : sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`)),
+    ...sliceAlert(suspect, `${counted(suspect, "slice")} suspect: empty where there were numbers, which stay`),
+    ...rotations.flatMap(({ rotation, warnings }) =>
+      warnings.map((warning) => ({ text: `rotation ${rotation}: ${warning}`, section: "keys" as const })),
+    ),
+  ];
+}
+
+/** If another scheduler runs the exports, no worker ever registered the jobs, so no worker is missing. */
+function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
+  if (!jobs.some(({ needsWorker }) => needsWorker)) return undefined;
+  if (workers.some(({ recent }) => recent)) return undefined;
+  const [last] = workers;
+  const seen = last
+    ? `the last one, ${last.host} pid ${last.pid}, was seen ${instantText(last.lastSeenAt)}`
+    : "none was seen";
+  return { text: `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`, section: "jobs" };
+}
+
+function overdueAlert({ kind, job, overdueSince }: JobHealth): readonly Alert[] {
+  if (!overdueSince) return [];
+  return [
+    {
+      text: `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`,
+      section: "jobs",
+    },
+  ];
+}
+
+function failedRunAlert({ kind, job, failedRun }: JobHealth): readonly Alert[] {
+  if (!failedRun?.overCompleteDays) return [];
+  const { status, trigger, startedAt, error } = failedRun;
+  const went = status === "failed" ? "failed" : "was interrupted";
+  const reason = error === null ? "" : `: ${error}`;
+  return [
+    { text: `${kind} ${job} ${went} in its run of ${instantText(startedAt)} (${trigger})${reason}`, section: "runs" },
+  ];
+}
+
+function sliceAlert(count: number, text: string): readonly Alert[] {
+  return count > 0 ? [{ text, section: "gaps" }] : [];
+}
+
+const CAUSES_SHOWN_MAX = 5;
+const ERROR_LENGTH_MAX = 200;
+
+function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
+  const others = causes.slice(CAUSES_SHOWN_MAX).reduce((sum, { slices }) => sum + slices, 0);
+  return [
+    ...causes.slice(0, CAUSES_SHOWN_MAX).map((cause) => ({ text: causeText(cause), section: "gaps" as const })),
+    ...sliceAlert(others, `${counted(others, "slice")} failed for other reasons`),
+  ];
+}
+
+/** One line for all failures with the same cause. */
+function causeText(cause: FailureCause): string {
+  const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
+  const numbers =
+    slicesWithNumbers === 0
+      ? "no numbers of these days yet"
+      : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
+  return [
+    `${headOf(cause)} since ${instantText(since)}`,
+    `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
+    ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
+    numbers,
+  ].join("; ");
+}
+
+function headOf({ code, project, error }: FailureCause): string {
+  const status = /the service answered (\d{3})/.exec(error)?.[1];
+  switch (code) {
+    case "unavailable":
+      return status === undefined ? "service not reachable" : `service not available (${status})`;
+    case "rate_limited":
+      return `service asks for fewer calls (${status ?? "429"})`;
+    case "unauthorized":
+      return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
+    default:
+      return error === "" ? "readings fail" : `"${truncate(errorReason(error), ERROR_LENGTH_MAX)}"`;
+  }
+}
+
+/** What a person should know of a rotation. */
+export function rotationWarnings({ failedAttempts, lastError, fallback, fallbackAt }: RotationStatus): string[] {
+  return [
+    ...(failedAttempts > 0 ? [`${failedAttempts} failed attempts, the last: ${lastError}`] : []),
+    ...(needsAttention(failedAttempts) ? ["needs attention: nothing is created until rotate --now"] : []),
+    ...(fallback === null ? [] : [`alert (${fallbackAt?.toISOString()}): ${fallback}`]),
+  ];
+}
+
+// The notifications: of each job, of its gaps, and of each condition of a rotation.
+
+export type AlertPhase = "wrong" | "well";
 
 export type Notification = {
   /** What it is about: the same in every replica. */
@@ -10,193 +139,78 @@ export type Notification = {
   readonly text: string;
 };
 
+type Condition = { readonly subject: string; readonly isWrong: boolean; readonly text: () => string };
+
 /**
- * What is to be said now, where `said` was said last; what nothing was said of yet is "well".
+ * The notifications to send now. `lastSent` holds what was sent last of each subject; a subject of which nothing was ever sent is
+ * "well".
  *
- * A job that fails for the fifth night says nothing new, and a gap that grows is no news until it was closed. Each concern
- * about a rotation stands alone: a key that waits to be removed, as it may for weeks, must not keep quiet about one that
- * is refused.
- *
- * Nothing is said about the gaps of a job that fails: the notice of its failure says what is not there. What is left when it
- * works again is said then.
+ * A job that fails for the fifth night is no news, nor is a gap that grows before it was closed. Each condition of a rotation has a
+ * subject of its own: a key that waits for its removal, as it may for weeks, must not silence the refusal of another key.
  */
 export function notificationsOf(
-  { jobs, gaps, rotations }: AlertState,
-  said: ReadonlyMap<string, AlertPhase>,
+  state: HealthState,
+  lastSent: ReadonlyMap<string, AlertPhase>,
   scrub: (text: string) => string,
 ): Notification[] {
-  const failing = new Set(jobs.flatMap(({ kind, name, last }) => (last?.status === "failed" ? `${kind} ${name}` : [])));
-  const all = [
-    ...jobs.flatMap(jobNotification),
-    ...gaps.filter(({ job }) => !failing.has(`export ${job}`)).flatMap(gapsNotification),
-    ...rotations.flatMap(rotationNotifications),
+  const conditions = [
+    ...state.jobs.flatMap(jobCondition),
+    ...state.jobs.flatMap((job) => gapsCondition(job, state)),
+    ...state.rotations.flatMap(rotationConditions),
   ];
-  return all
-    .filter(({ subject, state }) => state !== (said.get(subject) ?? "well"))
-    .map((notice) => ({ ...notice, text: sanitizeText(notice.text, scrub) }));
+  return conditions.flatMap(({ subject, isWrong, text }) => {
+    const phase = isWrong ? "wrong" : "well";
+    if (phase === (lastSent.get(subject) ?? "well")) return [];
+    return [{ subject, state: phase, text: sanitizeText(text(), scrub) }];
+  });
 }
 
-function jobNotification(job: JobRunState): Notification[] {
-  if (!job.last) return [];
-  const state = job.last.status === "failed" ? "wrong" : "well";
-  return [{ subject: `${job.kind} ${job.name}`, state, text: jobText(job, job.last) }];
+function jobCondition({ kind, job, outcome }: JobHealth): Condition[] {
+  if (!outcome) return [];
+  const name = `${kind === "export" ? "Export" : "Rotation"} ${job}`;
+  const text = () => outcomeText(name, outcome);
+  return [{ subject: `${kind} ${job}`, isWrong: outcome.status === "failed", text }];
 }
 
-function gapsNotification({ job, slices }: JobGaps): Notification[] {
-  if (!slices) return [];
-  return [{ subject: `gaps ${job}`, state: slices.length > 0 ? "wrong" : "well", text: gapsText(job, slices) }];
+function outcomeText(
+  name: string,
+  { status, trigger, startedAt, planned, suspect, failed, error }: LastOutcome,
+): string {
+  const run = `run of ${instantText(startedAt)} (${trigger})`;
+  if (status === "ok") return `${name} works again: its ${run} went well.`;
+  const slices = [
+    ...(failed > 0 ? [`${failed} of ${counted(planned, "slice")} not read`] : []),
+    ...(suspect > 0 ? [`${suspect} of ${counted(planned, "slice")} empty where there were numbers, which stay`] : []),
+  ].join(", ");
+  const reason = error === null ? "" : ` The first error: ${error}`;
+  return `${name} failed in its ${run}${slices === "" ? "" : `: ${slices}`}.${reason}`;
 }
 
-function rotationNotifications(rotation: RotationHealth): Notification[] {
-  return rotationAlerts(rotation).map(({ concern, state, text }) => ({
-    subject: `key ${concern} ${rotation.rotation}`,
-    state,
-    text: `Rotation ${rotation.rotation}: ${text}`,
-  }));
+/**
+ * None for a job that failed, because the notification of its failure covers its gaps; what is left once it works again is sent
+ * then. None while a run may be about to read the gaps, and while a person keeps the job paused.
+ */
+function gapsCondition({ kind, job, outcome, series }: JobHealth, { jobs, gaps }: HealthState): Condition[] {
+  if (kind !== "export" || outcome?.status === "failed") return [];
+  const readers = jobs.filter((other) => !other.series.isDisjointFrom(series));
+  if (readers.some(({ isInProgress, paused }) => isInProgress || paused)) return [];
+  const own = gaps.filter(({ key }) => series.has(key));
+  return [{ subject: `gaps ${job}`, isWrong: own.length > 0, text: () => gapsText(job, own) }];
 }
 
-// What is the case now, as far as people are told of it.
-
-export type AlertState = {
-  readonly jobs: readonly JobRunState[];
-  /** Of each export. */
-  readonly gaps: readonly JobGaps[];
-  readonly rotations: readonly RotationHealth[];
-};
-
-type JobRunState = {
-  readonly kind: "export" | "rotation";
-  readonly name: string;
-  /** Of the newest of its runs that ended well or failed, but backfills; undefined before the first. */
-  readonly last: RunResult | undefined;
-};
-
-export type RunResult = {
-  readonly status: "ok" | "failed";
-  readonly trigger: string;
-  readonly startedAt: Date;
-  /** Slices. */
-  readonly planned: number;
-  readonly suspect: number;
-  readonly failed: number;
-  /** What went wrong first. */
-  readonly error: string | null;
-};
-
-export type JobGaps = {
-  readonly job: string;
-  /** Undefined while it can't be told: a run reads them now or is about to, or a person paused the job. */
-  readonly slices: readonly UnreadSlice[] | undefined;
-};
-
-/** A slice that is due and was not read. */
-export type UnreadSlice = { readonly series: string; readonly day: Day; readonly status: "missing" | "failed" };
-
-export type RotationHealth = {
-  readonly rotation: string;
-  readonly maxAgeDays: number;
-  readonly retire: Retire;
-  /** Too many attempts failed: nothing is created any more. */
-  readonly needsAttention: boolean;
-  readonly failedAttempts: number;
-  readonly lastError: string | null;
-  /** Keys. */
-  readonly orphans: number;
-  readonly dueForRemoval: number;
-  /** Keys that have been due for removal for an hour. A run deletes a key at once when it finds it due, so these were kept. */
-  readonly longDueForRemoval: number;
-  /** The key in use was refused, and the one before it used. */
-  readonly fallback: boolean;
-  /** Of the key in use; null while there is none. */
-  readonly ageDays: number | null;
-};
-
-// What a person is needed for with a rotation, each on its own, and what is said when they are not any more. Pure.
-
-type RotationAlert = {
-  readonly concern: "attention" | "fallback" | "age" | "orphans" | "removal";
-  readonly state: AlertPhase;
-  readonly text: string;
-};
-
-/** A key may be replaced on the night after it came of age, and once more where that night fails. */
-const LATE_DAYS_MAX = 2;
-
-/** In the order of how much they matter. */
-function rotationAlerts(rotation: RotationHealth): readonly RotationAlert[] {
-  const { failedAttempts, lastError, ageDays, maxAgeDays, orphans } = rotation;
-  const tooOld = ageDays !== null && ageDays > maxAgeDays + LATE_DAYS_MAX;
-  const keeps = rotation.retire === "keep";
-  const removable = keeps ? rotation.dueForRemoval : rotation.longDueForRemoval;
-  return [
-    rotationAlert("attention", rotation.needsAttention, {
-      wrong: `${countedPlain(failedAttempts, "attempt")} failed in a row, and nothing is created until somebody runs "rotate --now". The last error: ${lastError}`,
-      well: "no person is needed any more, it creates keys again.",
-    }),
-    rotationAlert("fallback", rotation.fallback, {
-      wrong: 'the service refused the key in use, and the one before it was used in its place; see "keys".',
-      well: "the key in use is not refused any more.",
-    }),
-    rotationAlert("age", tooOld, {
-      wrong: `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}.`,
-      well: `the key in use is not too old any more.`,
-    }),
-    rotationAlert("orphans", orphans > 0, {
-      wrong: `${countedPlain(orphans, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by.`,
-      well: "there is no key any more whose secret is lost.",
-    }),
-    rotationAlert("removal", removable > 0, {
-      wrong: keeps
-        ? `${countedPlain(removable, "key")} can be removed at the service: "keys" shows which.`
-        : `${countedPlain(removable, "key")} due for removal, and not deleted: "keys" says why.`,
-      well: "there is no key any more to be removed at the service.",
-    }),
-  ];
-}
-
-function rotationAlert(
-  name: RotationAlert["concern"],
-  isWrong: boolean,
-  texts: Readonly<Record<AlertPhase, string>>,
-): RotationAlert {
-  const state = isWrong ? "wrong" : "well";
-  return { concern: name, state, text: texts[state] };
-}
-
-// What notices say, in a sentence or two for a person who may not be at the machine. Pure.
-
-export type AlertPhase = "wrong" | "well";
-
-const NOTIFICATION_LENGTH_MAX = 500;
 const SERIES_SHOWN_MAX = 3;
 
-function jobText({ kind, name }: JobRunState, last: RunResult): string {
-  const job = `${kind === "export" ? "Export" : "Rotation"} ${name}`;
-  const run = `run of ${minuteText(last.startedAt)} (${last.trigger})`;
-  if (last.status === "ok") return `${job} works again: its ${run} went well.`;
-  const slices = sliceText(last);
-  const reason = last.error === null ? "" : ` The first error: ${last.error}`;
-  return `${job} failed in its ${run}${slices}.${reason}`;
-}
-
-function sliceText({ planned, failed, suspect }: RunResult): string {
-  const parts = [
-    ...(failed > 0 ? [`${failed} of ${countedPlain(planned, "slice")} not read`] : []),
-    ...(suspect > 0
-      ? [`${suspect} of ${countedPlain(planned, "slice")} empty where there were numbers, which stay`]
-      : []),
-  ];
-  return parts.length > 0 ? `: ${parts.join(", ")}` : "";
-}
-
-function gapsText(job: string, slices: readonly UnreadSlice[]): string {
-  if (slices.length === 0) return `Export ${job} has no gaps any more.`;
+function gapsText(job: string, gaps: readonly Gap[]): string {
+  if (gaps.length === 0) return `Export ${job} has no gaps any more.`;
+  const slices = gaps.flatMap(({ status, from, to }) =>
+    daysOf({ start: from, end: to }).map((day) => ({ status, day })),
+  );
   const days = [...new Set(slices.map(({ day }) => day))].sort();
   const missing = slices.filter(({ status }) => status === "missing").length;
-  const series = [...new Set(slices.map((slice) => slice.series))];
+  const series = [...new Set(gaps.map(seriesText))];
   const others = series.length - SERIES_SHOWN_MAX;
   return [
-    `Export ${job} has gaps: ${countedPlain(slices.length, "slice")} of ${daysText(days)}`,
+    `Export ${job} has gaps: ${counted(slices.length, "slice")} of ${daysText(days)}`,
     `(${missing} missing, ${slices.length - missing} failed), of ${series.slice(0, SERIES_SHOWN_MAX).join(", ")}`,
     ...(others > 0 ? [`and ${others} more series`] : []),
   ]
@@ -210,12 +224,55 @@ function daysText(days: readonly Day[]): string {
   return oldest === newest ? `${oldest}` : `${days.length} days from ${oldest} to ${newest}`;
 }
 
-export function countedPlain(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
+/** A key may be replaced on the night after it reached its maximum age, and once more if that night fails. */
+const LATE_DAYS_MAX = 2;
 
-function minuteText(at: Date): string {
-  return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+/** The most important first. A rotation that is not configured any more has none. */
+function rotationConditions({ rotation, configured, failedAttempts, lastError, ...row }: RotationHealth): Condition[] {
+  if (!configured) return [];
+  const { maxAgeDays, retire } = configured;
+  const { orphan: orphans, dueForRemoval, longDue } = row.keys;
+  const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
+  const removable = retire === "keep" ? dueForRemoval : longDue;
+  const condition = (name: string, isWrong: boolean, wrong: string, well: string): Condition => ({
+    subject: `key ${name} ${rotation}`,
+    isWrong,
+    text: () => `Rotation ${rotation}: ${isWrong ? wrong : well}`,
+  });
+  return [
+    condition(
+      "attention",
+      needsAttention(failedAttempts),
+      `${counted(failedAttempts, "attempt")} failed in a row, and nothing is created until somebody runs "rotate --now". The last error: ${lastError}`,
+      "no person is needed any more, it creates keys again.",
+    ),
+    condition(
+      "fallback",
+      row.fallback !== null,
+      'the service refused the key in use, and the one before it was used in its place; see "keys".',
+      "the key in use is not refused any more.",
+    ),
+    condition(
+      "age",
+      ageDays > maxAgeDays + LATE_DAYS_MAX,
+      `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}.`,
+      "the key in use is not too old any more.",
+    ),
+    condition(
+      "orphans",
+      orphans > 0,
+      `${counted(orphans, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by.`,
+      "there is no key any more whose secret is lost.",
+    ),
+    condition(
+      "removal",
+      removable > 0,
+      retire === "keep"
+        ? `${counted(removable, "key")} can be removed at the service: "keys" shows which.`
+        : `${counted(removable, "key")} due for removal, and not deleted: "keys" says why.`,
+      "there is no key any more to be removed at the service.",
+    ),
+  ];
 }
 
 /** Appended to every text: which installation sent it, because several may write to one channel, and where to look. */
@@ -224,14 +281,14 @@ export function senderSuffix(publicUrl: string | undefined, host: string): strin
   return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;
 }
 
+const NOTIFICATION_LENGTH_MAX = 500;
+
 /**
- * The text as it is sent: on one line, without secrets, not too long, and with the three characters escaped that Slack takes
- * for its own: an error may quote anything, and `<!channel>` would ring everybody's phone. Secrets go first, while they are whole.
+ * The text as it is sent: on one line, without secrets, and not too long. The three characters that Slack interprets are escaped,
+ * because an error may quote anything, and `<!channel>` would ring everybody's phone. Secrets are removed first, while they are whole.
  */
 function sanitizeText(text: string, scrub: (text: string) => string): string {
-  const line = [...scrub(text).replaceAll(/\s+/g, " ")];
-  const short =
-    line.length > NOTIFICATION_LENGTH_MAX ? `${line.slice(0, NOTIFICATION_LENGTH_MAX - 1).join("")}…` : line.join("");
-  // In some chats @channel in an error would ring everybody: what can't be seen behind the sign keeps it a sign.
-  return short.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");
+  const line = truncate(scrub(text).replaceAll(/\s+/g, " "), NOTIFICATION_LENGTH_MAX);
+  // In some chats @channel would ring everybody too: an invisible character behind the sign prevents it.
+  return line.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");
 }

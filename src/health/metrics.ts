@@ -3,9 +3,12 @@
 
 import type { Logger } from "pino";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { SeriesHealth } from "../db/health.ts";
 import { errorText } from "../errors.ts";
-import { DAY_SECONDS } from "../usage/days.ts";
+import { needsAttention } from "../keys/plan.ts";
+import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
 import { shareInFlight } from "./single-flight.ts";
+import type { HealthState, JobHealth, RotationHealth } from "./state.ts";
 
 export type MetricsDeps = {
   readonly log: Logger;
@@ -16,7 +19,7 @@ export type MetricsDeps = {
   readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
   /** What /readyz says. */
   readonly ready: () => boolean;
-  readonly readSamples: () => Promise<readonly MetricSample[]>;
+  readonly readHealth: () => Promise<HealthState>;
 };
 
 export type Metrics = ProcessMetrics & {
@@ -46,7 +49,7 @@ export function openMetrics(deps: MetricsDeps): Metrics {
     registry,
     deps.rotations.map(({ name }) => name),
   );
-  const read = shareInFlight(deps.readSamples, DATABASE_MS_MAX);
+  const read = shareInFlight(deps.readHealth, DATABASE_MS_MAX);
   let wasUp = true;
 
   async function scrape() {
@@ -56,8 +59,8 @@ export function openMetrics(deps: MetricsDeps): Metrics {
     }
     wasUp = reading.ok;
     databaseUp.set(reading.ok ? 1 : 0);
-    const whole = reading.ok ? Registry.merge([registry, gaugesRegistry(reading.value)]) : registry;
-    return { contentType: whole.contentType, text: await whole.metrics() };
+    const merged = reading.ok ? Registry.merge([registry, gaugesRegistry(metricSamples(reading.value))]) : registry;
+    return { contentType: merged.contentType, text: await merged.metrics() };
   }
   return { ...counts, scrape };
 }
@@ -114,10 +117,10 @@ export type ProcessMetrics = {
   /** The key in use was refused, and the one before it used. */
   readonly keyFallback: (rotation: string) => void;
   readonly tickEnded: (seconds: number) => void;
-  readonly noticed: (to: NotificationTarget, result: "sent" | "failed") => void;
+  readonly notificationEnded: (to: NotificationTarget, result: "sent" | "failed") => void;
 };
 
-type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
+export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
 const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
 
 /** A breakdown takes from a tenth of a second to the limit of an attempt. */
@@ -180,7 +183,7 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
     },
     keyFallback: (rotation) => fallbacks.inc({ rotation }),
     tickEnded: (seconds) => ticks.observe(seconds),
-    noticed: (to, result) => notices.inc({ to, result }),
+    notificationEnded: (to, result) => notices.inc({ to, result }),
   };
 }
 
@@ -189,8 +192,7 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
 
 /** One number that was read from the database. */
 export type MetricSample = {
-  /** A name of GAUGES. */
-  readonly gauge: string;
+  readonly gauge: keyof typeof GAUGES;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 };
@@ -199,7 +201,7 @@ const SERIES_LABELS = ["project", "grouping", "filter"] as const;
 /** Not "job", which is the name Prometheus gives to what it scrapes. */
 const JOB_LABELS = ["kind", "job_name"] as const;
 
-const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>> = {
+const GAUGES = {
   newest_complete_day_timestamp_seconds: {
     help: "Midnight UTC at which the newest day begins up to which nothing of the series is missing",
     labelNames: SERIES_LABELS,
@@ -242,25 +244,72 @@ const GAUGES: Readonly<Record<string, { readonly help: string; readonly labelNam
     help: "Work in the queue: waiting, retrying (waits for another try), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
-};
+} as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
-function gaugesRegistry(figures: readonly MetricSample[]): Registry {
+/** The gauges of a health state. A gauge is absent where there is no such number. */
+export function metricSamples({ series, jobs, rotations, queue, workers }: HealthState): readonly MetricSample[] {
+  const seen = workers[0]?.lastSeenAt;
+  return [
+    ...series.filter(({ isActive }) => isActive).flatMap(seriesSamples),
+    ...jobs.flatMap(jobSamples),
+    ...rotations.flatMap(rotationSamples),
+    ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
+    ...sample("workers", {}, workers.filter(({ state }) => state === "live").length),
+    ...sample("worker_last_seen_timestamp_seconds", {}, seen && seen.getTime() / 1000),
+  ];
+}
+
+function seriesSamples({ project, grouping, filter, freshThrough, missing, failed, suspect }: SeriesHealth) {
+  const labels = { project, grouping, filter };
+  const fresh = freshThrough === null ? null : startOfDay(freshThrough).getTime() / 1000;
+  return [
+    ...sample("newest_complete_day_timestamp_seconds", labels, fresh),
+    ...Object.entries({ missing, failed, suspect }).flatMap(([status, slices]) =>
+      sample("incomplete_slices", { ...labels, status }, slices),
+    ),
+  ];
+}
+
+function jobSamples({ kind, job, lastSuccess, failures, paused, firstUnplanned }: JobHealth) {
+  const labels = { kind, job_name: job };
+  return [
+    ...sample("job_last_success_timestamp_seconds", labels, lastSuccess),
+    ...sample("job_failures", labels, failures),
+    ...sample("job_paused", labels, paused ? 1 : 0),
+    ...sample("job_next_run_timestamp_seconds", labels, firstUnplanned && firstUnplanned.getTime() / 1000),
+  ];
+}
+
+function rotationSamples({ rotation, ageSeconds, failedAttempts, fallback, keys }: RotationHealth) {
+  const { dueForRemoval, longDue: _, ...byState } = keys;
+  return [
+    ...sample("api_key_age_seconds", { rotation }, ageSeconds),
+    ...Object.entries(byState).flatMap(([state, count]) => sample("api_keys", { rotation, state }, count)),
+    ...sample("api_keys_due_for_removal", { rotation }, dueForRemoval),
+    ...sample("api_key_fallback", { rotation }, fallback === null ? 0 : 1),
+    ...sample("rotation_failed_attempts", { rotation }, failedAttempts),
+    ...sample("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
+  ];
+}
+
+function sample(
+  gauge: MetricSample["gauge"],
+  labels: MetricSample["labels"],
+  value: number | null | undefined,
+): readonly MetricSample[] {
+  return value === null || value === undefined ? [] : [{ gauge, labels, value }];
+}
+
+function gaugesRegistry(samples: readonly MetricSample[]): Registry {
   const registry = new Registry();
-  const gauges = new Map(
-    Object.entries(GAUGES).map(([name, { help, labelNames }]) => [
-      name,
-      new Gauge({
-        name: `usage_export_${name}`,
-        help: `${help}. The same for every replica.`,
-        labelNames,
-        registers: [registry],
-      }),
-    ]),
-  );
-  for (const { gauge, labels, value } of figures) {
-    const known = gauges.get(gauge);
-    if (known === undefined) throw new Error(`there is no gauge ${gauge}`);
-    known.set(labels, value);
+  for (const [name, { help, labelNames }] of Object.entries(GAUGES)) {
+    const gauge = new Gauge({
+      name: `usage_export_${name}`,
+      help: `${help}. The same for every replica.`,
+      labelNames,
+      registers: [registry],
+    });
+    for (const { labels, value } of samples.filter((one) => one.gauge === name)) gauge.set(labels, value);
   }
   return registry;
 }

@@ -1,207 +1,129 @@
 // Sends notifications to the webhook when alerts open or are resolved, and pings the dead man's switch while all is well.
 
 import os from "node:os";
-import { jobsOf } from "../config/config.ts";
-import { databaseNow } from "../db/connection/database.ts";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
-import { type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
-import { lastOutcomes, runningRuns } from "../db/jobs/runs.ts";
-import { rotationCounts } from "../db/keys/status.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
-import { dueSlices, failedSlices } from "../db/usage/coverage.ts";
-import { seriesIdOf } from "../db/usage/series.ts";
 import { errorText } from "../errors.ts";
-import type { Receivers } from "../jobs/monitor-secrets.ts";
-import { needsAttention } from "../keys/plan.ts";
-import { overdueSince, waitingSince } from "../schedule/due.ts";
-import { DAY_SECONDS } from "../usage/days.ts";
-import { type ExportJob, seriesOf } from "../usage/plan.ts";
-import type { Series } from "../usage/series.ts";
-import type { WorkerContext } from "../worker/context.ts";
-import {
-  type AlertState,
-  type JobGaps,
-  type Notification,
-  notificationsOf,
-  type RotationHealth,
-  senderSuffix,
-} from "./alerts.ts";
-import { readHealthState } from "./read-health.ts";
-import { isWell } from "./state.ts";
-import { ping, postText, type Receiver, type WebhookLimits } from "./webhook.ts";
+import { isWell, type Notification, notificationsOf, senderSuffix } from "./alerts.ts";
+import type { NotificationTarget, ProcessMetrics } from "./metrics.ts";
+import { readHealth } from "./read-health.ts";
+import type { HealthState } from "./state.ts";
+import { ping, postText, type Receiver, type Receivers, type WebhookLimits } from "./webhook.ts";
 
 export type Notifier = {
   /** Never throws. Takes no longer than a slow receiver is given, twice. */
   readonly tick: () => Promise<void>;
 };
 
-type Target = Parameters<WorkerContext["metrics"]["noticed"]>[0];
-
-/** What may go wrong, and how the log says it. */
-const PROBLEM_MESSAGES = {
-  decide: "no notices: what is the case could not be read",
-  webhook: "notice not sent, to be tried again",
-  dead_man: "nobody told that all is well",
-} as const;
-
-export type NotifierContext = Pick<WorkerContext, "db" | "config" | "ids"> & {
-  readonly app: Pick<WorkerContext["app"], "log" | "scrubber">;
-  readonly metrics: Pick<WorkerContext["metrics"], "noticed">;
+export type NotifierContext = {
+  readonly db: Database;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly scrub: (text: string) => string;
+  readonly metrics: Pick<ProcessMetrics, "notificationEnded">;
 };
 
-/** After so long nothing more is sent in this tick: the rest is in the next. */
+/** After so long nothing more is sent in this tick: the rest follows in the next. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 
 /** `stop` ends what is being sent. */
 export function openNotifier(
-  world: NotifierContext,
+  context: NotifierContext,
   { webhook, deadMan }: Receivers,
   stop: AbortSignal,
   limits: WebhookLimits = {},
 ): Notifier {
-  const { app, db, config, metrics } = world;
-  const scrub = (text: string) => app.scrubber.scrub(text);
-  /** Of what the log knows, and need not hear again. */
-  const failing = new Set<keyof typeof PROBLEM_MESSAGES>();
-  const signed = senderSuffix(config.monitor.publicUrl, os.hostname());
+  const { db, config, log, scrub } = context;
+  const problems = openProblemLog(log);
+  const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
   let pingedMinute: number | undefined;
 
-  async function sendNotices(to: Receiver): Promise<void> {
+  async function sendNotifications(to: Receiver, state: HealthState, lastSent: ReadonlyMap<string, LastSent>) {
     const startedMs = performance.now();
-    // Before the situation: what somebody says meanwhile can't be claimed with it.
-    const said = await readLastSent(db);
-    const states = new Map([...said].map(([subject, { state }]) => [subject, state]));
-    for (const notice of notificationsOf(await readAlertState(world), states, scrub)) {
+    const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
+    for (const notification of notificationsOf(state, phases, scrub)) {
       if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
-      await sendNotice(to, notice, said.get(notice.subject));
+      await sendNotification(to, notification, lastSent.get(notification.subject));
     }
   }
 
-  async function sendNotice(to: Receiver, notice: Notification, said: LastSent | undefined): Promise<void> {
-    const claim = await claimNotification(db, notice.subject, said);
+  async function sendNotification(to: Receiver, notification: Notification, lastSent: LastSent | undefined) {
+    const { subject, state, text } = notification;
+    const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
-    if (await sent("webhook", () => postText(to, `${notice.text}${signed}`, stop, limits))) {
-      await markSent(db, notice, claim);
-      app.log.info({ subject: notice.subject, state: notice.state }, "notice sent");
+    if (await attempt("webhook", () => postText(to, `${text}${suffix}`, stop, limits))) {
+      await markSent(db, notification, claim);
+      log.info({ subject, state }, "notification sent");
     } else {
-      await releaseNotification(db, notice.subject, claim);
+      await releaseNotification(db, subject, claim);
     }
   }
 
-  /** At most once a minute, however often a tick comes. */
-  async function pingWhileWell(to: Receiver): Promise<void> {
-    const minute = Math.floor(Date.now() / MINUTE_MS);
-    if (minute === pingedMinute || !isWell(await readHealthState(db, config))) return;
-    pingedMinute = minute;
-    await sent("dead_man", () => ping(to, stop, limits));
-  }
-
-  async function sent(target: Target, send: () => Promise<void>): Promise<boolean> {
+  async function attempt(target: NotificationTarget, send: () => Promise<void>): Promise<boolean> {
     try {
       await send();
     } catch (error) {
       if (stop.aborted) return false;
-      metrics.noticed(target, "failed");
-      tellOnce(target, error);
+      context.metrics.notificationEnded(target, "failed");
+      problems.began(target, error);
       return false;
     }
-    metrics.noticed(target, "sent");
-    if (failing.delete(target)) app.log.info({ to: target }, "reached again");
+    context.metrics.notificationEnded(target, "sent");
+    if (problems.ended(target)) log.info({ to: target }, "receiver reached again");
     return true;
   }
 
-  function tellOnce(what: keyof typeof PROBLEM_MESSAGES, error: unknown): void {
-    // The outage of the database is already reported.
-    if (!failing.has(what) && !isConnectionError(error))
-      app.log.warn({ reason: errorText(error) }, PROBLEM_MESSAGES[what]);
-    failing.add(what);
+  async function evaluate(): Promise<void> {
+    const minute = Math.floor(Date.now() / MINUTE_MS);
+    // At most once a minute, however often a tick comes.
+    const isPingDue = deadMan !== undefined && minute !== pingedMinute;
+    if (!webhook && !isPingDue) return;
+    // Before the health state: a state that is older than the claim would send again what another replica sent in between.
+    const lastSent = webhook && (await readLastSent(db));
+    const state = await readHealth(db, config);
+    if (webhook && lastSent) await sendNotifications(webhook, state, lastSent);
+    if (isPingDue && !stop.aborted && isWell(state)) {
+      pingedMinute = minute;
+      await attempt("dead_man", () => ping(deadMan, stop, limits));
+    }
   }
 
   return {
     async tick() {
       try {
-        if (webhook) await sendNotices(webhook);
-        if (deadMan && !stop.aborted) await pingWhileWell(deadMan);
-        failing.delete("decide");
+        await evaluate();
+        problems.ended("evaluate");
       } catch (error) {
-        if (!stop.aborted) tellOnce("decide", error);
+        if (!stop.aborted) problems.began("evaluate", error);
       }
     },
   };
 }
 
-// Reads what people are told of, as it is at one moment.
+const PROBLEM_MESSAGES = {
+  evaluate: "alerts not evaluated: reading the health state failed",
+  webhook: "notification not sent, will be retried",
+  dead_man: "dead man's switch not pinged",
+} as const;
 
-type AlertContext = Pick<WorkerContext, "db" | "config" | "ids">;
+type Problem = keyof typeof PROBLEM_MESSAGES;
 
-async function readAlertState(world: AlertContext): Promise<AlertState> {
-  return readSnapshot(world.db, async (tx) => {
-    const gaps = await jobGaps(tx, world);
-    const broken = new Set(gaps.flatMap(({ job, failed }) => (failed ? [job] : [])));
-    return {
-      jobs: await lastOutcomes(
-        tx,
-        jobsOf(world.config).map(({ kind, name }) => ({ kind, name, whole: kind === "rotation" || !broken.has(name) })),
-      ),
-      gaps,
-      rotations: await rotationHealth(tx, world),
-    };
-  });
-}
-
-type JobSeries = {
-  readonly job: ExportJob;
-  readonly series: ReadonlyMap<number, Series>;
-  readonly inProgress: boolean;
-};
-
-/** Whether a slice of a job is failed is known even while its gaps can't be told. */
-async function jobGaps(tx: Tx, { config, ids }: AlertContext): Promise<(JobGaps & { readonly failed: boolean })[]> {
-  const now = await databaseNow(tx);
-  const stored = await storedJobs(tx);
-  const jobs: JobSeries[] = [];
-  for (const job of config.exports) {
-    const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
-    jobs.push({ job, series, inProgress: await isInProgress(tx, job, stored, now) });
-  }
-  const seriesIds = jobs.flatMap(({ series }) => [...series.keys()]);
-  const due = await dueSlices(tx, seriesIds);
-  const missing = due.flatMap(({ seriesId, day, status }) => (status === "missing" ? [{ seriesId, day, status }] : []));
-  const notRead = [...missing, ...(await failedSlices(tx, seriesIds))];
-  return jobs.map(({ job, series }) => {
-    // Whatever reads one of its series may be about to read its gaps.
-    const untold = jobs.some((other) => other.inProgress && [...other.series.keys()].some((id) => series.has(id)));
-    const slices = notRead.flatMap(({ seriesId, day, status }) => {
-      const one = series.get(seriesId);
-      return one ? [{ series: `${one.project.name} / ${one.grouping} / ${one.filter.name}`, day, status }] : [];
-    });
-    const failed = slices.some(({ status }) => status === "failed");
-    return { job: job.name, slices: untold ? undefined : slices, failed };
-  });
-}
-
-/** A run of it is under way, or begins with the next tick; or a person paused it, and knows. */
-async function isInProgress(tx: Tx, job: ExportJob, stored: readonly StoredJob[], now: Date): Promise<boolean> {
-  const known = stored.find(({ kind, name }) => kind === "export" && name === job.name);
-  if (known?.pause) return true;
-  if (waitingSince(job, known, now) && !overdueSince(job, known, now)) return true;
-  return (await runningRuns(tx, "export", job.name)).length > 0;
-}
-
-async function rotationHealth(tx: Tx, { config }: AlertContext): Promise<RotationHealth[]> {
-  const rows = await rotationCounts(tx);
-  return config.rotations.flatMap(({ name, maxAgeDays, retire }) => {
-    const row = rows.find(({ rotation }) => rotation === name);
-    if (!row) return [];
-    const { failedAttempts, lastError, orphan, dueForRemoval, longDueForRemoval, fallback, ageSeconds } = row;
-    return {
-      ...{ rotation: name, maxAgeDays, retire, failedAttempts, lastError, dueForRemoval, fallback },
-      needsAttention: needsAttention(failedAttempts),
-      longDueForRemoval,
-      orphans: orphan,
-      ageDays: ageSeconds === null ? null : Math.floor(ageSeconds / DAY_SECONDS),
-    };
-  });
+/** Logs each problem once, until it has ended. */
+function openProblemLog(log: Logger) {
+  const current = new Set<Problem>();
+  return {
+    began(problem: Problem, error: unknown): void {
+      // The outage of the database is logged elsewhere.
+      if (!current.has(problem) && !isConnectionError(error)) {
+        log.warn({ reason: errorText(error) }, PROBLEM_MESSAGES[problem]);
+      }
+      current.add(problem);
+    },
+    /** Whether there was one. */
+    ended: (problem: Problem): boolean => current.delete(problem),
+  };
 }

@@ -1,179 +1,190 @@
-// Reads the health state of jobs, workers, coverage and rotations at one moment, what the dashboard shows besides, and which
+// Reads the health state of jobs, workers, coverage, rotations and queue at one moment, what only the dashboard shows, and which
 // windows should be changed.
 
-import { originOf } from "../app.ts";
 import { type Config, jobsOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
-  type CoverageCounts,
-  coverageCounts,
-  coverageGaps,
-  failedSeries,
+  type JobRecord,
+  type JobToJudge,
+  jobRecords,
+  type LastOutcome,
   type LastRun,
+  lastOutcomes,
   lastRuns,
+  readGaps,
+  readSeriesHealth,
   recentRuns,
+  type SeriesHealth,
 } from "../db/health.ts";
-import { type JobId, type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { type JobId, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { queueDepths } from "../db/jobs/queue.ts";
-import { type LastOutcome, lastOutcomes } from "../db/jobs/runs.ts";
 import { storedWorkers } from "../db/jobs/workers.ts";
-import { type KeyStatus, keyStatuses, type RotationStatus, rotationStatuses } from "../db/keys/status.ts";
+import { type KeyStatus, keyStatuses, rotationRows } from "../db/keys/status.ts";
 import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
-import { type FailureCause, failureCauses } from "../db/usage/failures.ts";
-import { needsAttention } from "../keys/plan.ts";
-import { nextRunAt, overdueSince } from "../schedule/due.ts";
+import { failureCauses } from "../db/usage/failures.ts";
+import { counted } from "../report/format.ts";
+import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
 import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type WindowAdvice } from "../usage/plan.ts";
 import { type Grouping, type Series, seriesKey } from "../usage/series.ts";
-import type { DashboardRotation, FailedRun, JobHealth, Operations, WorkerHealth } from "./state.ts";
+import { rotationWarnings } from "./alerts.ts";
+import {
+  countSlices,
+  type FailedRun,
+  type Gap,
+  type HealthState,
+  type JobHealth,
+  type Operations,
+  type RotationKeys,
+} from "./state.ts";
 
-type JobStatus = JobHealth & {
-  readonly schedule: string;
-  readonly timezone: string;
-  readonly nextRun: Date | undefined;
-  readonly lastRun: LastRun | undefined;
-  readonly paused: Pause | undefined;
-};
-
-export type HealthReading = {
-  /** The moment of reading, by the database's clock. */
-  readonly readAt: Date;
-  readonly callsPausedUntil: Date | undefined;
-  readonly jobs: readonly JobStatus[];
-  readonly workers: readonly WorkerHealth[];
-  readonly slices: CoverageCounts;
-  readonly causes: readonly FailureCause[];
-  readonly rotations: readonly (RotationStatus & { readonly warnings: readonly string[] })[];
-};
-
-export async function readHealthState(db: Database, config: Config): Promise<HealthReading> {
-  return readSnapshot(db, (tx) => healthStateAt(tx, config));
+/** Left out, `statementSecondsMax` is that of readSnapshot. */
+export async function readHealth(db: Database, config: Config, statementSecondsMax?: number): Promise<HealthState> {
+  return readSnapshot(db, (tx) => healthAt(tx, config), statementSecondsMax);
 }
 
 /** The same as a part of a transaction. */
-export async function healthStateAt(tx: Tx, config: Config): Promise<HealthReading> {
+export async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
   const now = await databaseNow(tx);
-  const stored = await storedJobs(tx);
-  const broken = await failedSeries(tx);
-  const jobs = scheduledJobs(config, broken);
-  const runs = await lastRuns(tx, jobs);
-  const outcomes = await lastOutcomes(tx, jobs);
+  const series = await readSeriesHealth(tx);
+  const slices = countSlices(series);
   const workers = await storedWorkers(tx);
-  const rotations = await rotationStatuses(tx);
-  const causes = await failureCauses(tx, now);
+  const isWorked = workers.some(({ recent }) => recent);
+  const causes = slices.failed > 0 ? await failureCauses(tx, now) : [];
+  const rotations = await rotationRows(tx);
   return {
     readAt: now,
-    callsPausedUntil: await pausedUntil(tx, originOf(config)),
-    jobs: jobs.map((job, i) => statusOf(job, { stored, runs, outcome: outcomes[i]?.last, now })),
-    workers: workers.map(({ host, pid, version, startedAt, lastSeenAt, stoppedAt, recent }) => ({
-      ...{ host, pid, version, startedAt, lastSeenAt, recent },
-      state: stoppedAt ? "stopped" : recent ? "live" : "silent",
+    callsPausedUntil: await pausedUntil(tx, new URL(config.service.baseUrl).origin),
+    jobs: await readJobs(tx, config, series, now),
+    workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
+      ...worker,
+      state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
     })),
-    slices: await coverageCounts(tx),
+    series,
+    slices,
+    gaps: await gapsOf(tx, series),
     // If no worker runs, nothing is retried.
-    causes: causes.map((cause) => (workers.some(({ recent }) => recent) ? cause : { ...cause, nextTry: undefined })),
-    rotations: rotations.map((rotation) => ({ ...rotation, warnings: rotationWarnings(rotation) })),
+    causes: causes.map((cause) => (isWorked ? cause : { ...cause, nextTry: undefined })),
+    rotations: rotations.map((row) => ({
+      ...row,
+      configured: config.rotations.find(({ name }) => name === row.rotation),
+      warnings: rotationWarnings(row),
+    })),
+    queue: await queueDepths(tx),
   };
 }
 
-/** What a person should know of a rotation. */
-export function rotationWarnings(rotation: RotationStatus): string[] {
-  const { failedAttempts, lastError, fallback, fallbackAt } = rotation;
-  return [
-    ...(failedAttempts > 0 ? [`${failedAttempts} failed attempts, the last: ${lastError}`] : []),
-    ...(needsAttention(failedAttempts) ? ["needs attention: nothing is created until rotate --now"] : []),
-    ...(fallback === null ? [] : [`alert (${fallbackAt?.toISOString()}): ${fallback}`]),
-  ];
+/** While nothing is missing or failed, no slice is read a second time. */
+async function gapsOf(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
+  const incomplete = series.filter(({ isActive, missing, failed }) => isActive && missing + failed > 0);
+  const byId = new Map(
+    incomplete.map(({ seriesId, key, project, grouping, filter }) => [seriesId, { key, project, grouping, filter }]),
+  );
+  const rows = await readGaps(tx, [...byId.keys()]);
+  return rows.flatMap(({ seriesId, ...gap }) => {
+    const names = byId.get(seriesId);
+    return names ? [{ ...names, ...gap }] : [];
+  });
 }
 
-type ScheduledJob = JobId &
-  Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds"> & {
-    /** None of the job's slices is failed. */
-    readonly whole: boolean;
-  };
+type ConfiguredJob = JobToJudge &
+  Pick<ExportJob, "schedule" | "timezone" | "jitterSeconds"> &
+  Pick<JobHealth, "series">;
 
-function scheduledJobs(config: Config, broken: ReadonlySet<string>): readonly ScheduledJob[] {
-  return jobsOf(config).map((job) => ({
-    ...job,
-    whole: job.kind === "rotation" || !seriesOf(job).some((series) => broken.has(seriesKey(series))),
-  }));
+/** Every configured job, the exports first. */
+async function readJobs(
+  tx: Tx,
+  config: Config,
+  series: readonly SeriesHealth[],
+  now: Date,
+): Promise<readonly JobHealth[]> {
+  const failedSeries = new Set(series.flatMap(({ key, failed }) => (failed > 0 ? [key] : [])));
+  const jobs = jobsOf(config).map((job) => {
+    const own = new Set(job.kind === "export" ? seriesOf(job).map(seriesKey) : []);
+    return { ...job, series: own, hasNoFailedSlice: own.isDisjointFrom(failedSeries) };
+  });
+  const [stored, runs] = [await storedJobs(tx), await lastRuns(tx, jobs)];
+  const [outcomes, records] = [await lastOutcomes(tx, jobs), await jobRecords(tx, jobs)];
+  return jobs.map((job) => {
+    const isOfJob = (one: JobId) => one.kind === job.kind && one.name === job.name;
+    return jobHealth(job, now, {
+      stored: stored.find(isOfJob),
+      lastRun: runs.find((run) => run.kind === job.kind && run.job === job.name),
+      outcome: outcomes.find(isOfJob),
+      record: records.find(isOfJob),
+    });
+  });
 }
 
-type JobFacts = {
-  readonly stored: readonly StoredJob[];
-  readonly runs: readonly LastRun[];
+type JobRows = {
+  readonly stored: StoredJob | undefined;
+  readonly lastRun: LastRun | undefined;
   readonly outcome: LastOutcome | undefined;
-  readonly now: Date;
+  readonly record: JobRecord | undefined;
 };
 
-function statusOf(job: ScheduledJob, { stored, runs, outcome, now }: JobFacts): JobStatus {
-  const { kind, name, schedule, timezone } = job;
-  const known = stored.find((one) => one.kind === kind && one.name === name);
-  const lastRun = runs.find((run) => run.kind === kind && run.job === name);
+function jobHealth(job: ConfiguredJob, now: Date, { stored, lastRun, outcome, record }: JobRows): JobHealth {
+  const { kind, name, schedule, timezone, series } = job;
+  const isPaused = stored?.pause !== undefined;
+  const overdue = overdueSince(job, stored, now);
+  const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
   return {
-    kind,
-    job: name,
-    schedule,
-    timezone,
+    ...{ kind, job: name, schedule, timezone, series, lastRun, outcome },
     // Workers do not run a paused job until it is resumed.
-    nextRun: known?.pause ? undefined : nextRunAt(job, now),
-    lastRun,
+    nextRun: isPaused ? undefined : nextRunAt(job, now),
+    firstUnplanned: stored?.scheduledThrough && !isPaused ? nextRunAt(job, stored.scheduledThrough) : undefined,
+    paused: stored?.pause,
+    needsWorker: stored !== undefined && !isPaused,
+    // A moment that waits for the run before it is not overdue.
+    overdueSince: lastRun?.status === "running" ? undefined : overdue,
+    isInProgress: isAboutToBegin || record?.isRunning === true,
     failedRun: failedRunOf(job, lastRun, outcome),
-    paused: known?.pause,
-    needsWorker: known !== undefined && !known.pause,
-    // One that waits for the run before it is not forgotten.
-    overdueSince: lastRun?.status === "running" ? undefined : overdueSince(job, known, now),
+    lastSuccess: record?.lastSuccess ?? null,
+    failures: record?.failures ?? 0,
   };
 }
 
 /** An interrupted backfill says nothing about the job: a person chose its days and can run it again. */
 function failedRunOf(
-  { whole }: ScheduledJob,
+  { hasNoFailedSlice }: ConfiguredJob,
   lastRun: LastRun | undefined,
   outcome: LastOutcome | undefined,
 ): FailedRun | undefined {
   if (lastRun?.status === "interrupted" && lastRun.trigger !== "backfill") {
     const { trigger, startedAt, error } = lastRun;
-    return { status: "interrupted", trigger, startedAt, error, overCompleteDays: whole };
+    return { status: "interrupted", trigger, startedAt, error, overCompleteDays: hasNoFailedSlice };
   }
   if (outcome?.status !== "failed") return undefined;
   const { trigger, startedAt, error, suspect } = outcome;
   // If a run met only doubtful answers, its slices are suspect for as long as the doubt lasts, and already report it.
-  return { status: "failed", trigger, startedAt, error, overCompleteDays: whole && !(suspect > 0 && error === null) };
+  const isReported = suspect > 0 && error === null;
+  return { status: "failed", trigger, startedAt, error, overCompleteDays: hasNoFailedSlice && !isReported };
 }
 
-// Reads what the dashboard says of jobs, runs, gaps and keys: what `status` and `keys` say, and the newest runs.
+// Reads what the dashboard shows besides the health state: the newest runs, and the keys of each rotation.
 
 const RUNS_SHOWN_MAX = 50;
 
+/** For a page: the read is given up soon. */
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
   const readAll = async (tx: Tx) => {
-    const state = await healthStateAt(tx, config);
-    return {
-      ...state,
-      runs: await recentRuns(tx, RUNS_SHOWN_MAX),
-      gaps: await coverageGaps(tx),
-      rotations: rotationLines(config, state.rotations, await keyStatuses(tx)),
-      queue: await queueDepths(tx),
-    };
+    const health = await healthAt(tx, config);
+    const rotations = rotationKeys(config, health, await keyStatuses(tx));
+    return { health, rotations, runs: await recentRuns(tx, RUNS_SHOWN_MAX) };
   };
   return readSnapshot(db, readAll, BRIEF_SNAPSHOT_SECONDS);
 }
 
-/** The configured ones, and others as long as they have keys or something to say. */
-function rotationLines(
-  config: Config,
-  statuses: HealthReading["rotations"],
-  keys: readonly KeyStatus[],
-): readonly DashboardRotation[] {
-  const names = new Set([...config.rotations.map(({ name }) => name), ...statuses.map(({ rotation }) => rotation)]);
+/** The configured rotations, and others as long as they have keys or warnings. */
+function rotationKeys({ rotations }: Config, health: HealthState, keys: readonly KeyStatus[]): readonly RotationKeys[] {
+  const names = new Set([...rotations.map(({ name }) => name), ...health.rotations.map(({ rotation }) => rotation)]);
   return [...names].flatMap((rotation) => {
-    const configured = config.rotations.find(({ name }) => name === rotation);
+    const configured = rotations.find(({ name }) => name === rotation);
     const line = {
       rotation,
       maxAgeDays: configured?.maxAgeDays ?? null,
-      warnings: statuses.filter((one) => one.rotation === rotation).flatMap(({ warnings }) => warnings),
+      warnings: health.rotations.find((one) => one.rotation === rotation)?.warnings ?? [],
       keys: keys.filter((key) => key.rotation === rotation),
     };
     return configured || line.keys.length + line.warnings.length > 0 ? [line] : [];
@@ -209,10 +220,6 @@ const ENOUGH_TEXT = `${(KNOWN_SHARE_ENOUGH * 100).toFixed(1)} % of the numbers`;
 export function renderAdvice({ advice, windowDays, days, knownAfterDays, restsOnDays }: JobAdvice): string {
   const set = `"window": { "days": ${days} }`;
   return advice === "longer"
-    ? `${daysText(windowDays)} may be too few: over ${restsOnDays} final days ${ENOUGH_TEXT} was known no sooner than ${daysText(knownAfterDays)} after the day, and what comes later is not read; consider ${set}`
-    : `${daysText(windowDays)} is more than needed: over ${restsOnDays} final days ${ENOUGH_TEXT} was known ${daysText(knownAfterDays)} after the day; ${set} would do`;
-}
-
-function daysText(days: number): string {
-  return days === 1 ? "1 day" : `${days} days`;
+    ? `${counted(windowDays, "day")} may be too few: over ${restsOnDays} final days ${ENOUGH_TEXT} was known no sooner than ${counted(knownAfterDays, "day")} after the day, and what comes later is not read; consider ${set}`
+    : `${counted(windowDays, "day")} is more than needed: over ${restsOnDays} final days ${ENOUGH_TEXT} was known ${counted(knownAfterDays, "day")} after the day; ${set} would do`;
 }

@@ -1,33 +1,62 @@
-// The health state: jobs, workers, coverage, rotations and queue, read at one moment. Everything that says whether all is well
-// is computed from it. Here are its types, the alerts that follow from it, and the groups in which gaps and queue jobs are shown. Pure.
+// The health state: jobs, workers, coverage, rotations and queue, read at one moment. `status`, the dashboard, /metrics, the
+// notifications and the dead man's switch are computed from it. Pure.
 
-import { counted } from "../report/format.ts";
-import type { Day } from "../usage/days.ts";
+import type { LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
+import type { Pause } from "../db/jobs/jobs.ts";
+import type { QueueDepth } from "../db/jobs/queue.ts";
+import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
+import type { FailureCause } from "../db/usage/failures.ts";
+import type { RotationJob } from "../keys/policy.ts";
+import type { Window } from "../usage/days.ts";
+import type { SeriesName } from "../usage/series.ts";
 
 export type HealthState = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
   /** When the pause of all calls, which the service asked for, ends. */
   readonly callsPausedUntil: Date | undefined;
+  /** The exports first. */
   readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */
   readonly workers: readonly WorkerHealth[];
-  /** Number of slices by status. */
-  readonly slices: Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
+  readonly series: readonly SeriesHealth[];
+  readonly slices: SliceCounts;
+  /** The newest first. */
+  readonly gaps: readonly Gap[];
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
-  readonly rotations: readonly { readonly rotation: string; readonly warnings: readonly string[] }[];
+  /** Those that have run. */
+  readonly rotations: readonly RotationHealth[];
+  readonly queue: readonly QueueDepth[];
 };
 
 export type JobHealth = {
-  readonly kind: string;
+  readonly kind: "export" | "rotation";
   readonly job: string;
+  readonly schedule: string;
+  readonly timezone: string;
+  /** Undefined while the job is paused. */
+  readonly nextRun: Date | undefined;
+  /** The first run that no worker has planned yet: in the past while a moment of the schedule waits for a worker. */
+  readonly firstUnplanned: Date | undefined;
+  readonly paused: Pause | undefined;
   /** A worker should run this job: some worker has registered it, and it is not paused. */
   readonly needsWorker: boolean;
   /** When the job was first due without a worker having taken it up since. */
   readonly overdueSince: Date | undefined;
+  /** A run of it is under way or begins with the next tick. */
+  readonly isInProgress: boolean;
+  readonly lastRun: LastRun | undefined;
+  /** How the newest run ended that says how the job does; undefined before the first. */
+  readonly outcome: LastOutcome | undefined;
   /** The newest run that says how the job does, if that run went wrong. */
   readonly failedRun: FailedRun | undefined;
+  /** When a run ended well, in seconds since 1970; null if none did. */
+  readonly lastSuccess: number | null;
+  /** Runs that went wrong since then. */
+  readonly failures: number;
+  /** The series that an export reads, by seriesKey. */
+  readonly series: ReadonlySet<string>;
 };
 
 export type FailedRun = {
@@ -51,220 +80,62 @@ export type WorkerHealth = {
   readonly recent: boolean;
 };
 
-/** A cause that failed slices share. */
-export type FailureCause = {
-  readonly code: string | undefined;
-  readonly project: string | undefined;
-  readonly since: Date;
-  readonly slices: number;
-  /** Slices that still show the numbers of an earlier reading. */
-  readonly slicesWithNumbers: number;
-  readonly series: number;
-  /** Requests that wait for a retry. */
-  readonly requests: number;
-  /** Undefined if nothing retries by itself. */
-  readonly nextTry: Date | undefined;
-  readonly error: string;
+export type RotationHealth = RotationRow & {
+  /** Undefined if it is not configured any more. */
+  readonly configured: Pick<RotationJob, "maxAgeDays" | "retire"> | undefined;
+  /** What a person should know of it. */
+  readonly warnings: readonly string[];
 };
 
-/** A condition that a person should know of. */
-export type Alert = {
-  readonly text: string;
-  /** The section of the dashboard with the details. */
-  readonly section: "jobs" | "runs" | "gaps" | "keys";
-};
+export type SliceCounts = Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
 
-/** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
-export function isWell(state: HealthState): boolean {
-  return alertsOf(state).length === 0;
+/** Only a configured series can have slices that are not complete. */
+export function countSlices(series: readonly SeriesHealth[]): SliceCounts {
+  const active = series.filter(({ isActive }) => isActive);
+  return {
+    complete: series.reduce((sum, { complete }) => sum + complete, 0),
+    suspect: active.reduce((sum, { suspect }) => sum + suspect, 0),
+    failed: active.reduce((sum, { failed }) => sum + failed, 0),
+    missing: active.reduce((sum, { missing }) => sum + missing, 0),
+  };
 }
 
-export function alertsOf(state: HealthState): readonly Alert[] {
-  const { jobs, slices, causes, rotations } = state;
-  const { missing, failed, suspect } = slices;
-  const noWorker = noWorkerAlert(state);
-  const warned = new Set(rotations.flatMap(({ rotation, warnings }) => (warnings.length > 0 ? [rotation] : [])));
-  return [
-    // Without any worker every job is overdue for the same reason, so one alert covers them all.
-    ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
-    // A rotation's own warning already says why its run failed.
-    ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.has(job)).flatMap(failedRunAlert),
-    ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
-    ...(causes.length > 0
-      ? causeAlerts(causes)
-      : sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`)),
-    ...sliceAlert(suspect, `${counted(suspect, "slice")} suspect: empty where there were numbers, which stay`),
-    ...rotations.flatMap(({ rotation, warnings }) =>
-      warnings.map((warning) => ({ text: `rotation ${rotation}: ${warning}`, section: "keys" as const })),
-    ),
-  ];
-}
-
-/** If another scheduler runs the exports, no worker ever registered the jobs, so no worker is missing. */
-function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
-  if (!jobs.some(({ needsWorker }) => needsWorker)) return undefined;
-  if (workers.some(({ recent }) => recent)) return undefined;
-  const [last] = workers;
-  const seen = last
-    ? `the last one, ${last.host} pid ${last.pid}, was seen ${minute(last.lastSeenAt)}`
-    : "none was seen";
-  return { text: `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`, section: "jobs" };
-}
-
-function overdueAlert({ kind, job, overdueSince }: JobHealth): readonly Alert[] {
-  if (!overdueSince) return [];
-  return [
-    { text: `${kind} ${job} is overdue since ${minute(overdueSince)}: no worker has taken it up`, section: "jobs" },
-  ];
-}
-
-function failedRunAlert({ kind, job, failedRun }: JobHealth): readonly Alert[] {
-  if (!failedRun?.overCompleteDays) return [];
-  const { status, trigger, startedAt, error } = failedRun;
-  const went = status === "failed" ? "failed" : "was interrupted";
-  const reason = error === null ? "" : `: ${error}`;
-  return [{ text: `${kind} ${job} ${went} in its run of ${minute(startedAt)} (${trigger})${reason}`, section: "runs" }];
-}
-
-function sliceAlert(count: number, text: string): readonly Alert[] {
-  return count > 0 ? [{ text, section: "gaps" }] : [];
-}
-
-const CAUSES_SHOWN_MAX = 5;
-
-function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
-  const others = causes.slice(CAUSES_SHOWN_MAX).reduce((sum, { slices }) => sum + slices, 0);
-  return [
-    ...causes.slice(0, CAUSES_SHOWN_MAX).map((cause) => ({ text: causeText(cause), section: "gaps" as const })),
-    ...sliceAlert(others, `${counted(others, "slice")} failed for other reasons`),
-  ];
-}
-
-/** One line for all failures with the same cause. */
-function causeText(cause: FailureCause): string {
-  const { since, slices, slicesWithNumbers, series, requests, nextTry } = cause;
-  const numbers =
-    slicesWithNumbers === 0
-      ? "no numbers of these days yet"
-      : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
-  return [
-    `${headOf(cause)} since ${minute(since)}`,
-    `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
-    ...(nextTry ? [`next try ${minute(nextTry)}`] : []),
-    numbers,
-  ].join("; ");
-}
-
-function headOf({ code, project, error }: FailureCause): string {
-  const status = /the service answered (\d{3})/.exec(error)?.[1];
-  switch (code) {
-    case "unavailable":
-      return status === undefined ? "service not reachable" : `service not available (${status})`;
-    case "rate_limited":
-      return `service asks for fewer calls (${status ?? "429"})`;
-    case "unauthorized":
-      return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
-    default:
-      return error === "" ? "readings fail" : `"${truncatedError(errorReason(error))}"`;
-  }
-}
-
-const ERROR_LENGTH_MAX = 200;
-
-function truncatedError(text: string): string {
-  const chars = [...text];
-  return chars.length > ERROR_LENGTH_MAX ? `${chars.slice(0, ERROR_LENGTH_MAX - 1).join("")}…` : text;
-}
-
-function minute(at: Date): string {
-  return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
-}
-
-// What the dashboard says of jobs, runs, gaps and keys, before it is a page.
-
-export type Operations = Omit<HealthState, "jobs" | "rotations"> & {
-  readonly jobs: readonly DashboardJob[];
-  /** The newest first. */
-  readonly runs: readonly DashboardRun[];
-  /** The newest first. */
-  readonly gaps: readonly Gap[];
-  readonly rotations: readonly DashboardRotation[];
-  readonly queue: readonly QueueCount[];
-};
-
-export type DashboardJob = JobHealth & {
-  readonly schedule: string;
-  readonly timezone: string;
-  readonly lastRun: Pick<DashboardRun, "status" | "startedAt" | "trigger"> | undefined;
-  readonly nextRun: Date | undefined;
-  readonly paused: { readonly at: Date; readonly why: string; readonly by: string } | undefined;
-};
-
-export type DashboardRun = {
-  readonly kind: string;
-  readonly job: string;
-  readonly trigger: string;
-  readonly status: string;
-  readonly startedAt: Date;
-  readonly finishedAt: Date | null;
-  /** Slices. */
-  readonly planned: number;
-  readonly complete: number;
-  readonly suspect: number;
-  readonly failed: number;
-  readonly undated: number;
-  readonly stale: number;
-  readonly rowsChanged: number;
+/** A stretch of days of a series. */
+export type Gap = SeriesName & {
+  /** The seriesKey. */
+  readonly key: string;
+  readonly status: "missing" | "failed";
+  readonly from: Window["start"];
+  readonly to: Window["end"];
   readonly error: string | null;
 };
 
-export type DashboardRotation = {
+// What the dashboard shows besides the health state.
+
+export type Operations = {
+  readonly health: HealthState;
+  /** The newest first. */
+  readonly runs: readonly RecentRun[];
+  readonly rotations: readonly RotationKeys[];
+};
+
+export type RotationKeys = {
   readonly rotation: string;
-  /** Null where it is not configured any more. */
+  /** Null if it is not configured any more. */
   readonly maxAgeDays: number | null;
   readonly warnings: readonly string[];
   /** The newest first. */
-  readonly keys: readonly DashboardKey[];
+  readonly keys: readonly KeyStatus[];
 };
 
-export type DashboardKey = {
-  readonly apiKeyId: string | null;
-  /** Stands in the comment of a key whose id is not known. */
-  readonly intentId: string;
-  readonly state: string;
-  readonly ageDays: number;
-  readonly lastSeenInUse: Day | null;
-  readonly dueForRemovalAt: Date | null;
-  readonly comment: string;
-  readonly note: string | null;
-};
+// Groups gaps that have the same days, status and reason: an outage makes the same gap in every series.
 
-export type QueueCount = {
-  readonly queue: string;
-  readonly state: "waiting" | "retrying" | "active" | "dead";
-  readonly jobs: number;
-};
-
-// Groups gaps that have the same days, status and reason: an outage makes the same gap in every series. Pure.
-
-export type Gap = {
-  readonly project: string;
-  readonly grouping: string;
-  readonly filter: string;
-  readonly status: string;
-  readonly from: Day;
-  readonly to: Day;
-  readonly error: string | null;
-};
-
-export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & {
-  readonly series: readonly Pick<Gap, "project" | "grouping" | "filter">[];
-};
+export type GapGroup = Pick<Gap, "status" | "from" | "to" | "error"> & { readonly series: readonly SeriesName[] };
 
 /** The parts in which error texts with the same reason differ. */
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
-function errorReason(error: string): string {
+export function errorReason(error: string): string {
   return error.replaceAll(REQUEST_DETAILS, "");
 }
 
@@ -279,7 +150,7 @@ export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
   });
 }
 
-// Adds up the work in the queue, for a person. Pure.
+// Adds up the jobs in the queue, for a person.
 
 const QUEUE_STATE_WORDS = {
   waiting: "waiting",
@@ -292,7 +163,7 @@ const QUEUE_STATE_WORDS = {
 const DEAD_LETTER_QUEUE = "usage_request_dead";
 
 /** Of each state, "3 waiting", in the order of the way through the queue. */
-export function queueTotals(queue: readonly QueueCount[]): readonly { readonly jobs: number; readonly text: string }[] {
+export function queueTotals(queue: readonly QueueDepth[]): readonly { readonly jobs: number; readonly text: string }[] {
   return Object.entries(QUEUE_STATE_WORDS).map(([state, words]) => {
     const works = queue.filter((one) => one.state === state && one.queue !== DEAD_LETTER_QUEUE);
     const jobs = works.reduce((sum, { jobs }) => sum + jobs, 0);

@@ -9,10 +9,13 @@ import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 
 export type Receiver = {
-  readonly place: "notify.webhook" | "notify.deadMan";
+  /** The field of the configuration that names it. */
+  readonly path: "notify.webhook" | "notify.deadMan";
   readonly address: Secret;
   readonly proxy?: HttpProxy | undefined;
 };
+
+export type Receivers = { readonly webhook: Receiver | undefined; readonly deadMan: Receiver | undefined };
 
 export type WebhookLimits = { readonly timeoutMs?: number; readonly delayMs?: number };
 
@@ -38,7 +41,7 @@ export async function ping(to: Receiver, signal: AbortSignal, limits?: WebhookLi
 type RequestParts = Pick<Dispatcher.RequestOptions, "method" | "body"> & { readonly headers?: Record<string, string> };
 
 async function callWithRetries(
-  { place, address, proxy }: Receiver,
+  { path, address, proxy }: Receiver,
   options: RequestParts,
   signal: AbortSignal,
   { timeoutMs = TIMEOUT_MS, delayMs = DELAY_MS_FIRST }: WebhookLimits = {},
@@ -55,7 +58,7 @@ async function callWithRetries(
     await sleep(delayMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2), undefined, { signal: limit }).catch(() => {});
   }
   signal.throwIfAborted();
-  throw new AppError("unavailable", `${place} ${failure}`);
+  throw new AppError("unavailable", `${path} ${failure}`);
 }
 
 type AttemptFailure = { readonly text: string; readonly retryable: boolean };

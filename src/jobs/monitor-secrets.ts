@@ -4,12 +4,10 @@ import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
 import { neededAddresses, neededForAccess, readSecret, secretProblems } from "../config/secrets.ts";
 import { AppError } from "../errors.ts";
-import type { Receiver } from "../health/webhook.ts";
+import type { Receiver, Receivers } from "../health/webhook.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
-
-export type Receivers = { readonly webhook: Receiver | undefined; readonly deadMan: Receiver | undefined };
 
 /** Throws `config` with all that is wrong with them. Nothing is sent. */
 export async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
@@ -21,12 +19,12 @@ export async function requireReceivers(app: App, { notify }: Config): Promise<Re
   };
 }
 
-async function readReceiver(app: App, place: Receiver["place"], reference: SecretReference): Promise<Receiver> {
+async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
   const address = app.scrubber.add(await readSecret("address", reference, app.env));
   // An error may hold the path alone, which is what is secret of it.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
-  return { place, address, proxy: proxyOf(app.env) };
+  return { path, address, proxy: proxyOf(app.env) };
 }
 
 // What the monitor asks of visitors, by the references of the configuration.

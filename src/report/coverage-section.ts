@@ -1,11 +1,12 @@
 // What was read and what was not: a map of series and days, and a table of the stretches that are not complete. Pure.
 
 import type { Day } from "../usage/days.ts";
+import type { SeriesName } from "../usage/series.ts";
 import { AXIS_STYLE, type ChartOption, chart, type Drawing, dayAxis, LEGEND_STYLE } from "./chart.ts";
 import { counted, instantText, windowHtml } from "./format.ts";
 import { chartLabels, columnsOf, folded, type Html, html, nameHtml, table, truncatedName } from "./html.ts";
 import type { Section } from "./page.ts";
-import type { Coverage, SeriesCoverage, SeriesName, SliceStatus } from "./report-data.ts";
+import type { Coverage, SeriesCoverage, SliceStatus } from "./report-data.ts";
 
 const LABEL_COLUMNS = { wide: 40, narrow: 22 } as const;
 const SEPARATOR = " · ";

@@ -2,7 +2,7 @@
 // service sent none. Pure.
 
 import { type Day, dayCount, type Window } from "../usage/days.ts";
-import type { Grouping } from "../usage/series.ts";
+import type { Grouping, SeriesName } from "../usage/series.ts";
 
 export type ReportData = {
   readonly period: Window;
@@ -94,8 +94,6 @@ export type RankedGroup = {
   readonly hoursBefore: string | null;
   readonly requestsBefore: string | null;
 };
-
-export type SeriesName = { readonly project: string; readonly grouping: string; readonly filter: string };
 
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 

@@ -34,6 +34,13 @@ export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 export type Series = { readonly project: Project; readonly grouping: Grouping; readonly filter: Filter };
 
+/** What people call a series. */
+export type SeriesName = { readonly project: string; readonly grouping: string; readonly filter: string };
+
+export function seriesText({ project, grouping, filter }: SeriesName): string {
+  return `${project} / ${grouping} / ${filter}`;
+}
+
 /** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
 export function filterKey(filter: Filter): string {
   const sorted = (record: Readonly<Record<string, string>>) =>

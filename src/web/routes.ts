@@ -6,9 +6,7 @@ import { type Page, textPage } from "./page.ts";
 export type Readiness = {
   /** Whether the process works at all: where not, it should be started anew. */
   readonly live: boolean;
-  /** Whether it can do its work now. */
-  readonly ready: boolean;
-  /** What is wrong, a sentence each. */
+  /** Why it can't do its work now, a sentence each; none if it is ready. */
   readonly reasons: readonly string[];
 };
 
@@ -21,19 +19,23 @@ export type Route = {
 export type Routes = Readonly<Record<string, Route>>;
 
 export type MonitorDeps = {
-  readonly health: () => Readiness;
+  readonly readiness: () => Readiness;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   readonly dashboard: Dashboard;
 };
 
 export type Dashboard = Readonly<Record<"page" | "report", (query: URLSearchParams) => Promise<Page>>>;
 
-export function routesOf({ health, metrics, dashboard }: MonitorDeps): Routes {
+export function routesOf({ readiness, metrics, dashboard }: MonitorDeps): Routes {
+  const healthPage = (isGood: (now: Readiness) => boolean) => {
+    const now = readiness();
+    return isGood(now) ? textPage(200, ["ok"]) : textPage(503, now.reasons);
+  };
   return {
     "/": { audience: "people", answer: dashboard.page },
     "/report.html": { audience: "people", answer: dashboard.report },
-    "/livez": { audience: "anyone", answer: () => readinessPage(health(), "live") },
-    "/readyz": { audience: "anyone", answer: () => readinessPage(health(), "ready") },
+    "/livez": { audience: "anyone", answer: () => healthPage(({ live }) => live) },
+    "/readyz": { audience: "anyone", answer: () => healthPage(({ reasons }) => reasons.length === 0) },
     "/metrics": {
       audience: "machines",
       async answer() {
@@ -42,10 +44,6 @@ export function routesOf({ health, metrics, dashboard }: MonitorDeps): Routes {
       },
     },
   };
-}
-
-function readinessPage(health: Readiness, asked: "live" | "ready"): Page {
-  return health[asked] ? textPage(200, ["ok"]) : textPage(503, health.reasons);
 }
 
 // Where the monitor is reached. Pure.

@@ -2,19 +2,16 @@
 
 import { createHash } from "node:crypto";
 import type { App } from "../app.ts";
-import { type Config, jobsOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
 import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
-import { readMetricSamples } from "../db/health.ts";
 import { readReportData } from "../db/report/report.ts";
 import { type Metrics, openMetrics } from "../health/metrics.ts";
-import { readOperations } from "../health/read-health.ts";
+import { readHealth, readOperations } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
-import { nextRunAt } from "../schedule/due.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
-import type { Readiness } from "../web/routes.ts";
 import { openMonitor } from "../web/server.ts";
 import type { Liveness } from "./liveness.ts";
 
@@ -37,31 +34,24 @@ export async function openMonitoring(
   config: Config,
   { db, contact, access }: MonitoringDeps,
 ): Promise<Monitoring> {
-  const health = (): Readiness => {
-    const reasons = contact.reasons();
-    return { live: contact.isLive(), ready: reasons.length === 0, reasons };
-  };
-  const jobs = jobsOf(config).map((job) => ({
-    ...{ kind: job.kind, name: job.name },
-    nextAfter: (moment: Date) => nextRunAt(job, moment),
-  }));
+  const readiness = () => ({ live: contact.isLive(), reasons: contact.reasons() });
   const metrics = openMetrics({
     log: app.log,
     build: { version: await programVersion(), schema: await newestMigration() },
     configHash: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12),
     rotations: config.rotations,
-    ready: () => health().ready,
-    readSamples: () => readMetricSamples(db, jobs),
+    ready: () => readiness().reasons.length === 0,
+    readHealth: () => readHealth(db, config, BRIEF_SNAPSHOT_SECONDS),
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
   const dashboard = openDashboard({
     log: app.log,
-    health,
+    readiness,
     readOperations: () => readOperations(db, config),
     readReport: (period, now, signal) =>
       readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, signal }),
   });
-  const deps = { log: app.log, scrub, access, health, metrics: metrics.scrape, dashboard };
+  const deps = { log: app.log, scrub, access, readiness, metrics: metrics.scrape, dashboard };
   const monitor = await openMonitor(config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };

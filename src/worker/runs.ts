@@ -11,7 +11,7 @@ import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { insertRun, type RunningRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
 import { takeFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
-import { countedPlain } from "../health/alerts.ts";
+import { counted } from "../report/format.ts";
 import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
 import { jitterMs } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
@@ -240,12 +240,12 @@ export function runLine({ kind, job, trigger, status, seconds, error, counts, di
 function countParts(counts: RunCounts): readonly string[] {
   const { requests, planned, complete, suspect, failed, undated, stale, rowsChanged } = counts;
   return [
-    countedPlain(requests, "request"),
+    counted(requests, "request"),
     `${complete} of ${planned} slices complete`,
     ...(suspect > 0 ? [`${suspect} suspect`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(undated > 0 ? [`${undated} undated`] : []),
     ...(stale > 0 ? [`${stale} stale`] : []),
-    `${countedPlain(rowsChanged, "row")} changed`,
+    `${counted(rowsChanged, "row")} changed`,
   ];
 }

@@ -19,8 +19,8 @@ import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
 import type { ProcessMetrics } from "../health/metrics.ts";
 import { openNotifier } from "../health/notifier.ts";
+import type { Receivers } from "../health/webhook.ts";
 import { openClockWatch } from "../jobs/clocks.ts";
-import type { Receivers } from "../jobs/monitor-secrets.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
 import { DAY_MS } from "../usage/days.ts";
@@ -70,7 +70,9 @@ export async function runWorker(
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const lanes = openConsumers(world, contact, hard.signal);
-  const notices = serialTask(openNotifier(world, receivers, app.signal).tick);
+  const scrub = (text: string) => app.scrubber.scrub(text);
+  const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, app.signal);
+  const notices = serialTask(notifier.tick);
   const stopTicking = startTicks(world, worker, contact, {
     onNewJobs: () => lanes.forEach((one) => void one.wake()),
     onFinished: notices.request,

@@ -25,7 +25,7 @@ export type Work = (one: GrownDatabase, round: number) => Promise<number>;
 export const readDashboard: Work = async ({ db, config }) => {
   const dashboard = openDashboard({
     log: await openLog("warn", false, new Scrubber()),
-    health: () => ({ live: true, ready: true, reasons: [] }),
+    readiness: () => ({ live: true, reasons: [] }),
     readOperations: () => readOperations(db, config),
     readReport: (period, now) => readReportData(db, period, now),
   });

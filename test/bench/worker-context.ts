@@ -21,7 +21,7 @@ export async function withWorkerContext<T>(
     configHash: "bench",
     rotations: [],
     ready: () => true,
-    readSamples: async () => [],
+    readHealth: () => Promise.reject(new Error("nobody scrapes")),
   });
   const context = await openWorkerContext(app, config, db, metrics);
   try {

@@ -1,20 +1,20 @@
-// What a monitor reads of a database, on whichever it is.
+// What the health state holds of a database, on whichever it is, and the metrics that follow from it.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { readMetricSamples } from "../../src/db/health.ts";
-import { type MonitoredJob, markScheduled, pauseJob, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { type JobId, markScheduled, pauseJob, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/workers.ts";
 import { recordEvent } from "../../src/db/keys/events.ts";
-import { rotationStatuses } from "../../src/db/keys/status.ts";
-import type { MetricSample } from "../../src/db/schema.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { type MetricSample, metricSamples } from "../../src/health/metrics.ts";
+import { readHealth } from "../../src/health/read-health.ts";
 import { NO_COUNTS, type RunTrigger } from "../../src/usage/export.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
@@ -56,7 +56,7 @@ export function testFigures(db: Database): void {
     for (const { past, one } of pasts) await live(seriesIdOf(ids, one.series), past);
 
     const shown = new Map<string, Record<string, number>>();
-    for (const { gauge, labels, value } of await readMetricSamples(db, [])) {
+    for (const { gauge, labels, value } of await samplesOf()) {
       if (labels.project !== project.name) continue;
       const counts = shown.get(labels.filter ?? "") ?? {};
       counts[labels.status ?? gauge] = value;
@@ -66,21 +66,34 @@ export function testFigures(db: Database): void {
     expect(shown.get("two stretches missing")).toMatchObject({ missing: 3, failed: 0, suspect: 0 });
   });
 
+  test("the gaps are the stretches of bi.coverage_gaps, and the slices are counted as in bi.coverage", async () => {
+    const { gaps, slices } = await readHealth(db, configOf());
+    const { rows } = await sql`
+      select project, "grouping", filter, status, from_date as "from", to_date as "to", error
+      from bi.coverage_gaps order by to_date desc, project, "grouping", filter
+    `.execute(db);
+    expect(gaps.map(({ key: _, ...gap }) => gap)).toEqual(rows);
+    expect(gaps.length).toBeGreaterThan(7);
+    const { rows: counts } = await sql<{ status: string; slices: number }>`
+      select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
+    `.execute(db);
+    expect(slices).toEqual(Object.fromEntries(counts.map((count) => [count.status, count.slices])));
+  });
+
   test("what is configured no more is not shown", async () => {
     const project = newProject();
     const ids = await registerSeries(db, [configured(project)]);
     await live([...ids.values()].at(-1) ?? 0, { due: [3, 1], failed: [2] });
     await registerSeries(db, []);
-    const figures = await readMetricSamples(db, []);
+    const figures = await samplesOf();
     expect(figures.filter(({ labels }) => labels.project === project.name)).toEqual([]);
   });
 
   test("of a job they tell its last success, its failures since, its pause, and when it is due next", async () => {
     const name = `job-${randomUUID()}`;
-    const nextAfter = (moment: Date) => new Date(moment.getTime() + 60_000);
-    const jobs: readonly MonitoredJob[] = [
-      { kind: "export", name, nextAfter },
-      { kind: "rotation", name, nextAfter },
+    const jobs: readonly JobId[] = [
+      { kind: "export", name },
+      { kind: "rotation", name },
     ];
     expect(await jobFigures(jobs, name)).toEqual({
       export: { job_failures: 0, job_paused: 0 },
@@ -160,8 +173,8 @@ export function testFigures(db: Database): void {
     await sql`
       update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
     `.execute(db);
-    const status = (await rotationStatuses(db)).find((one) => one.rotation === name);
-    expect(status?.fallback !== null).toBe(fallback === 1);
+    const status = (await readHealth(db, configOf())).rotations.find((one) => one.rotation === name);
+    expect(status?.warnings).toHaveLength(fallback);
     expect(await rotationFigures(name)).toMatchObject({ api_key_fallback: fallback });
   });
 
@@ -194,11 +207,11 @@ export function testFigures(db: Database): void {
         update usage_export.worker set last_seen_at = now() - ${ago}::interval where worker_id = ${worker.workerId}
       `.execute(db);
     }
-    const figures = valuesOf((await readMetricSamples(db, [])).filter(({ gauge }) => gauge.startsWith("worker")));
+    const figures = valuesOf((await samplesOf()).filter(({ gauge }) => gauge.startsWith("worker")));
     expect(figures).toMatchObject({ workers: 2 });
     expect(figures.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
     await sql`delete from usage_export.worker`.execute(db);
-    expect(valuesOf(await readMetricSamples(db, []))).toMatchObject({ workers: 0 });
+    expect(valuesOf(await samplesOf())).toMatchObject({ workers: 0 });
   });
 
   test("work in the queue is counted by state, and what was given up for a day", async () => {
@@ -208,7 +221,7 @@ export function testFigures(db: Database): void {
         ('usage_request', 'active', null), ('usage_request', 'completed', now()), ('usage_request', 'cancelled', now()),
         ('usage_request', 'failed', now() - interval '23 hours'), ('usage_request', 'failed', now() - interval '25 hours')
     `.execute(db);
-    const figures = (await readMetricSamples(db, [])).filter(({ gauge }) => gauge === "queue_jobs");
+    const figures = (await samplesOf()).filter(({ gauge }) => gauge === "queue_jobs");
     const counts = Object.fromEntries(figures.map(({ labels, value }) => [`${labels.queue} ${labels.state}`, value]));
     await sql`delete from usage_export_queue.job`.execute(db);
     expect(counts).toMatchObject({
@@ -220,6 +233,10 @@ export function testFigures(db: Database): void {
       "rotation dead": 0,
     });
   });
+
+  async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {
+    return metricSamples(await readHealth(db, config));
+  }
 
   async function live(seriesId: number, { due, read = [], failed = [], emptied = [] }: Past): Promise<void> {
     const back = await daysBack(db);
@@ -252,15 +269,15 @@ export function testFigures(db: Database): void {
     return Object.fromEntries(rows.map(({ filter, counts }) => [filter, counts]));
   }
 
-  async function jobFigures(jobs: readonly MonitoredJob[], name: string) {
-    const figures = (await readMetricSamples(db, jobs)).filter(({ labels }) => labels.job_name === name);
+  async function jobFigures(jobs: readonly JobId[], name: string) {
+    const figures = (await samplesOf(configOf(name))).filter(({ labels }) => labels.job_name === name);
     return Object.fromEntries(
       jobs.map(({ kind }) => [kind, valuesOf(figures.filter(({ labels }) => labels.kind === kind))]),
     );
   }
 
   async function rotationFigures(rotation: string) {
-    return valuesOf((await readMetricSamples(db, [])).filter(({ labels }) => labels.rotation === rotation));
+    return valuesOf((await samplesOf()).filter(({ labels }) => labels.rotation === rotation));
   }
 
   async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
@@ -276,6 +293,18 @@ export function testFigures(db: Database): void {
       db,
     );
   }
+}
+
+/** With an export and a rotation of this name, where it is given, that run every minute. */
+function configOf(name?: string): Config {
+  const job = { name, schedule: "* * * * *" };
+  const jobs = name !== undefined && {
+    exports: [{ ...job, projects: ["production"], groupings: ["none"] }],
+    rotations: [{ ...job, project: "production", comment: "exporter", scopes: ["member"] }],
+  };
+  const projects = [{ id: "p", name: "production", key: { env: "KEY" } }];
+  const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects, ...jobs });
+  return parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
 }
 
 /** Where a gauge has one figure a state, by state. */

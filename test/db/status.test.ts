@@ -1,17 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { coverageCounts, coverageGaps, lastRuns, recentRuns } from "../../src/db/health.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { lastRuns, recentRuns } from "../../src/db/health.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { demoNumbers } from "../../src/db/usage/coverage.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
+import { readHealth } from "../../src/health/read-health.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
+import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
 import { newSeries, store, total } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
+const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
+  source: "jobs.config.json",
+  baseDir: "/srv",
+});
 const JOBS = [
   { kind: "export", name: "nightly" },
   { kind: "export", name: "weekly" },
@@ -20,8 +27,10 @@ const JOBS = [
 ] as const;
 
 test("an empty database has nothing to tell", async () => {
-  expect(await coverageCounts(db)).toEqual({ complete: 0, suspect: 0, failed: 0, missing: 0 });
-  expect(await coverageGaps(db)).toEqual([]);
+  expect(await readHealth(db, CONFIG)).toMatchObject({
+    slices: { complete: 0, suspect: 0, failed: 0, missing: 0 },
+    ...{ gaps: [], series: [], causes: [], workers: [], rotations: [] },
+  });
   expect(await lastRuns(db, JOBS)).toEqual([]);
   expect(await recentRuns(db, 10)).toEqual([]);
   expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: undefined });
@@ -41,9 +50,10 @@ test("slices are counted by status, and gaps told from the newest", async () => 
   await recordFailure(db, { seriesId, days: ["2026-03-15"], fetchNo: await nextFetchNo(db), reason: "down" });
   await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
 
-  expect(await coverageCounts(db)).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
+  const { slices, gaps } = await readHealth(db, CONFIG);
+  expect(slices).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
   const gap = { project: project.name, grouping: "none", filter: "all" };
-  expect(await coverageGaps(db)).toEqual([
+  expect(gaps.map(({ key: _, ...one }) => one)).toEqual([
     { ...gap, status: "missing", from: "2026-03-16", to: "2026-03-16", error: null },
     { ...gap, status: "failed", from: "2026-03-15", to: "2026-03-15", error: "down" },
     { ...gap, status: "missing", from: "2026-03-13", to: "2026-03-13", error: null },

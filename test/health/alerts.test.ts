@@ -1,15 +1,27 @@
 // What people are told, when, and how often. The situation and what was said come in, notices come out.
 
 import { expect, test } from "vitest";
-import type { AlertPhase, AlertState, RotationHealth, RunResult, UnreadSlice } from "../../src/health/alerts.ts";
-import { exportOf, FAILED, gapsOf, notices, OK, ROTATION } from "./sample-alert-state.ts";
+import type { LastOutcome } from "../../src/db/health.ts";
+import type { AlertPhase } from "../../src/health/alerts.ts";
+import {
+  exportOf,
+  FAILED,
+  gapsOf,
+  jobOf,
+  notices,
+  OK,
+  type RotationFacts,
+  rotationOf,
+  type Situation,
+  type UnreadSlice,
+} from "./sample-health-state.ts";
 
 const GAP: UnreadSlice = { series: "production / none / all", day: "2026-03-16", status: "missing" };
 const EXPORT = "export nightly";
 const GAPS = "gaps nightly";
 
 type Case = {
-  readonly now: Partial<AlertState>;
+  readonly now: Situation;
   readonly said?: Readonly<Record<string, AlertPhase>>;
   readonly told: readonly string[];
 };
@@ -25,11 +37,11 @@ const CASES: Readonly<Record<string, Case>> = {
   "it fails anew": { now: { jobs: exportOf(FAILED) }, said: { [EXPORT]: "well" }, told: ["export nightly: wrong"] },
   "its runs are gone": { now: { jobs: exportOf(undefined) }, said: { [EXPORT]: "wrong" }, told: [] },
   "a rotation failed": {
-    now: { jobs: [{ kind: "rotation", name: "exporter", last: FAILED }] },
+    now: { jobs: [jobOf("rotation", "exporter", FAILED)] },
     told: ["rotation exporter: wrong"],
   },
   "a job of the other kind has the same name": {
-    now: { jobs: [{ kind: "rotation", name: "nightly", last: OK }] },
+    now: { jobs: [jobOf("rotation", "nightly", OK)] },
     said: { [EXPORT]: "wrong" },
     told: [],
   },
@@ -54,12 +66,12 @@ const CASES: Readonly<Record<string, Case>> = {
     told: ["export nightly: well", "gaps nightly: wrong"],
   },
   "a rotation of the same name as the export fails": {
-    now: { jobs: [{ kind: "rotation", name: "nightly", last: FAILED }], gaps: gapsOf([GAP]) },
+    now: { jobs: [jobOf("rotation", "nightly", FAILED)], gaps: gapsOf([GAP]) },
     told: ["rotation nightly: wrong", "gaps nightly: wrong"],
   },
-  "a rotation is as it should be": { now: { rotations: [ROTATION] }, told: [] },
+  "a rotation is as it should be": { now: { rotations: [rotationOf()] }, told: [] },
   "two things are wrong with a rotation, and one is known": {
-    now: { rotations: [{ ...ROTATION, dueForRemoval: 1, fallback: true }] },
+    now: { rotations: [rotationOf({ dueForRemoval: 1, fallback: true })] },
     said: { "key removal exporter": "wrong" },
     told: ["key fallback exporter: wrong"],
   },
@@ -69,12 +81,12 @@ test.each(Object.entries(CASES))("%s", (_, { now, said, told }) => {
   expect(notices(now, said).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(told);
 });
 
-const ROTATIONS: readonly [string, Partial<RotationHealth>, RegExp | undefined][] = [
+const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
   ["no key yet", { ageDays: null }, undefined],
   ["four failed attempts", { failedAttempts: 4, lastError: "no" }, undefined],
   [
     "too many failed attempts",
-    { needsAttention: true, failedAttempts: 5, lastError: "the service answered 403" },
+    { failedAttempts: 5, lastError: "the service answered 403" },
     /^Rotation exporter: 5 attempts failed in a row, .* "rotate --now"\. The last error: the service answered 403$/,
   ],
   ["a key as old as it may be and two days", { ageDays: 32 }, undefined],
@@ -91,7 +103,7 @@ const ROTATIONS: readonly [string, Partial<RotationHealth>, RegExp | undefined][
 ];
 
 test.each(ROTATIONS)("a rotation with %s", (_, state, text) => {
-  expect(notices({ rotations: [{ ...ROTATION, ...state }] })).toEqual(
+  expect(notices({ rotations: [rotationOf(state)] })).toEqual(
     text ? [expect.objectContaining({ state: "wrong", text: expect.stringMatching(text) })] : [],
   );
 });
@@ -99,7 +111,7 @@ test.each(ROTATIONS)("a rotation with %s", (_, state, text) => {
 test.each(["attention", "fallback", "age", "orphans", "removal"])(
   "the end of the concern %s is told, too",
   (concern) => {
-    const told = notices({ rotations: [ROTATION] }, { [`key ${concern} exporter`]: "wrong" });
+    const told = notices({ rotations: [rotationOf()] }, { [`key ${concern} exporter`]: "wrong" });
 
     expect(told).toEqual([
       {
@@ -111,7 +123,7 @@ test.each(["attention", "fallback", "age", "orphans", "removal"])(
   },
 );
 
-const FAILURES: readonly [string, Partial<RunResult>, string][] = [
+const FAILURES: readonly [string, Partial<LastOutcome>, string][] = [
   [
     "slices that were not read",
     {},

@@ -1,13 +1,15 @@
 // What is read of the database, as a scrape shows it.
 
 import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
-import { readMetricSamples } from "../../src/db/health.ts";
-import { type MonitoredJob, markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
+import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker } from "../../src/db/jobs/workers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
+import { readHealth } from "../../src/health/read-health.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
+import { smallConfig } from "../cli/small-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
 import { newSeries } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
@@ -15,7 +17,11 @@ import { testMetrics } from "./test-metrics.ts";
 
 const { db } = await testDatabase();
 
-const JOB: MonitoredJob = { kind: "export", name: "nightly", nextAfter: (moment) => moment };
+const JOB = { kind: "export", name: "nightly" } as const;
+const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
+  source: "jobs.config.json",
+  baseDir: "/srv",
+});
 const DUE = { start: "2026-03-10", end: "2026-03-16" };
 
 test("every gauge of the database gets a sample, and none has another label than it says", async () => {
@@ -29,7 +35,7 @@ test("every gauge of the database gets a sample, and none has another label than
   await heartbeatWorker(db, { workerId: runId, host: "node-1", pid: 41, version: "1.2.3" });
   await (await newRotation(db)).key(newIntent(), "active");
 
-  const { text } = await testMetrics({ readSamples: () => readMetricSamples(db, [JOB]) }).scrape();
+  const { text } = await testMetrics({ readHealth: () => readHealth(db, CONFIG) }).scrape();
   const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
   expect(gauges.length).toBeGreaterThan(10);
   for (const gauge of gauges) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));

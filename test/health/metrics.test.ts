@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { MetricSample } from "../../src/health/metrics.ts";
+import type { SeriesHealth } from "../../src/db/health.ts";
+import { healthState } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
-const MISSING: MetricSample = {
-  gauge: "incomplete_slices",
-  labels: { project: "p", grouping: "none", filter: "all", status: "missing" },
-  value: 2,
+const MISSING: SeriesHealth = {
+  ...{ seriesId: 1, key: "key", project: "p", grouping: "none", filter: "all", isActive: true },
+  ...{ complete: 0, missing: 2, failed: 0, suspect: 0, freshThrough: null },
 };
 const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
 
@@ -17,7 +17,7 @@ test("what this process does is counted", async () => {
   metrics.attemptEnded({ operation: "breakdown", result: "ok", seconds: 70, number: 2 });
   metrics.keyFallback("exporter");
   metrics.tickEnded(0.02);
-  metrics.noticed("webhook", "failed");
+  metrics.notificationEnded("webhook", "failed");
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       'usage_export_runs_total{kind="export",job_name="nightly",trigger="schedule",status="ok"} 1',
@@ -65,19 +65,19 @@ test("two of them in a process do not share their counts", async () => {
 });
 
 test("what the database knows is shown, and no longer when it is gone", async () => {
-  const figures = [MISSING];
-  const metrics = testMetrics({ readSamples: async () => figures });
+  const series = [MISSING];
+  const metrics = testMetrics({ readHealth: async () => healthState({ series }) });
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
-  figures.pop();
+  series.pop();
   expect(await metrics.samples()).not.toContain(MISSING_LINE);
 });
 
 test("without the database the rest is answered, and the log says why once", async () => {
   let away = true;
   const metrics = testMetrics({
-    readSamples: async () => {
+    readHealth: async () => {
       if (away) throw new Error("connect ECONNREFUSED 10.0.0.1:5432");
-      return [MISSING];
+      return healthState({ series: [MISSING] });
     },
   });
   metrics.rowsChanged("nightly", 1);
@@ -95,14 +95,7 @@ test("without the database the rest is answered, and the log says why once", asy
 });
 
 test("a name of the configuration may hold anything", async () => {
-  const figure = { ...MISSING, labels: { ...MISSING.labels, project: 'a "b"\\\n' } };
-  const samples = await testMetrics({ readSamples: async () => [figure] }).samples();
+  const series = [{ ...MISSING, project: 'a "b"\\\n' }];
+  const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
   expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');
-});
-
-test.each([
-  ["a figure that is no gauge", { ...MISSING, gauge: "unheard_of" }],
-  ["a figure with another label", { ...MISSING, labels: { secret: "x" } }],
-])("%s is a mistake", async (_name, figure) => {
-  await expect(testMetrics({ readSamples: async () => [figure] }).scrape()).rejects.toThrow();
 });

@@ -69,9 +69,9 @@ test("a receiver that was away gets it later, once, and the log says so once", a
   expect(notices.texts).toHaveLength(1);
   expect(worker.counts).toEqual([...Array.from({ length: 3 }, () => "webhook failed"), "webhook sent"]);
   expect(worker.lines.map((line) => JSON.parse(line).msg)).toEqual([
-    "notice not sent, to be tried again",
-    "reached again",
-    "notice sent",
+    "notification not sent, will be retried",
+    "receiver reached again",
+    "notification sent",
   ]);
   expect(worker.lines[0]).toContain("notify.webhook answered 503");
   expect(worker.lines.join("")).not.toContain("127.0.0.1");

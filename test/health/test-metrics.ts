@@ -2,6 +2,7 @@
 
 import { pino } from "pino";
 import { type Metrics, type MetricsDeps, openMetrics } from "../../src/health/metrics.ts";
+import { healthState } from "./sample-health-state.ts";
 
 export type TestMetrics = Metrics & {
   readonly lines: readonly string[];
@@ -17,7 +18,7 @@ export function testMetrics(deps: Partial<MetricsDeps> = {}): TestMetrics {
     configHash: "0123abcd",
     rotations: [],
     ready: () => true,
-    readSamples: async () => [],
+    readHealth: async () => healthState({ jobs: [] }),
     ...deps,
   });
   const samples = async () => {

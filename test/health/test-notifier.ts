@@ -8,7 +8,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/series.ts";
 import { openNotifier } from "../../src/health/notifier.ts";
-import type { Receivers } from "../../src/jobs/monitor-secrets.ts";
+import type { Receivers } from "../../src/health/webhook.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
@@ -78,14 +78,14 @@ export async function testNotices(
       const scrubber = new Scrubber();
       scrubber.add(new Secret(SECRET));
       const context = {
-        ...{ db, config, ids },
-        app: { scrubber, log: pino({}, { write: (line: string) => void lines.push(line) }) },
-        metrics: { noticed: (...count: readonly string[]) => void counts.push(count.join(" ")) },
+        ...{ db, config, log: pino({}, { write: (line: string) => void lines.push(line) }) },
+        scrub: (text: string) => scrubber.scrub(text),
+        metrics: { notificationEnded: (...count: readonly string[]) => void counts.push(count.join(" ")) },
       };
       const receivers: Receivers = {
         webhook: undefined,
         deadMan: undefined,
-        [receiver]: { place: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
+        [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
       const { tick } = openNotifier(context, receivers, stop, { timeoutMs: 30_000, delayMs: 1 });
       return { tick, counts, lines };

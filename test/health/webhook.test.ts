@@ -13,7 +13,7 @@ const NEVER = new AbortController().signal;
 const PATH = "/services/open-sesame?token=abc";
 
 function webhookAt(origin: string): Receiver {
-  return { place: "notify.webhook", address: new Secret(`${origin}${PATH}`) };
+  return { path: "notify.webhook", address: new Secret(`${origin}${PATH}`) };
 }
 
 /** Posts to a server that answers so, and says what it was asked and how it ended. */
@@ -41,7 +41,7 @@ test("a notice is posted as text and nothing else", async () => {
 
 test("a ping is a GET without a body", async () => {
   await using server = await scriptedServer((_, response) => answer(response, 204, ""));
-  await ping({ ...webhookAt(server.origin), place: "notify.deadMan" }, NEVER, FAST);
+  await ping({ ...webhookAt(server.origin), path: "notify.deadMan" }, NEVER, FAST);
 
   expect(server.requests).toMatchObject([{ method: "GET", target: PATH, body: "" }]);
 });
@@ -95,7 +95,7 @@ test("a connection that is never made ends with the time limit", async () => {
   const address = new Secret(server.origin.replace("http:", "https:"));
   const limits = { timeoutMs: 100, delayMs: 1 };
 
-  expect(await failureOf(ping({ place: "notify.deadMan", address }, NEVER, limits))).toBe(
+  expect(await failureOf(ping({ path: "notify.deadMan", address }, NEVER, limits))).toBe(
     "notify.deadMan did not answer within 0.1 s",
   );
 });

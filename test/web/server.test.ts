@@ -6,8 +6,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { openMonitor } from "../../src/web/server.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
-const STARTING = { live: true, ready: false, reasons: ["the database does not answer", "no tick for 5 minutes"] };
-const STUCK = { live: false, ready: false, reasons: ["no tick for an hour"] };
+const STARTING = { live: true, reasons: ["the database does not answer", "no tick for 5 minutes"] };
+const STUCK = { live: false, reasons: ["no tick for an hour"] };
 
 test.each([
   ["/livez", WELL, 200, "ok\n"],
@@ -17,7 +17,7 @@ test.each([
   ["/livez", STUCK, 503, "no tick for an hour\n"],
   ["/readyz?verbose", WELL, 200, "ok\n"],
 ])("%s of %o answers %i", async (path, health, status, body) => {
-  await using monitor = await testMonitor({ health: () => health });
+  await using monitor = await testMonitor({ readiness: () => health });
   const response = await fetch(monitor.url + path);
   expect([response.status, await response.text()]).toEqual([status, body]);
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -34,7 +34,7 @@ test("/metrics answers what is measured, with its content type", async () => {
 });
 
 test("HEAD answers what GET would, without a body", async () => {
-  await using monitor = await testMonitor({ health: () => STARTING });
+  await using monitor = await testMonitor({ readiness: () => STARTING });
   const response = await fetch(`${monitor.url}/readyz`, { method: "HEAD" });
   expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([503, "51", ""]);
 });
@@ -108,8 +108,8 @@ test("a page that fails says nothing of why, and the log does", async () => {
 });
 
 test("a secret in use does not stand on a page", async () => {
-  const health = () => ({ ...STARTING, reasons: ["password sesame refused"] });
-  await using monitor = await testMonitor({ health, scrub: (text) => text.replaceAll("sesame", "[secret]") });
+  const readiness = () => ({ ...STARTING, reasons: ["password sesame refused"] });
+  await using monitor = await testMonitor({ readiness, scrub: (text) => text.replaceAll("sesame", "[secret]") });
   expect(await (await fetch(`${monitor.url}/readyz`)).text()).toBe("password [secret] refused\n");
 });
 
@@ -154,7 +154,7 @@ test.each([
     log: pino({ enabled: false }),
     scrub: String,
     access: undefined,
-    health: () => WELL,
+    readiness: () => WELL,
     metrics: never,
     dashboard: { page: never, report: never },
   };

@@ -5,7 +5,7 @@ import { type Page, textPage } from "../../src/web/page.ts";
 import type { MonitorDeps, Readiness } from "../../src/web/routes.ts";
 import { type Monitor, openMonitor, type ServerDeps } from "../../src/web/server.ts";
 
-export const WELL: Readiness = { live: true, ready: true, reasons: [] };
+export const WELL: Readiness = { live: true, reasons: [] };
 
 export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
 
@@ -24,7 +24,7 @@ export async function testMonitor(
     {
       log: pino({}, { write: (line) => lines.push(line) }),
       scrub: (text) => text,
-      health: () => WELL,
+      readiness: () => WELL,
       access: undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
       dashboard: { page: said("dashboard"), report: said("report") },

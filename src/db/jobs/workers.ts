@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { type MetricSample, metricSamples, storableText } from "../schema.ts";
+import { storableText } from "../schema.ts";
 
 export type NewWorker = {
   readonly workerId: string;
@@ -69,14 +69,4 @@ export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredW
     from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
   `.execute(tx);
   return rows.map((row) => ({ ...row, stoppedAt: row.stoppedAt ?? undefined }));
-}
-
-export async function workerMetrics(tx: Tx): Promise<readonly MetricSample[]> {
-  const { rows } = await sql<{ live: number; lastSeen: number | null }>`
-    select count(*) filter (where stopped_at is null and ${isRecent})::integer as live,
-      extract(epoch from max(last_seen_at))::double precision as "lastSeen"
-    from usage_export.worker
-  `.execute(tx);
-  const { live = 0, lastSeen } = rows[0] ?? {};
-  return [...metricSamples("workers", {}, live), ...metricSamples("worker_last_seen_timestamp_seconds", {}, lastSeen)];
 }

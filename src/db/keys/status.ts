@@ -1,11 +1,8 @@
-// Reads the state of keys and rotations for `keys`, `status`, alerts and metrics.
+// Reads the state of keys and rotations for `keys` and the health state.
 
 import { sql } from "kysely";
-import { needsAttention } from "../../keys/plan.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
-import type { Tx } from "../connection/transaction.ts";
-import { type MetricSample, metricSamples } from "../schema.ts";
 
 export type KeyStatus = {
   readonly rotation: string;
@@ -46,83 +43,57 @@ export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
   return rows;
 }
 
+/** What `keys` and `status` show of a rotation. */
 export type RotationStatus = {
   readonly rotation: string;
   /** Of the key in use; null while there is none. */
   readonly apiKeyId: string | null;
+  /** Days since the key in use was requested. */
   readonly ageDays: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** Why the key in use was not the one that was used, newest first, of the last week and this key. */
+  /** Why the service refused the key in use, so that the previous key was used; the newest such event of the last week. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
 };
 
-export async function rotationStatuses(db: Database): Promise<readonly RotationStatus[]> {
-  const { rows } = await sql<RotationStatus>`
-    select r.name as rotation, k.api_key_id as "apiKeyId",
-      floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays",
-      r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt"
+export type RotationRow = RotationStatus & {
+  /** Seconds since the key in use was requested, or put back by a person. */
+  readonly ageSeconds: number | null;
+  /** Keys. "longDue" have been due for removal for an hour: a run deletes a key as soon as it finds it due, so it kept these. */
+  readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval" | "longDue", number>>;
+};
+
+export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {
+  const { rows } = await sql<RotationRow>`
+    select r.name as rotation, used.api_key_id as "apiKeyId",
+      floor(extract(epoch from now() - used.requested_at) / 86400)::integer as "ageDays",
+      extract(epoch from now() - coalesce(used.put_back_at, used.requested_at))::double precision as "ageSeconds",
+      r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt",
+      counted.keys
     from usage_export.rotation r
-    left join usage_export.api_key k on k.rotation = r.name and k.state = 'active'
+    left join usage_export.api_key used on used.rotation = r.name and used.state = 'active'
     left join lateral (
       select reason, at from usage_export.key_event
-      where rotation = r.name and event = 'fallback' and at > greatest(k.active_since, now() - interval '7 days')
+      where rotation = r.name and event = 'fallback' and at > greatest(used.active_since, now() - interval '7 days')
       order by at desc limit 1
     ) e on true
+    cross join lateral (
+      select json_build_object(
+        'pending', count(*) filter (where k.state = 'pending'), 'active', count(*) filter (where k.state = 'active'),
+        'draining', count(*) filter (where k.state = 'draining'), 'orphan', count(*) filter (where k.state = 'orphan'),
+        'dueForRemoval', count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now()),
+        'longDue', count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now() - interval '1 hour')
+      ) as keys
+      from usage_export.api_key k where k.rotation = r.name
+    ) counted
     order by r.name
   `.execute(db);
   return rows;
 }
 
-// Reads how old the keys are, and what a person should know of them.
-
-export type RotationCounts = Readonly<
-  Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval" | "longDueForRemoval", number>
-> & {
-  readonly rotation: string;
-  readonly ageSeconds: number | null;
-  readonly failedAttempts: number;
-  readonly lastError: string | null;
-  readonly fallback: boolean;
-};
-
-export async function rotationCounts(tx: Tx): Promise<readonly RotationCounts[]> {
-  const { rows } = await sql<RotationCounts>`
-    select r.name as rotation, r.failed_attempts as "failedAttempts", r.last_error as "lastError",
-      extract(epoch from now() - max(coalesce(k.put_back_at, k.requested_at)) filter (where k.state = 'active'))::double precision
-        as "ageSeconds",
-      count(*) filter (where k.state = 'pending')::integer as pending,
-      count(*) filter (where k.state = 'active')::integer as active,
-      count(*) filter (where k.state = 'draining')::integer as draining,
-      count(*) filter (where k.state = 'orphan')::integer as orphan,
-      count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now())::integer as "dueForRemoval",
-      count(*) filter (where k.state <> 'retired' and k.due_for_removal_at <= now() - interval '1 hour')::integer
-        as "longDueForRemoval",
-      exists (
-        select from usage_export.key_event e
-        where e.rotation = r.name and e.event = 'fallback'
-          and e.at > greatest(max(k.active_since) filter (where k.state = 'active'), now() - interval '7 days')
-      ) as fallback
-    from usage_export.rotation r
-    left join usage_export.api_key k on k.rotation = r.name
-    group by r.name
-  `.execute(tx);
-  return rows;
-}
-
-export async function rotationMetrics(tx: Tx): Promise<readonly MetricSample[]> {
-  const rows = await rotationCounts(tx);
-  return rows.flatMap(
-    ({ rotation, ageSeconds, failedAttempts, fallback, dueForRemoval, pending, active, draining, orphan }) => [
-      ...metricSamples("api_key_age_seconds", { rotation }, ageSeconds),
-      ...Object.entries({ pending, active, draining, orphan }).flatMap(([state, keys]) =>
-        metricSamples("api_keys", { rotation, state }, keys),
-      ),
-      ...metricSamples("api_keys_due_for_removal", { rotation }, dueForRemoval),
-      ...metricSamples("api_key_fallback", { rotation }, fallback ? 1 : 0),
-      ...metricSamples("rotation_failed_attempts", { rotation }, failedAttempts),
-      ...metricSamples("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
-    ],
-  );
+/** Only the fields of a RotationStatus. */
+export function rotationStatus(row: RotationStatus): RotationStatus {
+  const { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt } = row;
+  return { rotation, apiKeyId, ageDays, failedAttempts, lastError, fallback, fallbackAt };
 }

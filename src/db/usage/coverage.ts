@@ -6,7 +6,6 @@ import type { Day, Window } from "../../usage/days.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { type MetricSample, metricSamples } from "../schema.ts";
 
 /** A past day that was read only while it lasted. */
 const IS_UNCLOSED = sql`
@@ -145,87 +144,6 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
     attemptedAt: attempted_at ?? undefined,
     doubtedAt: suspect_since ?? undefined,
   }));
-}
-
-/**
- * The slices whose newest reading failed, due or not: a night that was asked for without a window, and a day that a person
- * picked, are due by nobody's schedule, and not complete either.
- */
-export async function failedSlices(
-  tx: Tx,
-  seriesIds: readonly number[],
-): Promise<readonly { readonly seriesId: number; readonly day: Day; readonly status: "failed" }[]> {
-  const { rows } = await sql<{ series_id: number; day: Day }>`
-    select series_id, to_char(usage_date, 'YYYY-MM-DD') as day from usage_export.slice
-    where status = 'failed' and series_id = any(${seriesIds}::integer[])
-    order by usage_date desc, series_id
-  `.execute(tx);
-  return rows.map(({ series_id, day }) => ({ seriesId: series_id, day, status: "failed" }));
-}
-
-// Reads how complete each series is. It is asked every few seconds by every replica, so it looks at each slice once; the
-// views say the same, in several passes.
-
-type SeriesCoverageRow = {
-  readonly project: string;
-  readonly grouping: string;
-  readonly filter: string;
-  readonly missing: number;
-  readonly failed: number;
-  readonly suspect: number;
-  readonly freshThrough: number | null;
-};
-
-/**
- * Missing slices are due days without a slice, or with one that was not read since its day was over. A series is fresh through
- * the last day before its first hole. Usually there is no hole: then there are as many slices read well as days. Otherwise the
- * hole is searched for, which is rare and slow.
- */
-export async function coverageMetrics(tx: Tx): Promise<readonly MetricSample[]> {
-  const { rows } = await sql<SeriesCoverageRow>`
-    with counted as (
-      select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
-        count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
-        max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
-        count(*) filter (where sl.status = 'failed')::integer as failed,
-        count(*) filter (where sl.status = 'suspect')::integer as suspect
-      from usage_export.slice sl
-      left join usage_export.due_series d using (series_id)
-      cross join lateral (
-        select sl.usage_date between d.due_from and d.due_until as due,
-          sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
-      ) due
-      group by sl.series_id
-    )
-    select s.project, s."grouping", s.filter, coalesce(c.failed, 0) as failed, coalesce(c.suspect, 0) as suspect,
-      coalesce(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
-      extract(epoch from (case
-        when coalesce(c.read, 0) = 0 then d.due_from - 1
-        when c.read = c.last_read - d.due_from + 1 then c.last_read
-        else (
-          select min(day)::date - 1
-          from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
-          where not exists (
-            select from usage_export.slice sl
-            where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
-              and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
-          )
-        )
-      end)::timestamp at time zone 'UTC')::double precision as "freshThrough"
-    from usage_export.series s
-    left join usage_export.due_series d using (series_id)
-    left join counted c using (series_id)
-    where s.superseded_at is null and s.retired_at is null
-  `.execute(tx);
-  return rows.flatMap(({ project, grouping, filter, missing, failed, suspect, freshThrough }) => {
-    const labels = { project, grouping, filter };
-    return [
-      ...metricSamples("newest_complete_day_timestamp_seconds", labels, freshThrough),
-      ...Object.entries({ missing, failed, suspect }).flatMap(([status, days]) =>
-        metricSamples("incomplete_slices", { ...labels, status }, days),
-      ),
-    ];
-  });
 }
 
 // What the demo shows of the views at its end.

@@ -13,7 +13,7 @@ import { type Period, periodOf } from "./period.ts";
 
 export type DashboardDeps = {
   readonly log: Logger;
-  readonly health: () => Readiness;
+  readonly readiness: () => Readiness;
   readonly readOperations: () => Promise<Operations>;
   readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
 };
@@ -22,7 +22,7 @@ export type DashboardDeps = {
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
 
 export function openDashboard(
-  { log, health, readOperations, readReport }: DashboardDeps,
+  { log, readiness, readOperations, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
 ): Dashboard {
   const operationsInTurn = oneAtATime(limits.operationsMs);
@@ -35,11 +35,11 @@ export function openDashboard(
     if (!operations.ok) {
       const reason = errorText(operations.error);
       log.warn({ reason }, "no dashboard");
-      return draw.unavailablePage([...new Set([...health().reasons, reason])]);
+      return draw.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const usage = await usageInTurn(async (left) => draw.usageContent(await reportOf(period, left)));
     if (!usage.ok) log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage");
-    return draw.dashboardPage({ period, operations: operations.value, usage, health: health() });
+    return draw.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
   }
 
   async function file(period: Period): Promise<Page> {

@@ -18,7 +18,7 @@ export type DashboardContent = {
   readonly period: Period;
   readonly operations: Operations;
   readonly usage: ReadResult<UsageContent>;
-  readonly health: Readiness;
+  readonly readiness: Readiness;
 };
 
 /** What the report says of the days. */
@@ -28,23 +28,24 @@ const NAME = "usage-export";
 const REFRESH_SECONDS = 60;
 const RETRY_SECONDS = 10;
 
-export function dashboardPage({ period, operations, usage, health }: DashboardContent): Page {
-  const concerns = dashboardAlerts(operations, health);
-  const made = operations.readAt.toISOString();
+export function dashboardPage({ period, operations, usage, readiness }: DashboardContent): Page {
+  const { health, runs, rotations } = operations;
+  const alerts = dashboardAlerts(health, readiness);
+  const readAt = health.readAt.toISOString();
   const renewal = period.live
     ? html`Renewed every minute; <a href="./${queryOf(period)}">keep it as it is</a>.`
     : html`<a href="./">Show it as it is now</a>, renewed every minute.`;
   return htmlPage(
     200,
     {
-      title: concerns.length === 0 ? "All is well" : "Not all is well",
-      subtitle: `usage-export as of ${made.slice(0, 19).replace("T", " ")} UTC`,
-      lead: html`${verdictHtml(concerns, operations)}<p class="renewal">${renewal}</p>`,
+      title: alerts.length === 0 ? "All is well" : "Not all is well",
+      subtitle: `usage-export as of ${readAt.slice(0, 19).replace("T", " ")} UTC`,
+      lead: html`${verdictHtml(alerts, health)}<p class="renewal">${renewal}</p>`,
       sections: [
-        jobsSection(operations),
-        runsSection(operations.runs),
-        gapsSection(operations),
-        keysSection(operations.rotations),
+        jobsSection(health),
+        runsSection(runs),
+        gapsSection(health),
+        keysSection(rotations),
         ...usageSectionsOf(period, usage),
       ],
     },

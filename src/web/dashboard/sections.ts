@@ -1,16 +1,15 @@
 // The sections of the dashboard: verdict, jobs, runs, gaps and keys. Pure.
 
+import { alertsOf } from "../../health/alerts.ts";
 import {
-  alertsOf,
-  type DashboardJob,
-  type DashboardKey,
-  type DashboardRotation,
-  type DashboardRun,
   type Gap,
   type GapGroup,
   groupGaps,
+  type HealthState,
+  type JobHealth,
   type Operations,
   queueTotals,
+  type RotationKeys,
   type WorkerHealth,
 } from "../../health/state.ts";
 import { seriesHtml } from "../../report/coverage-section.ts";
@@ -19,25 +18,28 @@ import { folded, type Html, type HtmlValue, html, nameHtml, table, truncatedName
 import type { Section } from "../../report/page.ts";
 import type { Readiness } from "../routes.ts";
 
+type RecentRun = Operations["runs"][number];
+type KeyStatus = RotationKeys["keys"][number];
+
 export type DashboardAlert = { readonly text: string; readonly section?: string };
 
-/** What `status` would end with 1 for, one by one. What this worker can't do is a concern of whoever looks at it, whatever the others do. */
-export function dashboardAlerts(operations: Operations, health: Readiness): readonly DashboardAlert[] {
+/** The alerts for which `status` would end with 1, after what keeps the worker that shows the page from its work. */
+export function dashboardAlerts(health: HealthState, readiness: Readiness): readonly DashboardAlert[] {
   return [
-    ...health.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
-    ...alertsOf(operations),
+    ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
+    ...alertsOf(health),
   ];
 }
 
-export function verdictHtml(concerns: readonly DashboardAlert[], { slices }: Operations): Html {
-  if (concerns.length === 0) {
+export function verdictHtml(alerts: readonly DashboardAlert[], { slices }: HealthState): Html {
+  if (alerts.length === 0) {
     return html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
 `;
   }
-  const items = concerns.map(({ text, section }) =>
+  const items = alerts.map(({ text, section }) =>
     section === undefined ? html`<li>${text}</li>` : html`<li><a href="#${section}">${text}</a></li>`,
   );
-  return html`<div class="notice bad"><strong>${counted(concerns.length, "thing")} to look at</strong>
+  return html`<div class="notice bad"><strong>${counted(alerts.length, "thing")} to look at</strong>
 <ul>${items}</ul></div>
 `;
 }
@@ -49,7 +51,7 @@ const JOB_COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run
 const WORKER_COLUMNS = ["Worker", "State", "Last seen", "Started", "Version"].map((title) => ({ title }));
 const WORKERS_SHOWN_MAX = 20;
 
-export function jobsSection({ jobs, queue, workers, callsPausedUntil }: Operations): Section {
+export function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthState): Section {
   const texts = queueTotals(queue).map(({ text }) => text);
   const rows = jobs.map((job) => [jobCell(job), lastRunCell(job), nextRunCell(job)]);
   return {
@@ -80,16 +82,16 @@ function workersHtml(workers: readonly WorkerHealth[]): Html {
   return table("Workers of the last week, in UTC", WORKER_COLUMNS, rows);
 }
 
-function jobCell({ kind, job, schedule, timezone }: DashboardJob): Html {
+function jobCell({ kind, job, schedule, timezone }: JobHealth): Html {
   return html`${nameHtml(job)} <small>${kind} at <code>${schedule}</code> ${timezone}</small>`;
 }
 
-function lastRunCell({ lastRun }: DashboardJob): Html | string {
+function lastRunCell({ lastRun }: JobHealth): Html | string {
   if (!lastRun) return "never";
   return html`${stateHtml(lastRun.status)} ${instantHtml(lastRun.startedAt)} <small>${lastRun.trigger}</small>`;
 }
 
-function nextRunCell({ nextRun, paused, overdueSince }: DashboardJob): Html {
+function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
   if (paused) {
     return html`${stateHtml("paused")} since ${instantHtml(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${foldedText(paused.why)}`;
   }
@@ -109,7 +111,7 @@ const RUN_COLUMNS = [
 /** The older ones are folded away. */
 const RUNS_UNFOLDED_MAX = 10;
 
-export function runsSection(runs: readonly DashboardRun[]): Section {
+export function runsSection(runs: readonly RecentRun[]): Section {
   const rows = runs.map(runCells);
   const older = rows.slice(RUNS_UNFOLDED_MAX);
   const body =
@@ -123,7 +125,7 @@ export function runsSection(runs: readonly DashboardRun[]): Section {
   return { id: "runs", title: "Runs", body };
 }
 
-function runCells(run: DashboardRun): readonly HtmlValue[] {
+function runCells(run: RecentRun): readonly HtmlValue[] {
   return [
     startedCell(run),
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
@@ -133,12 +135,12 @@ function runCells(run: DashboardRun): readonly HtmlValue[] {
   ];
 }
 
-function startedCell({ startedAt, kind, job, trigger }: DashboardRun): Html {
+function startedCell({ startedAt, kind, job, trigger }: RecentRun): Html {
   return html`${instantHtml(startedAt)} <small>${kind} ${nameHtml(job)}, ${trigger}</small>`;
 }
 
 /** A rotation reads none. */
-function slicesText({ kind, planned, complete, suspect, failed, undated, stale }: DashboardRun): string | undefined {
+function slicesText({ kind, planned, complete, suspect, failed, undated, stale }: RecentRun): string | undefined {
   if (kind === "rotation") return undefined;
   return [
     `${roundedText(String(complete))} of ${roundedText(String(planned))}`,
@@ -149,7 +151,7 @@ function slicesText({ kind, planned, complete, suspect, failed, undated, stale }
   ].join(", ");
 }
 
-function tookText({ startedAt, finishedAt }: DashboardRun): string | undefined {
+function tookText({ startedAt, finishedAt }: RecentRun): string | undefined {
   if (finishedAt === null) return undefined;
   const seconds = Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000);
   if (seconds < 120) return `${seconds} s`;
@@ -163,7 +165,7 @@ const SERIES_SHOWN_MAX = 100;
 
 const GAP_COLUMNS = ["Days", "Status", "Series"].map((title) => ({ title }));
 
-export function gapsSection({ slices, gaps }: Operations): Section {
+export function gapsSection({ slices, gaps }: HealthState): Section {
   const counts = Object.entries(slices).map(([status, count]) => `${roundedText(String(count))} ${status}`);
   const note = html`<p class="note">Of all slices, which are a series on a day each: ${counts.join(", ")}.</p>
 `;
@@ -201,7 +203,7 @@ const KEY_COLUMNS = [
   ...[{ title: "Due for removal" }, { title: "Comment" }, { title: "Note" }],
 ];
 
-export function keysSection(rotations: readonly DashboardRotation[]): Section {
+export function keysSection(rotations: readonly RotationKeys[]): Section {
   const body =
     rotations.length === 0
       ? html`<p class="empty">No rotation is configured.</p>`
@@ -209,7 +211,7 @@ export function keysSection(rotations: readonly DashboardRotation[]): Section {
   return { id: "keys", title: "API keys", body };
 }
 
-function rotationHtml({ rotation, maxAgeDays, warnings, keys }: DashboardRotation): Html {
+function rotationHtml({ rotation, maxAgeDays, warnings, keys }: RotationKeys): Html {
   const retired = maxAgeDays === null ? " (not configured any more)" : "";
   const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
   const rows = keys.map((key) => keyCells(key, maxAgeDays));
@@ -221,7 +223,7 @@ function rotationHtml({ rotation, maxAgeDays, warnings, keys }: DashboardRotatio
 ${alerts}${made}`;
 }
 
-function keyCells(key: DashboardKey, maxAgeDays: number | null): readonly HtmlValue[] {
+function keyCells(key: KeyStatus, maxAgeDays: number | null): readonly HtmlValue[] {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
   // Only the key in use is replaced when it comes of age.
   const limitDays = state === "active" ? maxAgeDays : null;

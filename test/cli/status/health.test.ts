@@ -12,7 +12,7 @@ import { smallConfig } from "../small-config.ts";
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-health-"));
 afterAll(() => rm(folder, { recursive: true }));
 
-const STARTING = { live: true, ready: false, reasons: ["the database does not answer"] };
+const STARTING = { live: true, reasons: ["the database does not answer"] };
 
 test("a worker that is well is 0", async () => {
   await using monitor = await testMonitor();
@@ -20,12 +20,12 @@ test("a worker that is well is 0", async () => {
 });
 
 test("one that can't work is 1, with the reasons", async () => {
-  await using monitor = await testMonitor({ health: () => STARTING });
+  await using monitor = await testMonitor({ readiness: () => STARTING });
   expect(await ask(monitor.port)).toEqual({ status: 1, said: "the database does not answer\n" });
 });
 
 test("asked only whether it lives, one that can't work is 0", async () => {
-  await using monitor = await testMonitor({ health: () => STARTING });
+  await using monitor = await testMonitor({ readiness: () => STARTING });
   expect(await ask(monitor.port, { live: true })).toEqual({ status: 0, said: "ok\n" });
 });
 

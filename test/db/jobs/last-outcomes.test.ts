@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
-import { lastOutcomes } from "../../../src/db/jobs/runs.ts";
+import { lastOutcomes } from "../../../src/db/health.ts";
 import { testDatabase } from "../../support/database.ts";
 
 const { db } = await testDatabase();
 
 /** The runs of a job of its own, the oldest first. */
 async function lastOf(...runs: readonly [trigger: string, status: string][]) {
-  const job = { kind: "export", name: `job-${randomUUID()}`, whole: true } as const;
+  const job = { kind: "export", name: `job-${randomUUID()}`, hasNoFailedSlice: true } as const;
   for (const [i, [trigger, status]] of runs.entries()) {
     await sql`
       insert into usage_export.run (run_id, kind, job, trigger, status, started_at, slices_planned, slices_failed, error)
@@ -17,7 +17,7 @@ async function lastOf(...runs: readonly [trigger: string, status: string][]) {
     `.execute(db);
   }
   const [outcome] = await readSnapshot(db, (tx) => lastOutcomes(tx, [job]));
-  return outcome?.last;
+  return outcome;
 }
 
 test("a job that never ran has none", async () => {
@@ -26,6 +26,7 @@ test("a job that never ran has none", async () => {
 
 test("the newest counts, with its numbers and its error", async () => {
   expect(await lastOf(["schedule", "ok"], ["manual", "failed"])).toEqual({
+    ...{ kind: "export", name: expect.any(String) },
     ...{ status: "failed", trigger: "manual", planned: 4, suspect: 0, failed: 1, error: "no" },
     startedAt: expect.any(Date),
   });

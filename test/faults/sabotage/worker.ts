@@ -95,14 +95,14 @@ export const WORKER: readonly Sabotage[] = [
   },
   {
     name: "all is well without a worker",
-    file: "src/health/state.ts",
+    file: "src/health/alerts.ts",
     replace: "if (workers.some(({ recent }) => recent)) return undefined;",
     by: "if (workers.some(({ recent, pid }) => recent || pid > 0)) return undefined;",
     caughtBy: ["test/web/dashboard/verdict.test.ts", "is something to look at"],
   },
   {
     name: "all is well after a run that failed over complete days",
-    file: "src/health/state.ts",
+    file: "src/health/alerts.ts",
     replace: "if (!failedRun?.overCompleteDays) return [];",
     by: 'if (!failedRun?.overCompleteDays || failedRun.trigger === "manual") return [];',
     caughtBy: [

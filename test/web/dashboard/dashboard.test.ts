@@ -9,7 +9,7 @@ function dashboard(deps: Partial<DashboardDeps> = {}, limits?: Parameters<typeof
   const read: string[] = [];
   const all: DashboardDeps = {
     log: pino({ enabled: false }),
-    health: () => WELL,
+    readiness: () => WELL,
     async readOperations() {
       read.push("operations");
       return operations();
@@ -48,7 +48,7 @@ test("the file to send on is read for its days", async () => {
 
 test("while the database is away, the reasons of the worker and of the attempt are told", async () => {
   const { ask } = dashboard({
-    health: () => ({ live: true, ready: false, reasons: ["the database has not answered for 12 s"] }),
+    readiness: () => ({ live: true, reasons: ["the database has not answered for 12 s"] }),
     readOperations: () => Promise.reject(new Error("connect ECONNREFUSED")),
   });
   const { status, body } = await ask(DAYS);

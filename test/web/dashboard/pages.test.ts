@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Gap } from "../../../src/health/state.ts";
 import {
   type DashboardContent,
   dashboardPage,
@@ -7,9 +8,10 @@ import {
   unavailablePage,
   usageContent,
 } from "../../../src/web/dashboard/pages.ts";
+import { jobLine, NOW, runLine } from "../../health/sample-health-state.ts";
 import { makeReportData } from "../../report/make-report-data.ts";
 import { WELL } from "../test-monitor.ts";
-import { jobLine, keyLine, NOW, operations, runLine } from "./sample-operations.ts";
+import { keyLine, operations } from "./sample-operations.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 
@@ -17,7 +19,7 @@ const USAGE = { ok: true, value: usageContent(makeReportData()) } as const;
 const PERIOD = { start: "2026-02-08", end: "2026-03-09", live: true };
 
 function shown(part: Partial<DashboardContent> = {}): DashboardContent {
-  return { period: PERIOD, operations: operations(), usage: USAGE, health: WELL, ...part };
+  return { period: PERIOD, operations: operations(), usage: USAGE, readiness: WELL, ...part };
 }
 
 /** What a person reads, on one line. */
@@ -40,8 +42,8 @@ test("all that goes on is on one page, and the usage of the days below it", () =
 });
 
 test("a gap is a row with its days, why they failed, and their series", () => {
-  const series = { project: "production", grouping: "model", filter: "diarized" };
-  const gaps = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
+  const series = { key: "key", project: "production", grouping: "model", filter: "diarized" };
+  const gaps: Gap[] = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
   const { body } = dashboardPage(shown({ operations: operations({ gaps }) }));
   expect(textOf(body)).toContain(
     "Days Status Series 2026-03-01 to 2026-03-02 failed answered 400 production · model · diarized",
@@ -51,17 +53,19 @@ test("a gap is a row with its days, why they failed, and their series", () => {
 });
 
 test("an outage, which is the same gap in every series, is one row with its reason once", () => {
-  const gaps = ["model", "tags", "none"].map((grouping) => ({
-    ...{ project: "production", grouping, filter: "all", status: "failed" },
-    ...{ from: "2026-03-01", to: "2026-03-02", error: "connect ECONNREFUSED" },
-  }));
+  const gaps = ["model", "tags", "none"].map(
+    (grouping): Gap => ({
+      ...{ key: grouping, project: "production", grouping, filter: "all", status: "failed" },
+      ...{ from: "2026-03-01", to: "2026-03-02", error: "connect ECONNREFUSED" },
+    }),
+  );
   const text = textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body);
   expect(text.match(/ECONNREFUSED/g)).toHaveLength(1);
   expect(text).toMatch(/3 series production · model production · tags production · total/);
 });
 
 test("of many gaps the newest are shown, and the rest counted", () => {
-  const gap = { project: "p", grouping: "model", filter: "all", status: "missing", error: null };
+  const gap = { key: "key", project: "p", grouping: "model", filter: "all", status: "missing" } as const;
   const gaps = Array.from({ length: 53 }, (_, i) => ({
     ...gap,
     from: "2026-03-01",
@@ -105,7 +109,7 @@ test("names and errors from outside are shown as they are, and can't become mark
     runs: [runLine({ job: HOSTILE, status: "failed", error: HOSTILE })],
     gaps: [
       {
-        ...{ project: HOSTILE, grouping: "model", filter: HOSTILE, status: "failed" },
+        ...{ key: "key", project: HOSTILE, grouping: "model", filter: HOSTILE, status: "failed" },
         ...{ from: "2026-03-01", to: "2026-03-01", error: HOSTILE },
       },
     ],
@@ -116,11 +120,11 @@ test("names and errors from outside are shown as they are, and can't become mark
       },
     ],
   });
-  const health = { live: true, ready: false, reasons: [HOSTILE] };
+  const readiness = { live: true, reasons: [HOSTILE] };
   const usage = { ok: false, error: new Error(HOSTILE) } as const;
   const pages = [
-    dashboardPage(shown({ operations: hostile, health })),
-    dashboardPage(shown({ operations: hostile, usage, health })),
+    dashboardPage(shown({ operations: hostile, readiness })),
+    dashboardPage(shown({ operations: hostile, usage, readiness })),
     unavailablePage([HOSTILE]),
     invalidQueryPage(HOSTILE),
   ];

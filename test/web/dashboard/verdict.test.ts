@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import type { FailureCause } from "../../../src/health/state.ts";
+import type { FailureCause } from "../../../src/db/usage/failures.ts";
 import { dashboardAlerts } from "../../../src/web/dashboard/sections.ts";
+import { jobLine, NOW, worker } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
-import { jobLine, NOW, operations, worker } from "./sample-operations.ts";
+import { operations } from "./sample-operations.ts";
 
-const SLICES = operations().slices;
+const SLICES = operations().health.slices;
 const FAILED_RUN = {
   status: "failed",
   trigger: "manual",
@@ -16,17 +17,17 @@ const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
 
 test("where all is well there is nothing to look at, whatever runs failed before", () => {
   const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
-  expect(dashboardAlerts(operations({ jobs: [paused] }), WELL)).toEqual([]);
+  expect(dashboardAlerts(operations({ jobs: [paused] }).health, WELL)).toEqual([]);
 });
 
 test("a job that no worker ever knew, or that is paused, needs none", () => {
   const jobs = [jobLine({ needsWorker: false })];
-  expect(dashboardAlerts(operations({ jobs, workers: [] }), WELL)).toEqual([]);
+  expect(dashboardAlerts(operations({ jobs, workers: [] }).health, WELL)).toEqual([]);
 });
 
 test("a worker that was told to stop a moment ago may be on its way back", () => {
   const workers = [worker({ state: "stopped" })];
-  expect(dashboardAlerts(operations({ workers }), WELL)).toEqual([]);
+  expect(dashboardAlerts(operations({ workers }).health, WELL)).toEqual([]);
 });
 
 test.each([
@@ -50,13 +51,13 @@ test.each([
   ],
   [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("%o is something to look at", (part, text, section) => {
-  expect(dashboardAlerts(operations(part), WELL)).toEqual([{ text, section }]);
+  expect(dashboardAlerts(operations(part).health, WELL)).toEqual([{ text, section }]);
 });
 
 test("a rotation whose run failed is told once, by its warning where it has one", () => {
   const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
   const told = (warnings: readonly string[]) =>
-    dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }), WELL).map(({ text }) => text);
+    dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }).health, WELL).map(({ text }) => text);
   expect(told(["1 failed attempts, the last: no"])).toEqual(["rotation exporter: 1 failed attempts, the last: no"]);
   expect(told([])).toEqual([expect.stringMatching(/^rotation exporter failed in its run of /)]);
 });
@@ -92,19 +93,19 @@ test.each<[Partial<FailureCause>, string]>([
 ])("failures are told by their cause (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
-  expect(dashboardAlerts(operations({ causes, slices }), WELL)).toEqual([{ text, section: "gaps" }]);
+  expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toEqual([{ text, section: "gaps" }]);
 });
 
 test("of many causes the largest are told, and the others counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
-  const texts = dashboardAlerts(operations({ causes }), WELL).map(({ text }) => text);
+  const texts = dashboardAlerts(operations({ causes }).health, WELL).map(({ text }) => text);
   expect(texts).toHaveLength(6);
   expect(texts.at(-1)).toBe("36 slices failed for other reasons");
 });
 
 test("what keeps this worker from its work is said first", () => {
-  const health = { live: true, ready: false, reasons: ["the database does not answer"] };
-  expect(dashboardAlerts(operations({ slices: { ...SLICES, missing: 1 } }), health)).toMatchObject([
+  const readiness = { live: true, reasons: ["the database does not answer"] };
+  expect(dashboardAlerts(operations({ slices: { ...SLICES, missing: 1 } }).health, readiness)).toMatchObject([
     { text: "this worker can't work now: the database does not answer" },
     { section: "gaps" },
   ]);

@@ -1,0 +1,171 @@
+// Health states in which all is well but for what a test says.
+
+import type { LastOutcome, RecentRun } from "../../src/db/health.ts";
+import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
+import type { Gap, HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
+import type { Retire } from "../../src/keys/policy.ts";
+import { DAY_SECONDS } from "../../src/usage/days.ts";
+
+export const NOW = new Date("2026-03-10T06:00:30Z");
+
+export function healthState(part: Partial<HealthState> = {}): HealthState {
+  return {
+    readAt: NOW,
+    callsPausedUntil: undefined,
+    jobs: [jobLine()],
+    workers: [worker()],
+    series: [],
+    slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
+    causes: [],
+    gaps: [],
+    rotations: [],
+    queue: [],
+    ...part,
+  };
+}
+
+export function jobLine(part: Partial<JobHealth> = {}): JobHealth {
+  return {
+    kind: "export",
+    job: "nightly",
+    schedule: "15 2 * * *",
+    timezone: "Europe/Vienna",
+    lastRun: { ...runLine(), skippedSince: 0 },
+    nextRun: new Date("2026-03-11T01:15:00Z"),
+    firstUnplanned: new Date("2026-03-11T01:15:00Z"),
+    paused: undefined,
+    overdueSince: undefined,
+    needsWorker: true,
+    isInProgress: false,
+    outcome: undefined,
+    failedRun: undefined,
+    lastSuccess: null,
+    failures: 0,
+    series: new Set(),
+    ...part,
+  };
+}
+
+export function runLine(part: Partial<RecentRun> = {}): RecentRun {
+  return {
+    kind: "export",
+    job: "nightly",
+    trigger: "schedule",
+    status: "ok",
+    startedAt: new Date("2026-03-10T01:15:02Z"),
+    finishedAt: new Date("2026-03-10T01:15:44Z"),
+    planned: 60,
+    complete: 60,
+    suspect: 0,
+    failed: 0,
+    undated: 0,
+    stale: 0,
+    rowsChanged: 12_345,
+    error: null,
+    ...part,
+  };
+}
+
+export function worker(part: Partial<WorkerHealth> = {}): WorkerHealth {
+  return {
+    ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true },
+    ...{ startedAt: new Date("2026-03-01T12:00:00Z"), lastSeenAt: new Date("2026-03-10T06:00:02Z") },
+    ...part,
+  };
+}
+
+export function rotationLine(part: Partial<RotationHealth> = {}): RotationHealth {
+  return {
+    rotation: "exporter",
+    configured: { maxAgeDays: 30, retire: "keep" },
+    apiKeyId: "11111111-2222-3333-4444-555555555555",
+    ageDays: 5,
+    ageSeconds: 5 * DAY_SECONDS,
+    failedAttempts: 0,
+    lastError: null,
+    fallback: null,
+    fallbackAt: null,
+    keys: { pending: 0, active: 1, draining: 0, orphan: 0, dueForRemoval: 0, longDue: 0 },
+    warnings: [],
+    ...part,
+  };
+}
+
+// What notifications are made from.
+
+export const FAILED: LastOutcome = {
+  status: "failed",
+  trigger: "schedule",
+  startedAt: new Date("2026-03-17T02:15:40Z"),
+  planned: 14,
+  suspect: 0,
+  failed: 2,
+  error: "the service answered 503",
+};
+
+export const OK: LastOutcome = { ...FAILED, status: "ok", failed: 0, error: null };
+
+export type UnreadSlice = { readonly series: string; readonly day: string; readonly status: Gap["status"] };
+
+/** Of a rotation, by what a test changes. */
+export type RotationFacts = {
+  readonly retire?: Retire;
+  readonly failedAttempts?: number;
+  readonly lastError?: string;
+  readonly orphans?: number;
+  readonly dueForRemoval?: number;
+  readonly longDueForRemoval?: number;
+  readonly fallback?: boolean;
+  readonly ageDays?: number | null;
+};
+
+export function rotationOf(facts: RotationFacts = {}): RotationHealth {
+  const { retire = "keep", failedAttempts = 0, lastError = null, fallback = false, ageDays = 5 } = facts;
+  const { orphans = 0, dueForRemoval = 0, longDueForRemoval = 0 } = facts;
+  return rotationLine({
+    ...{ failedAttempts, lastError, ageDays, ageSeconds: ageDays === null ? null : ageDays * DAY_SECONDS },
+    configured: { maxAgeDays: 30, retire },
+    fallback: fallback ? "refused" : null,
+    keys: { ...rotationLine().keys, orphan: orphans, dueForRemoval, longDue: longDueForRemoval },
+  });
+}
+
+export function jobOf(kind: JobHealth["kind"], job: string, outcome: LastOutcome | undefined): JobHealth {
+  return jobLine({ kind, job, outcome, series: new Set(kind === "export" ? ["key"] : []) });
+}
+
+export function exportOf(outcome: LastOutcome | undefined): readonly JobHealth[] {
+  return [jobOf("export", "nightly", outcome)];
+}
+
+export type Situation = {
+  readonly jobs?: readonly JobHealth[];
+  /** Of the export; undefined while a run reads them. */
+  readonly gaps?: { readonly slices: readonly UnreadSlice[] | undefined };
+  readonly rotations?: readonly RotationHealth[];
+};
+
+export function gapsOf(slices: readonly UnreadSlice[] | undefined): Situation["gaps"] & object {
+  return { slices };
+}
+
+/** What is sent, where `lastSent` was sent before. */
+export function notices(
+  { jobs = [], gaps, rotations = [] }: Situation,
+  lastSent: Readonly<Record<string, AlertPhase>> = {},
+  scrub = (text: string) => text,
+): readonly Notification[] {
+  const known = gaps && !jobs.some(({ kind }) => kind === "export") ? [...jobs, ...exportOf(undefined)] : jobs;
+  const isInProgress = gaps !== undefined && gaps.slices === undefined;
+  const state = healthState({
+    jobs: known.map((job) => ({ ...job, isInProgress })),
+    gaps: gaps?.slices?.map(gapOf) ?? [],
+    rotations,
+  });
+  return notificationsOf(state, new Map(Object.entries(lastSent)), scrub);
+}
+
+function gapOf({ series, day, status }: UnreadSlice): Gap {
+  const [project = "", grouping = "", filter = ""] = series.split(" / ");
+  return { key: "key", project, grouping, filter, status, from: day, to: day, error: null };
+}
