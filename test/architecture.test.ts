@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   jobs: "all",
   worker: "all",
   usage: ["errors.ts"],
-  keys: ["errors.ts", "secret.ts", "text.ts", "usage/days.ts"],
+  keys: ["errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts", "usage"],
   config: ["errors.ts", "keys", "secret.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],

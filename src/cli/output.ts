@@ -1,11 +1,12 @@
 // Writes a command's output: atomically to a file, or piece by piece to standard output; and formats instants for people.
 
 import { randomBytes } from "node:crypto";
-import { open, realpath, rename, rm, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
+import { type Pieces, replaceFile } from "../files.ts";
 
-/** Throws `config` where no file can ever be at this place, before anything is done for it. */
+/** Throws `config`, before any work is done, if no file can be written at this path. */
 export async function checkOutputPath(file: string, option: string): Promise<void> {
   const folder = path.dirname(path.resolve(file));
   const parent = await stat(folder).catch(() => undefined);
@@ -21,43 +22,35 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
   }
 }
 
-type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
-
 /**
- * Written beside its place and put there at once. What stood there before stays where that fails, or is stopped. Throws
- * `delivery` where the file can't be written; a failure of where the pieces come from passes as it is.
+ * Replaces the file whole. What was there stays if that fails or is aborted. Throws `delivery` if the file can't be written; an
+ * error of the source of the pieces is thrown as it is.
  */
 export async function writeFileAtomically(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
-  const written = <T>(step: Promise<T>): Promise<T> =>
-    step.catch((cause) => {
-      signal.throwIfAborted();
-      throw new AppError("delivery", `the file ${file} could not be written`, { cause });
-    });
-  // Where the name is a link, it is to stay one.
+  // If the name is a link, the link stays and its target is replaced.
   const target = await realpath(file).catch(() => file);
   const next = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString("hex")}`);
-  try {
-    const handle = await written(open(next, "wx"));
+  let sourceError: unknown;
+  async function* source() {
     try {
-      for await (const piece of pieces) await written(handle.writeFile(piece, { signal }));
-      await written(handle.sync());
-    } finally {
-      await written(handle.close());
+      yield* pieces;
+    } catch (error) {
+      sourceError = error;
+      throw error;
     }
+  }
+  try {
+    await replaceFile(target, source(), { next, signal });
+  } catch (cause) {
+    if (cause === sourceError) throw cause;
     signal.throwIfAborted();
-    await written(rename(next, target));
-  } catch (error) {
-    // What is left where it can't be removed matters less than why.
-    await rm(next, { force: true }).catch(() => {});
-    throw error;
+    throw new AppError("delivery", `the file ${file} could not be written`, { cause });
   }
 }
 
-// Writes more to standard output than memory should hold.
-
 /**
- * Waits until each piece has left this process, so that a slow reader slows the source down. A reader that goes away ends it,
- * and so does a disk that is full, of which main.ts tells.
+ * Writes more to standard output than memory should hold. Waits until each piece has left this process, so that a slow reader slows
+ * the source down. Ends without an error if the reader goes away or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(
   pieces: AsyncIterable<string | Uint8Array>,
@@ -70,7 +63,7 @@ export async function writeStandardOutput(
   }
 }
 
-/** A reader that stands still must not keep a stop from its work. */
+/** Throws on an abort also while the reader reads nothing. */
 function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const stop = () => reject(signal.reason);
@@ -80,11 +73,10 @@ function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<vo
   return promise.finally(() => signal.removeEventListener("abort", stop));
 }
 
-/** Told from what goes wrong at the source, whose connection may break in the same way. */
+/** Distinguishes a closed output from an error of the source, whose connection may break in the same way. */
 class OutputClosed extends Error {}
 
-// How an instant is shown to a person: to the minute, in UTC as the days of usage are.
-
+/** To the minute, in UTC as the days of usage are. */
 export function formatInstant(moment: Date): string {
   return `${moment.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

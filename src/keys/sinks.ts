@@ -4,22 +4,23 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { constants } from "node:fs";
-import { access, lstat, mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { access, lstat, mkdir, open, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../errors.ts";
+import { replaceFile } from "../files.ts";
 import { isFreeOfSecret, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
 import { type Sink, sinkId } from "./policy.ts";
 import type { OpenedKey } from "./rotation-deps.ts";
 
-/** Throws `delivery` where the sink would not take a key now: known before a key is made, no key is made for nothing. */
+/** Throws `delivery` if the sink would not accept a key now. Checked before a key is made, so that none is made in vain. */
 export async function testSink(sink: Sink): Promise<void> {
   if (sink.kind === "command") return testKeyCommand(sink.command[0] ?? "");
   await withFileLimit(testKeyFile(sink.path), sink.path);
 }
 
-/** Throws `delivery`; the sink then has what it had. `scrub` hides what a command must not say. */
+/** Throws `delivery`; the sink then has what it had. `scrub` hides known secrets in the output of a command. */
 export async function deliverKey(
   sink: Sink,
   { apiKeyId, key }: OpenedKey,
@@ -29,17 +30,17 @@ export async function deliverKey(
   await withFileLimit(writeKeyFile(sink.path, key), sink.path);
 }
 
-/** Limit for a file: a network share whose server is gone never answers. */
+/** A network share whose server is gone never answers. */
 const FILE_MS_MAX = 20_000;
 
 const NO_ANSWER = `its file system has not answered in ${FILE_MS_MAX / 1000} s`;
 
 async function withFileLimit<T>(work: Promise<T>, file: string): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
   const message = `the key file ${file} can't be reached: ${NO_ANSWER}`;
   const timer = setTimeout(() => reject(new AppError("delivery", message)), FILE_MS_MAX);
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }
@@ -58,7 +59,7 @@ export async function staleFiles(
   for (const sink of sinks) {
     const id = sinkId(sink);
     if (sink.kind !== "file" || !deliveredTo.includes(id)) continue;
-    // A share that is gone is a fault of this file, and keeps nobody from the others, or from another key.
+    // An unreachable share is a fault of this file alone: the other files are still checked.
     const fault = await withFileLimit(keyFileFault(sink.path, secret), sink.path).catch((error: unknown) => {
       if (error instanceof AppError) return `can't be read: ${NO_ANSWER}`;
       throw error;
@@ -68,12 +69,12 @@ export async function staleFiles(
   return stale;
 }
 
-// A sink that is a file. A reader sees the old key or the new one, whole, also after the power fails.
+// A sink that is a file. A reader sees the old key or the new one, whole, also after a power failure.
 
 const MODE_FILE = 0o600;
 const FOLDER_MODE = 0o700;
 
-/** The name of the program's own file beside a key file; nobody chooses such a name by chance. */
+/** The name of this program's temporary file beside a key file; nobody chooses such a name by chance. */
 function ownFile(target: string, what: string): string {
   return `${target}.usage-export-${what}`;
 }
@@ -86,7 +87,7 @@ export async function testKeyFile(file: string): Promise<void> {
     // A random name, because an existing file beside the key file may belong to anybody.
     const probe = ownFile(target, `${randomBytes(6).toString("hex")}.probe`);
     try {
-      await writeWhole(probe, "");
+      await writeFile(probe, "", { flag: "wx", mode: MODE_FILE, flush: true });
     } finally {
       await rm(probe, { force: true });
     }
@@ -95,24 +96,20 @@ export async function testKeyFile(file: string): Promise<void> {
   }
 }
 
-/** The text next to it always has the same name, so that what a crash leaves behind is gone with the next delivery. */
+/** The temporary file always has the same name, so that the next delivery removes what a crash left. */
 export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   try {
     const target = await prepareTarget(file);
     const next = ownFile(target, "next");
     await removeOwn(next);
-    await writeWhole(next, `${key.reveal()}\n`);
-    await rename(next, target);
+    await replaceFile(target, [`${key.reveal()}\n`], { next, mode: MODE_FILE });
     await syncFolder(path.dirname(target));
   } catch (cause) {
     throw new AppError("delivery", `the key file ${file} could not be written`, { cause });
   }
 }
 
-/**
- * Removes the part of a key file that a crash left. Anything else with that name is reported and not deleted: it is not the
- * program's.
- */
+/** Removes the part of a key file that a crash left. Throws if the file with that name is not this program's. */
 async function removeOwn(file: string): Promise<void> {
   const existing = await lstat(file).catch(() => undefined);
   if (!existing) return;
@@ -121,7 +118,7 @@ async function removeOwn(file: string): Promise<void> {
   await rm(file);
 }
 
-/** Makes the folder. Returns the file itself where the name is a link, which is to stay one. */
+/** Makes the folder. If the name is a link, returns what it leads to: the link stays, and its target is replaced. */
 async function prepareTarget(file: string): Promise<string> {
   await makeFolder(path.dirname(file));
   return realpath(file).catch(() => file);
@@ -151,18 +148,7 @@ async function isFolder(folder: string): Promise<boolean> {
   throw new Error(`${folder} is not a folder`);
 }
 
-/** Fails if the file exists: an existing file is never written into. */
-async function writeWhole(file: string, text: string): Promise<void> {
-  const handle = await open(file, "wx", MODE_FILE);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Without this the rename itself may be lost. */
+/** Without this a power failure may undo the rename. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {
@@ -187,23 +173,23 @@ async function keyFileFault(file: string, key: Secret | undefined): Promise<stri
   }
 }
 
-// A sink that is a command. The key goes to its standard input: arguments and environment stand in the process list.
+// A sink that is a command. The key goes to its standard input: arguments and environment are shown in the process list.
 
 type CommandSink = Extract<Sink, { kind: "command" }>;
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
 const OUTPUT_SEARCHED_MAX = 2_000;
 const OUTPUT_SHOWN_MAX = 300;
-/** How long the output may come after the end: something that the command left running may hold it open for ever. */
+/** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
 const OUTPUT_MS_MAX = 200;
 
 export async function testKeyCommand(program: string): Promise<void> {
-  const places = program.includes("/")
+  const paths = program.includes("/")
     ? [path.resolve(program)]
     : (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, program));
-  for (const place of places) {
-    const found = await access(place, constants.X_OK)
-      .then(() => stat(place))
+  for (const file of paths) {
+    const found = await access(file, constants.X_OK)
+      .then(() => stat(file))
       .catch(() => undefined);
     if (found?.isFile()) return;
   }
@@ -219,13 +205,13 @@ export async function runKeyCommand(
   const [program = "", ...args] = sink.command;
   const { PATH, HOME } = process.env;
   const child = spawn(program, args, {
-    // All of it: ours holds other secrets.
+    // Nothing else of this process's environment, which holds other secrets.
     env: { PATH, HOME, USAGE_EXPORT_API_KEY_ID: apiKeyId },
-    // A group of its own, so that the time limit ends what the command has started, too.
+    // A process group of its own, so that the time limit also ends what the command has started.
     detached: true,
     stdio: "pipe",
   });
-  // A command that does not read its input is not wrong for that.
+  // A command that does not read its input has not failed for that reason.
   child.stdin.on("error", () => {}).end(`${key.reveal()}\n`);
   const output = collectOutput(child);
   try {
@@ -241,7 +227,7 @@ export async function runKeyCommand(
   }
 }
 
-/** How it ended, undefined for well. */
+/** How it failed; undefined if it succeeded. */
 async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds: number): Promise<string | undefined> {
   let isLate = false;
   const timer = setTimeout(() => {
@@ -268,7 +254,7 @@ function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
   }
 }
 
-/** Returns what was written last, once the command has ended. */
+/** Keeps the last part of the output. The returned function is called once the command has ended. */
 function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<string> {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -290,10 +276,10 @@ function safeLastLine(output: string, key: Secret, scrub: (text: string) => stri
       .trimEnd()
       .split(/[\r\n]/)
       .at(-1) ?? "";
-  const said = toPrintableLine(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
-  if (!isFreeOfSecret(said, key.reveal())) return "; its last line is not shown, as it may hold the key";
+  const printable = toPrintableLine(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
+  if (!isFreeOfSecret(printable, key.reveal())) return "; its last line is not shown, as it may hold the key";
   // Packed, encrypted or hashed text can't be decoded here and may still contain the key.
   const packed = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
-  const shown = scrub(said).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
+  const shown = scrub(printable).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
   return shown && `: ${shown}`;
 }
