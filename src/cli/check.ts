@@ -9,7 +9,7 @@ import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import type { Receivers } from "../health/webhook.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { checkProject, type Finding } from "../jobs/check-project.ts";
-import { openFilterCheck } from "../jobs/filter-check.ts";
+import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { readMasterKeys } from "../keys/seal.ts";
@@ -85,7 +85,7 @@ async function checkWindows(db: Database, { exports }: Config): Promise<Finding[
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {
   await using context = await openServiceContext(app, config, db);
-  const filterCheck = openFilterCheck(context);
+  const filterCheck = new FilterCheck(context);
   const groups: FindingGroup[] = [];
   for (const project of config.projects) {
     groups.push({ of: `project ${project.name}`, findings: await checkProject(context, filterCheck, project) });

@@ -5,7 +5,7 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { type RequestOutcome, type RunEnd, recordOutcome } from "../db/jobs/runs.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { type FilterCheck, type FilterCheckDeps, openFilterCheck } from "../jobs/filter-check.ts";
+import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
 import { syncKeyList } from "../jobs/key-list.ts";
 import { requestDeps } from "../jobs/request-deps.ts";
 import { daysOf } from "../usage/days.ts";
@@ -126,7 +126,7 @@ export function filterCheckByRun(world: FilterCheckDeps, onNewRun: () => void): 
     const known = checks.get(runId);
     if (known) return known;
     onNewRun();
-    const check = openFilterCheck(world);
+    const check = new FilterCheck(world);
     checks.set(runId, check);
     const [oldest] = checks.keys();
     if (checks.size > RUNS_MAX && oldest !== undefined) checks.delete(oldest);

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
-import { type FilterCheckDeps, openFilterCheck } from "../../src/jobs/filter-check.ts";
+import { FilterCheck, type FilterCheckDeps } from "../../src/jobs/filter-check.ts";
 import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { ALL_USAGE, PROJECT, WINDOW } from "../usage/sample-request.ts";
@@ -22,7 +22,7 @@ test("Get Fields that fails is asked again by the next request of the same run, 
   );
   await using service = openTestService(server.origin);
   const app = { log: pino({ level: "silent" }), signal: limit() } as App;
-  const check = openFilterCheck({
+  const check = new FilterCheck({
     app,
     service,
     keys: { use: (_: unknown, call: (key: typeof KEY) => unknown) => call(KEY) },

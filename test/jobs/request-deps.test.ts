@@ -6,7 +6,7 @@ import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.
 import { openAnswerWriter } from "../../src/db/usage/writer.ts";
 import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
 import type { KeyRing } from "../../src/jobs/export-context.ts";
-import { openFilterCheck } from "../../src/jobs/filter-check.ts";
+import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
@@ -41,7 +41,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
 }
 
 function settingsOf(context: ReturnType<typeof contextOf>, seriesId: number) {
-  const check = openFilterCheck(context);
+  const check = new FilterCheck(context);
   return { runId: randomUUID(), policy: sampleJob(), check, idOf: () => seriesId, log: context.app.log };
 }
 

@@ -1,0 +1,87 @@
+// The names that the service knows for a project: those that Get Fields lists now or ever listed, and those that the numbers
+// proved.
+
+import { memoizeAsync } from "../async.ts";
+import { type ListedName, listedNames, storeListedNames } from "../db/usage/series.ts";
+import { fetchFields, type ListedFields } from "../service/fields.ts";
+import type { Project } from "../usage/series.ts";
+import type { ServiceContext } from "./export-context.ts";
+
+type NameDeps = Pick<ServiceContext, "app" | "db" | "service" | "keys">;
+
+type FoundNames = {
+  /** Empty if the name is not known. For a model: all models with that name, or the one with that id. */
+  readonly matches: readonly ListedName[];
+  /** Known names of the same kind, to suggest what was meant. */
+  readonly others: readonly string[];
+  /** False if the service lists no names of this kind: then an unknown name proves nothing. */
+  readonly isListed: boolean;
+};
+
+export type KnownNames = {
+  readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
+  /** Records that the numbers have shown that the service knows the name. */
+  readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
+};
+
+/** Asks once for each project. A failed request fails only the callers that wait for it. */
+export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
+  const listed = memoizeAsync<ListedFields | undefined>();
+  const stored = memoizeAsync<readonly ListedName[]>();
+  const proved = new Map<string, ListedName[]>();
+
+  async function before(project: Project): Promise<readonly ListedName[]> {
+    const known = await stored(project.id, async () => (db ? listedNames(db, project.id) : []));
+    return [...known, ...(proved.get(project.id) ?? [])];
+  }
+
+  async function askFields(project: Project): Promise<ListedFields | undefined> {
+    const fields = await keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
+    if (!fields?.features) {
+      app.log.warn(
+        { project: project.name },
+        "the service does not list its features: only the numbers show what it knows",
+      );
+    }
+    if (db && fields) {
+      // There may be many tags, and new ones every day, so only those that a filter names are stored.
+      const names = [...listedNamesOf(fields, "feature"), ...listedNamesOf(fields, "model")];
+      await storeListedNames(db, project.id, names);
+    }
+    return fields;
+  }
+
+  return {
+    async find(project, kind, name) {
+      const earlier = (await before(project)).filter((one) => one.kind === kind);
+      const known = earlier.filter((one) => isNamed(one, name));
+      // A model has another id in each version, and a filter means the version in use now, so the models are always requested.
+      if (known.length > 0 && kind !== "model") return { matches: known, others: [], isListed: true };
+      const fields = await listed(project.id, () => askFields(project));
+      const now = listedNamesOf(fields ?? {}, kind);
+      const matches = now.filter((one) => isNamed(one, name));
+      if (db && kind === "tag") await storeListedNames(db, project.id, matches);
+      return {
+        matches: matches.length > 0 ? matches : known,
+        others: [...now, ...earlier].map((one) => one.name),
+        isListed: fields?.[`${kind}s`] !== undefined,
+      };
+    },
+    async prove(project, kind, name) {
+      const names: ListedName[] = [{ kind, name, modelId: "" }];
+      proved.set(project.id, [...(proved.get(project.id) ?? []), ...names]);
+      if (db) await storeListedNames(db, project.id, names);
+    },
+  };
+}
+
+/** The service's own example lists the tag "dev" as "tag=dev". */
+function isNamed({ kind, name, modelId }: ListedName, wanted: string): boolean {
+  if (name === wanted) return true;
+  return (kind === "tag" && name === `tag=${wanted}`) || (kind === "model" && modelId === wanted);
+}
+
+function listedNamesOf(fields: Partial<ListedFields>, kind: ListedName["kind"]): ListedName[] {
+  if (kind === "model") return (fields.models ?? []).map(({ name, id }) => ({ kind, name, modelId: id ?? "" }));
+  return (fields[`${kind}s`] ?? []).map((name) => ({ kind, name, modelId: "" }));
+}
