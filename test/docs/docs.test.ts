@@ -63,7 +63,7 @@ test("every option that the pages name exists", () => {
   const known = new Set(["--help", "--version", "--config", ...commands.flatMap(({ options }) => options)]);
   const named = [...withoutBlocks(userText).matchAll(/`[^`]*`/g)]
     .map(([code]) => code)
-    .filter((code) => !/docker|psql|npm install/.test(code))
+    .filter((code) => !/docker|kubectl|psql|npm install/.test(code))
     .flatMap((code) => code.match(/--[a-z][a-z-]+/g) ?? []);
   expect([...new Set(named)].filter((option) => !known.has(option))).toEqual([]);
 });

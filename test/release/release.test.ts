@@ -1,0 +1,72 @@
+// What a release refuses. The release itself runs .ci/run, and is made by a person.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+let repository: string;
+
+beforeAll(() => {
+  repository = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-release-"));
+  fs.mkdirSync(path.join(repository, "tools"));
+  fs.copyFileSync(path.join(ROOT, "tools/release.ts"), path.join(repository, "tools/release.ts"));
+  // In place of the checks, which are not part of this test.
+  write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
+  write("package.json", JSON.stringify({ name: "usage-export", version: "1.2.3", type: "module" }));
+  write("CHANGELOG.md", "# Changelog\n\n## 1.2.3 - 2026-11-22\n");
+  git("init", "--quiet");
+  commit();
+});
+
+afterAll(() => fs.rmSync(repository, { recursive: true }));
+
+test("a release needs a folder", () => {
+  expect(release()).toMatchObject({ status: 1, stderr: expect.stringContaining("expected a folder") });
+});
+
+test("a tree with changes is not released", () => {
+  write("new.txt", "not committed");
+  expect(release("out")).toMatchObject({ status: 1, stderr: expect.stringContaining("not committed") });
+  fs.rmSync(path.join(repository, "new.txt"));
+});
+
+test("a version is not released twice", () => {
+  git("tag", "v1.2.3");
+  expect(release("out")).toMatchObject({ status: 1, stderr: expect.stringContaining("the tag v1.2.3 exists") });
+  git("tag", "--delete", "v1.2.3");
+});
+
+test("a version without its section in the changelog is not released", () => {
+  write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n");
+  commit();
+  expect(release("out")).toMatchObject({ status: 1, stderr: expect.stringContaining('"## 1.2.3 - YYYY-MM-DD"') });
+  git("revert", "--no-edit", "HEAD");
+});
+
+test("where the checks fail there is no tag and no tarball", () => {
+  expect(release("out")).toMatchObject({ status: 1 });
+  expect(git("tag", "--list")).toBe("");
+  expect(fs.readdirSync(path.join(repository, "out"))).toEqual([]);
+});
+
+function release(...args: string[]) {
+  return spawnSync(process.execPath, ["tools/release.ts", ...args], { cwd: repository, encoding: "utf8" });
+}
+
+function write(file: string, text: string, mode = 0o644): void {
+  fs.mkdirSync(path.dirname(path.join(repository, file)), { recursive: true });
+  fs.writeFileSync(path.join(repository, file), text, { mode });
+}
+
+function commit(): void {
+  git("add", "--all");
+  git("commit", "--quiet", "--message", "a change");
+}
+
+function git(...args: string[]): string {
+  const identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
+  return execFileSync("git", [...identity, ...args], { cwd: repository, encoding: "utf8" }).trim();
+}
