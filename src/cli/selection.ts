@@ -3,7 +3,7 @@
 import type { Config } from "../config/config.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { AppError } from "../errors.ts";
-import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX, type PeriodViolation, periodViolation } from "../report/report-data.ts";
+import { DAYS_DEFAULT, periodError } from "../report/report-data.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
@@ -116,20 +116,7 @@ export type PeriodOptions = { readonly from?: Day; readonly to?: Day };
 export function choosePeriod({ from, to }: PeriodOptions, today: Day): Window {
   const end = to ?? addDays(today, -1);
   const start = from ?? addDays(end, 1 - DAYS_DEFAULT);
-  const broken = periodViolation({ start, end }, today);
-  if (broken !== undefined) throw new AppError("config", periodErrorText(broken, { start, end }, today));
+  const fault = periodError({ start, end }, today, { from: "--from", to: "--to" });
+  if (fault !== undefined) throw new AppError("config", fault);
   return { start, end };
-}
-
-function periodErrorText(broken: PeriodViolation, { start, end }: Window, today: Day): string {
-  switch (broken) {
-    case "ends after today":
-      return `--to: expected ${today} or before, which is today in UTC; got ${end}`;
-    case "begins after its end":
-      return `--from: expected ${end} or before, which is the report's last day; got ${start}`;
-    case "begins too early":
-      return `--from: expected ${DAY_MIN} or after; got ${start}`;
-    case "has too many days":
-      return `--from: expected ${addDays(end, 1 - DAYS_MAX)} or after, as a report has at most ${DAYS_MAX} days; got ${start}`;
-  }
 }

@@ -11,7 +11,7 @@ import {
   type SeriesOption,
 } from "./chart.ts";
 import { chartNumber, compactText, counted, daysHtml, exactText, isZero } from "./format.ts";
-import { chartLabels, folded, type Html, html, nameHtml, table } from "./html.ts";
+import { chartLabels, columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { Breakdown, DayAmounts } from "./report-data.ts";
 
@@ -25,42 +25,27 @@ const LABEL_COLUMNS = 26;
 
 export function breakdownSection(breakdown: Breakdown): Section {
   const { grouping, groups } = breakdown;
+  const layers = layersOf(breakdown);
   return {
     id: `usage-by-${grouping}`,
     title: `Usage by ${grouping}`,
     body: html`${provenanceNote(breakdown)}${
       groups.length === 0
         ? html`<p class="empty">No usage in this period.</p>`
-        : BREAKDOWN_METRICS.map((one) => metricChart(breakdown, one))
+        : BREAKDOWN_METRICS.map((metric) => metricChart(breakdown, layers, metric))
     }`,
   };
 }
 
-function metricChart(breakdown: Breakdown, { metric, title }: (typeof BREAKDOWN_METRICS)[number]): Html | undefined {
-  const layers = layersOf(breakdown);
-  // A service that sends no hours has nothing to show there; requests are shown even so.
-  if (metric === "hours" && layers.every(({ amounts }) => amounts.hours.every(isZero))) return undefined;
-  const { grouping } = breakdown;
-  const content = {
-    ...breakdown,
-    layers: layers.map(({ label, colour, amounts }) => ({ label, colour, values: amounts[metric].map(chartNumber) })),
-  };
-  return chart(
-    `${metric}-by-${grouping}`,
-    `${title} by day and ${grouping}`,
-    stackedDays(content),
-    numbersTable(breakdown, metric),
-  );
-}
-
-type NamedLayer = {
+type Layer = {
+  /** Unique, from chartLabels. */
   readonly label: string;
   readonly name: Html;
   readonly colour: string;
   readonly amounts: DayAmounts;
 };
 
-function layersOf({ groups, rest }: Breakdown): NamedLayer[] {
+function layersOf({ groups, rest }: Breakdown): readonly Layer[] {
   const labels = chartLabels(
     groups.map(({ group }) => group),
     LABEL_COLUMNS,
@@ -76,15 +61,35 @@ function layersOf({ groups, rest }: Breakdown): NamedLayer[] {
   return [...layers, { label, name: html`<i>${label}</i>`, colour: "var(--rest)", amounts: rest }];
 }
 
-function numbersTable(breakdown: Breakdown, metric: Metric): Html {
-  const layers = layersOf(breakdown);
-  const columns = [{ title: "Day (UTC)" }, ...layers.map(({ name }) => ({ title: name, numeric: true }))];
+function metricChart(
+  breakdown: Breakdown,
+  layers: readonly Layer[],
+  { metric, title }: (typeof BREAKDOWN_METRICS)[number],
+): Html | undefined {
+  // A service that sends no hours has no chart of hours; the chart of requests is always shown.
+  if (metric === "hours" && layers.every(({ amounts }) => amounts.hours.every(isZero))) return undefined;
+  const { grouping, days } = breakdown;
+  const bars = layers.map(({ label, colour, amounts }) => ({
+    label,
+    colour,
+    values: amounts[metric].map(chartNumber),
+  }));
+  return chart(
+    `${metric}-by-${grouping}`,
+    `${title} by day and ${grouping}`,
+    stackedDays({ days, bars, marks: marksOf(breakdown) }),
+    numbersTable(breakdown, layers, metric),
+  );
+}
+
+function numbersTable(breakdown: Breakdown, layers: readonly Layer[], metric: Metric): Html {
+  const titles = [...columns("Day (UTC)"), ...numberColumns(...layers.map(({ name }) => name))];
   const rows = breakdown.days.map((day, i) => [
     html`<time>${day}</time>${dayFlag(breakdown, day)}`,
     ...layers.map(({ amounts }) => exactText(amounts[metric][i] ?? "")),
   ]);
   const caption = `Exact ${metric} by day and ${breakdown.grouping}`;
-  return folded(`Table: ${metric} by day and ${breakdown.grouping}`, table(caption, columns, rows));
+  return folded(`Table: ${metric} by day and ${breakdown.grouping}`, table(caption, titles, rows));
 }
 
 function dayFlag({ incompleteDays, unreadDays }: Breakdown, day: Day): Html | undefined {
@@ -92,7 +97,7 @@ function dayFlag({ incompleteDays, unreadDays }: Breakdown, day: Day): Html | un
   return unreadDays.includes(day) ? html` <b class="flag">not read</b>` : undefined;
 }
 
-/** Whose usage it is, and which days lack some of it. */
+/** Names the projects, and the days that lack some of their usage. */
 function provenanceNote({ projects, incompleteDays, unreadDays }: Breakdown): Html {
   const low =
     incompleteDays.length > 0
@@ -102,92 +107,19 @@ function provenanceNote({ projects, incompleteDays, unreadDays }: Breakdown): Ht
     unreadDays.length > 0
       ? html` Without usage that is not read (dotted) on ${daysHtml(unreadDays)}: before a series began, or not due yet.`
       : undefined;
-  return html`<p class="note">Of ${projects.map((project, i) => html`${i > 0 ? ", " : ""}${nameHtml(project)}`)}.${low}${unread}</p>
+  return html`<p class="note">Of ${joinHtml(projects.map(nameHtml), ", ")}.${low}${unread}</p>
 `;
 }
 
-// The chart of an amount by day, stacked by group. Pure.
-
 type StackedDays = {
   readonly days: readonly Day[];
-  readonly layers: readonly Layer[];
-  /** What is drawn of these days is too low. */
-  readonly incompleteDays: readonly Day[];
-  /** What is drawn of these days is without a project that was not read. */
-  readonly unreadDays: readonly Day[];
+  readonly bars: readonly { readonly label: string; readonly colour: string; readonly values: readonly number[] }[];
+  readonly marks: readonly DayMark[];
 };
 
-/** The label is one of chartLabels; the values are one a day. */
-type Layer = { readonly label: string; readonly colour: string; readonly values: readonly number[] };
+/** A background behind the bars of some days. */
+type DayMark = { readonly label: string; readonly days: readonly Day[]; readonly decal: object };
 
-const LEGEND_ROW_PX = 22;
-const LEGEND_WIDTH_PX = 220;
-
-/** The legend stands beside the bars, or below them on a phone. */
-function stackedDays(content: StackedDays): { readonly wide: Drawing; readonly narrow: Drawing } {
-  const marks = [content.incompleteDays, content.unreadDays].filter(({ length }) => length > 0);
-  const legendHeight = (content.layers.length + marks.length) * LEGEND_ROW_PX;
-  const wide = { width: 1040, height: Math.max(300, legendHeight + 40) };
-  const narrow = { width: 360, height: 236 + legendHeight };
-  return {
-    wide: {
-      ...wide,
-      option: chartOption(content, {
-        grid: { left: 52, right: LEGEND_WIDTH_PX + 28, top: 16, bottom: 32 },
-        legend: { left: wide.width - LEGEND_WIDTH_PX, top: 12 },
-        labelsMax: 12,
-        finest: 180,
-      }),
-    },
-    narrow: {
-      ...narrow,
-      option: chartOption(content, {
-        grid: { left: 44, right: 8, top: 12, bottom: legendHeight + 34 },
-        legend: { left: 4, bottom: 0 },
-        labelsMax: 5,
-        finest: 60,
-      }),
-    },
-  };
-}
-
-type Layout = {
-  readonly grid: object;
-  readonly legend: object;
-  readonly labelsMax: number;
-  /** With more days than this a line between bars would be as wide as they are. */
-  readonly finest: number;
-};
-
-/** The library knows the layers by numbers only: it reads names as patterns of its own, and mixes up equal ones. */
-function chartOption(content: StackedDays, { grid, legend, labelsMax, finest }: Layout): ChartOption {
-  const { days, layers, incompleteDays, unreadDays } = content;
-  const marks = [
-    ...(incompleteDays.length > 0 ? [{ label: "not complete", days: incompleteDays, decal: HATCHED }] : []),
-    ...(unreadDays.length > 0 ? [{ label: "not read", days: unreadDays, decal: DOTTED }] : []),
-  ];
-  const names = new Map([...layers.map(namer("s")), ...marks.map(namer("m"))]);
-  return {
-    grid,
-    legend: { ...LEGEND_STYLE, ...legend, data: [...names.keys()], formatter: (name) => names.get(name) ?? name },
-    xAxis: [dayAxis(days, labelsMax), { type: "category", data: [...days], show: false }],
-    yAxis: [
-      { ...AXIS_STYLE, type: "value", axisLabel: { ...AXIS_STYLE.axisLabel, formatter: compactText } },
-      { type: "value", min: 0, max: 1, show: false },
-    ],
-    series: [
-      ...marks.map((mark, i) => markedDays(`m${i}`, days, mark)),
-      ...layers.map((layer, i) => layerBars(`s${i}`, layer, days.length <= finest)),
-    ],
-  };
-}
-
-function namer(prefix: string): (labelled: { readonly label: string }, i: number) => [string, string] {
-  return ({ label }, i) => [`${prefix}${i}`, label];
-}
-
-/** How a day is marked, beside its bar. */
-type DayMark = { readonly days: readonly Day[]; readonly decal: object };
 const HATCHED = { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1.5, 3.5], rotation: -Math.PI / 4 };
 const DOTTED = {
   symbol: "circle",
@@ -199,8 +131,89 @@ const DOTTED = {
   dashArrayY: [2, 1],
 };
 
-/** On axes of their own, from the bottom to the top: a day that has no bar because its numbers are missing shows too. */
-function markedDays(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
+function marksOf({ incompleteDays, unreadDays }: Breakdown): readonly DayMark[] {
+  return [
+    { label: "not complete", days: incompleteDays, decal: HATCHED },
+    { label: "not read", days: unreadDays, decal: DOTTED },
+  ].filter(({ days }) => days.length > 0);
+}
+
+const LEGEND_ROW_PX = 22;
+const LEGEND_WIDTH_PX = 220;
+
+/** The legend stands beside the bars, or below them on a phone. */
+function stackedDays(content: StackedDays): { readonly wide: Drawing; readonly narrow: Drawing } {
+  const legendHeight = (content.bars.length + content.marks.length) * LEGEND_ROW_PX;
+  return {
+    wide: {
+      width: 1040,
+      height: Math.max(300, legendHeight + 40),
+      option: chartOption(content, {
+        grid: { left: 52, right: LEGEND_WIDTH_PX + 28, top: 16, bottom: 32 },
+        legend: { left: 1040 - LEGEND_WIDTH_PX, top: 12 },
+        labelsMax: 12,
+        gapDaysMax: 180,
+      }),
+    },
+    narrow: {
+      width: 360,
+      height: 236 + legendHeight,
+      option: chartOption(content, {
+        grid: { left: 44, right: 8, top: 12, bottom: legendHeight + 34 },
+        legend: { left: 4, bottom: 0 },
+        labelsMax: 5,
+        gapDaysMax: 60,
+      }),
+    },
+  };
+}
+
+type Layout = {
+  readonly grid: object;
+  readonly legend: object;
+  readonly labelsMax: number;
+  /** With more days, a gap between two bars would be as wide as a bar, so there are none. */
+  readonly gapDaysMax: number;
+};
+
+/** The library gets numbered keys, not labels: it interprets names as patterns, and confuses equal ones. */
+function chartOption({ days, bars, marks }: StackedDays, { grid, legend, labelsMax, gapDaysMax }: Layout): ChartOption {
+  const labels = new Map([
+    ...bars.map(({ label }, i): [string, string] => [`s${i}`, label]),
+    ...marks.map(({ label }, i): [string, string] => [`m${i}`, label]),
+  ]);
+  const gaps = days.length <= gapDaysMax;
+  return {
+    grid,
+    legend: { ...LEGEND_STYLE, ...legend, data: [...labels.keys()], formatter: (key) => labels.get(key) ?? key },
+    xAxis: [dayAxis(days, labelsMax), { type: "category", data: [...days], show: false }],
+    yAxis: [
+      { ...AXIS_STYLE, type: "value", axisLabel: { ...AXIS_STYLE.axisLabel, formatter: compactText } },
+      { type: "value", min: 0, max: 1, show: false },
+    ],
+    series: [
+      ...marks.map((mark, i) => markSeries(`m${i}`, days, mark)),
+      ...bars.map(
+        ({ colour, values }, i): SeriesOption => ({
+          type: "bar",
+          name: `s${i}`,
+          stack: "day",
+          // All bars of a layer are one path, a third of the size.
+          large: true,
+          largeThreshold: 0,
+          silent: true,
+          barCategoryGap: gaps ? "18%" : "0%",
+          barMaxWidth: 48,
+          itemStyle: { color: colour, borderColor: "var(--paper)", borderWidth: gaps ? 0.5 : 0 },
+          data: [...values],
+        }),
+      ),
+    ],
+  };
+}
+
+/** On axes of its own and over the whole height, so that a day without a bar is marked as well. */
+function markSeries(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
   const marked = new Set(mark.days);
   return {
     type: "bar",
@@ -212,21 +225,5 @@ function markedDays(name: string, days: readonly Day[], mark: DayMark): SeriesOp
     barCategoryGap: "0%",
     itemStyle: { color: "var(--wash)", decal: { ...mark.decal, color: "var(--hatch)" } },
     data: days.map((day) => (marked.has(day) ? 1 : null)),
-  };
-}
-
-function layerBars(name: string, { colour, values }: Layer, apart: boolean): SeriesOption {
-  return {
-    type: "bar",
-    name,
-    stack: "day",
-    // All bars of a layer are one path, a third of the size.
-    large: true,
-    largeThreshold: 0,
-    silent: true,
-    barCategoryGap: apart ? "18%" : "0%",
-    barMaxWidth: 48,
-    itemStyle: { color: colour, borderColor: "var(--paper)", borderWidth: apart ? 0.5 : 0 },
-    data: [...values],
   };
 }

@@ -1,10 +1,11 @@
-// Draws a chart as SVG with ECharts, and makes that SVG fit for our pages: many on one page, under a strict content security
-// policy, in light and dark. Pure: the same option gives the same SVG.
+// Draws a chart as SVG with ECharts, and adapts that SVG to our pages: many on one page, under a strict content security policy, in
+// light and dark. Pure: the same option gives the same SVG.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/scatter.js";
 import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
+import type { XAXisComponentOption } from "echarts";
 import type { BarSeriesOption, ScatterSeriesOption } from "echarts/charts";
 import type { GridComponentOption, LegendComponentOption } from "echarts/components";
 import { type ComposeOption, init, use } from "echarts/core";
@@ -14,28 +15,23 @@ import { dayLabel } from "./format.ts";
 import { type Html, html, trustedHtml } from "./html.ts";
 
 export type ChartOption = ComposeOption<SeriesOption | GridComponentOption | LegendComponentOption>;
-
-import type { XAXisComponentOption as AxisOption } from "echarts";
 export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
 
-/** A size in pixels at which the texts are as large as those around the chart, and what is drawn in it. */
+/** The size in pixels is the one at which the chart's texts are as large as those around it. */
 export type Drawing = { readonly width: number; readonly height: number; readonly option: ChartOption };
 
-/**
- * A chart under its heading: drawn twice, for wide screens and paper and for phones, where the wide one could not be read. The
- * style sheet shows one of them.
- */
+/** A chart under its heading, drawn twice: for wide screens and paper, and for phones. The style sheet shows one of them. */
 export function chart(
   id: string,
   title: string,
   { wide, narrow }: { readonly wide: Drawing; readonly narrow: Drawing },
-  behind: Html,
+  details: Html,
 ): Html {
   return html`<figure>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
 ${drawSvg(`${id}-w`, "wide", id, wide)}
 ${drawSvg(`${id}-n`, "narrow", id, narrow)}
-${behind}</figure>
+${details}</figure>
 `;
 }
 
@@ -50,9 +46,6 @@ function drawSvg(id: string, className: string, labelledBy: string, { width, hei
   }
 }
 
-// How the axes and the legend of every chart look. Pure.
-
-/** In the colours of the page, whichever scheme it is shown in. */
 export const AXIS_STYLE = {
   axisLine: { lineStyle: { color: "var(--line)" } },
   axisTick: { show: false },
@@ -60,11 +53,11 @@ export const AXIS_STYLE = {
   splitLine: { lineStyle: { color: "var(--line)" } },
 } as const;
 
-/** How many days from one label to the next, so that at most so many stand on an axis: whole weeks where it can be. */
+/** Days from one label to the next: whole weeks if possible. */
 const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
 
-/** Days below a chart, labelled at even steps back from the newest one. */
-export function dayAxis(days: readonly Day[], labelsMax: number): AxisOption {
+/** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
+export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
   const step = LABEL_STEPS.find((step) => days.length / step <= labelsMax) ?? Math.ceil(days.length / labelsMax);
   return {
     ...AXIS_STYLE,
@@ -89,12 +82,10 @@ export const LEGEND_STYLE = {
   textStyle: { color: "var(--ink)", fontSize: 12 },
 } as const;
 
-// Turns the chart library's SVG into one for our pages: many on one page, under a strict policy, in light and dark. Pure.
-
 /**
- * What is taken out or turned: ids get the prefix, so that no two charts share one; the style sheet for the mouse and the
- * classes go; `style` attributes, which the policy forbids, become attributes. Only tags are touched: in texts the library
- * escapes what could be one, and no text from outside is in an attribute (colours and our own ids are).
+ * Ids get a prefix, so that no two charts share one. The style sheet for the mouse and the classes are removed. `style` attributes,
+ * which the policy forbids, become attributes. Only tags are changed: the library escapes texts, and attributes hold no text from
+ * outside, only colours and our own ids.
  */
 export function embeddableSvg(svg: string, id: string, className: string, labelledBy: string): string {
   return svg
@@ -115,7 +106,7 @@ function cleanTag(tag: string, id: string): string {
     .replaceAll(/\bzr\d+-/g, `${id}-`);
 }
 
-/** The page says which typeface; size and weight are the chart's. */
+/** Size and weight only: the typeface is the page's. */
 function fontAttributes(style: string): string {
   return style
     .split(";")

@@ -1,16 +1,26 @@
-// What was read and what was not: a map of series and days, and a table of the stretches that are not complete. Pure.
+// What was read and what was not: a map of series and days, and a table of the stretches of days that are not complete. Pure.
 
 import type { Day } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
 import { AXIS_STYLE, type ChartOption, chart, type Drawing, dayAxis, LEGEND_STYLE } from "./chart.ts";
 import { counted, instantText, windowHtml } from "./format.ts";
-import { chartLabels, columnsOf, folded, type Html, html, nameHtml, table, truncatedName } from "./html.ts";
+import {
+  chartLabels,
+  columns,
+  columnsOf,
+  folded,
+  type Html,
+  html,
+  nameHtml,
+  numberColumns,
+  table,
+  truncatedName,
+} from "./html.ts";
 import type { Section } from "./page.ts";
-import type { Coverage, SeriesCoverage, SliceStatus } from "./report-data.ts";
+import { type Coverage, type SeriesCoverage, SLICE_STATUSES, type SliceStatus } from "./report-data.ts";
 
 const LABEL_COLUMNS = { wide: 40, narrow: 22 } as const;
 const SEPARATOR = " · ";
-const STATUSES: readonly SliceStatus[] = ["complete", "suspect", "failed", "missing"];
 
 export function coverageSection({ coverage }: { readonly coverage: Coverage }): Section {
   return {
@@ -24,7 +34,7 @@ function bodyOf(coverage: Coverage): Html {
   const { series, seriesLeftOut, days, undated } = coverage;
   const more =
     seriesLeftOut > 0
-      ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown are the ones that lack most.</p>`
+      ? html`<p class="note">${counted(seriesLeftOut, "more series", "more series")} not shown: those shown lack the most days.</p>`
       : undefined;
   return html`<p class="note">A series is a project, what its usage is grouped by, and a filter. Days before a series began or not yet due are left blank.</p>
 ${undatedNote(undated)}${days.length === 0 ? undefined : chart("coverage-map", "Series and days", mapDrawings(coverage), freshnessTable(series))}${more}${gapsTable(coverage)}`;
@@ -36,7 +46,7 @@ function undatedNote(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
   const names = undated.slice(0, UNDATED_SHOWN_MAX).map((one) => html`<li>${seriesHtml(one)}</li>`);
   const more = undated.length - UNDATED_SHOWN_MAX;
-  return html`<p class="note">The service's answers about ${counted(undated.length, "series", "series")} carry no date. Nobody knows which days those numbers are of, so they are in no figure of this page; the view <code>bi.usage_snapshot</code> has them:</p>
+  return html`<p class="note">The service's answers about ${counted(undated.length, "series", "series")} carry no date. It is not known which days those numbers are of, so no figure on this page contains them; the view <code>bi.usage_snapshot</code> has them:</p>
 <ul class="note">${names}${more > 0 ? html`<li>and ${more} more</li>` : undefined}</ul>
 `;
 }
@@ -53,13 +63,12 @@ function mapDrawings({ days, series }: Coverage): ReturnType<typeof coverageMap>
   return coverageMap(days, rows(LABEL_COLUMNS.wide), rows(LABEL_COLUMNS.narrow));
 }
 
-/** Each part is cut for itself: a long name of a project must not hide the grouping. What all rows share is left out. */
+/** Each part is cut separately, so that a long project name does not hide the grouping. The project is left out if all rows share it. */
 function rowLabel({ project, grouping, filter }: SeriesName, columns: number, oneProject: boolean): string {
   const names = [...(oneProject ? [] : [project]), ...(filter === "all" ? [] : [filter])];
   const each = Math.floor((columns - shortGrouping(grouping).length) / Math.max(1, names.length)) - SEPARATOR.length;
-  const [first, ...more] = names.map((name) => truncatedName(name, each));
-  const parts = oneProject ? [shortGrouping(grouping), first, ...more] : [first, shortGrouping(grouping), ...more];
-  return parts.filter((part) => part !== undefined).join(SEPARATOR);
+  const parts = names.map((name) => truncatedName(name, each));
+  return parts.toSpliced(oneProject ? 0 : 1, 0, shortGrouping(grouping)).join(SEPARATOR);
 }
 
 function shortGrouping(grouping: string): string {
@@ -71,26 +80,22 @@ export function seriesHtml({ project, grouping, filter }: SeriesName): Html {
 }
 
 function freshnessTable(series: readonly SeriesCoverage[]): Html {
-  const columns = [
-    { title: "Series" },
-    { title: "Nothing missing through" },
-    { title: "Due through" },
-    { title: "Last read" },
-    ...STATUSES.map((status) => ({ title: `Days ${status}`, numeric: true })),
+  const titles = [
+    ...columns("Series", "Nothing missing through", "Due through", "Last read"),
+    ...numberColumns(...SLICE_STATUSES.map((status) => `Days ${status}`)),
   ];
   const rows = series.map((one) => [
     seriesHtml(one),
     one.freshThrough ?? "never",
     one.dueThrough ?? "nothing due",
     one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
-    ...STATUSES.map((status) => String(one.statuses.filter((other) => other === status).length)),
+    ...SLICE_STATUSES.map((status) => String(one.statuses.filter((other) => other === status).length)),
   ]);
-  return folded("Table: how fresh each series is", table("Freshness by series", columns, rows));
+  return folded("Table: how fresh each series is", table("Freshness by series", titles, rows));
 }
 
 function gapsTable({ gaps, gapsLeftOut }: Coverage): Html | undefined {
   if (gaps.length === 0) return undefined;
-  const columns = [{ title: "Days" }, { title: "Series" }, { title: "Status" }, { title: "Why" }];
   const rows = gaps.map((gap) => [
     windowHtml(gap),
     seriesHtml(gap),
@@ -102,30 +107,27 @@ function gapsTable({ gaps, gapsLeftOut }: Coverage): Html | undefined {
       ? html`<p class="note">${counted(gapsLeftOut, "older stretch", "older stretches")} not shown.</p>`
       : undefined;
   return html`<h3>What is not complete</h3>
-${table("Stretches of days, the newest first", columns, rows)}${more}`;
+${table("Stretches of days, the newest first", columns("Days", "Series", "Status", "Why"), rows)}${more}`;
 }
 
-// The map of coverage: a row a series, a mark a day, whose shape and colour say whether its numbers are there. Pure.
-
-/** The label is one of chartLabels; the statuses are one a day. */
+/** A row of the coverage map. The label is from chartLabels; there is one status a day. */
 export type MapRow = { readonly label: string; readonly statuses: readonly (SliceStatus | undefined)[] };
 
 type StatusMark = { readonly symbol: string; readonly colour: string; readonly height: number };
 
-/** Told apart without colour as well: by form, and complete days by being pale. */
+/** They differ without colour as well: in shape, and complete days are pale. */
 const STATUS_MARKS: Readonly<Record<SliceStatus, StatusMark>> = {
   complete: { symbol: "rect", colour: "var(--complete)", height: 1 },
   suspect: { symbol: "diamond", colour: "var(--warn)", height: 1 },
   failed: { symbol: "triangle", colour: "var(--bad)", height: 1 },
   missing: { symbol: "rect", colour: "var(--bad)", height: 0.16 },
 };
-/** The mark of missing days in the legend, which makes other symbols square. */
+/** Marks missing days in the legend, which would draw a flat symbol as a square. */
 const FLAT_ICON = "path://M0,0H12V3H0Z";
-const MAP_STATUSES: readonly SliceStatus[] = ["complete", "suspect", "failed", "missing"];
 
 const MAP_ROW_PX = 22;
 const MAP_MARGIN_PX = 64;
-/** As wide as a letter may be on average. */
+/** The average width of a letter. */
 const LABEL_COLUMN_PX = 6.6;
 
 /** The rows of the narrow map have shorter labels. */
@@ -149,7 +151,14 @@ function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, label
   const dayWidth = (width - left - right) / days.length;
   return {
     grid: { left, right, top: 36, bottom: MAP_MARGIN_PX - 36 },
-    legend: { ...LEGEND_STYLE, orient: "horizontal", itemGap: 14, left: 0, top: 0, data: MAP_STATUSES.map(legendItem) },
+    legend: {
+      ...LEGEND_STYLE,
+      orient: "horizontal",
+      itemGap: 14,
+      left: 0,
+      top: 0,
+      data: SLICE_STATUSES.map(legendItem),
+    },
     xAxis: dayAxis(days, labelsMax),
     yAxis: {
       ...AXIS_STYLE,
@@ -159,11 +168,11 @@ function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, label
       splitLine: { show: false },
       axisLabel: { ...AXIS_STYLE.axisLabel, interval: 0, formatter: (row: string) => rows[Number(row)]?.label ?? "" },
     },
-    series: MAP_STATUSES.map((status) => ({
+    series: SLICE_STATUSES.map((status) => ({
       type: "scatter",
       name: status,
       silent: true,
-      // All marks of a status are one path; without any mark the library draws none, and fails.
+      // All marks of a status are one path. With no marks at all the library fails to draw that path.
       large: rows.some(({ statuses }) => statuses.includes(status)),
       largeThreshold: 0,
       symbol: STATUS_MARKS[status].symbol,
@@ -174,7 +183,7 @@ function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, label
   };
 }
 
-/** Among many days what is wrong stands out over its neighbours. */
+/** With many days, a mark that is not complete is wider than its day, so that it stands out. */
 function markWidth(status: SliceStatus, dayWidth: number): number {
   const width = Math.min(dayWidth * 0.86, MAP_ROW_PX * 2);
   return status === "complete" ? width : Math.max(width, 7);

@@ -1,9 +1,9 @@
 // Formats amounts, days and metric names for people: always in English, whatever the machine's language. Pure.
 
 import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html, joinHtml } from "./html.ts";
 
-/** To the unit, and small amounts to three digits. */
+/** To whole units; amounts below 100 to three significant digits. */
 const ROUNDED_FORMAT = new Intl.NumberFormat("en-US", {
   maximumFractionDigits: 0,
   maximumSignificantDigits: 3,
@@ -32,13 +32,13 @@ export function roundedText(amount: string): string {
   return isNumeric(amount) ? ROUNDED_FORMAT.format(amount) : amount;
 }
 
-/** For a headline, whose width must not grow with the amount: above five digits "373.4K", above eighteen "1.23E18". */
+/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than eighteen "1.23E18". */
 export function headlineText(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
   return wholeDigits(amount) <= NAMED_DIGITS_MAX ? COMPACT_FORMAT.format(amount) : powerOfTen(amount);
 }
 
-/** Intl keeps no more digits than a double holds, so the power is computed from the text. */
+/** Computed from the text: as a double the amount could be infinite. */
 function powerOfTen(amount: string): string {
   const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
   const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);
@@ -73,7 +73,7 @@ export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
 
-/** In percent of what was before; in words where that says nothing. */
+/** In percent of the amount before; in words if that means nothing. */
 export function changeText(amount: string, before: string | null): string {
   if (before === null) return "not known before";
   if (exactText(amount) === exactText(before)) return "unchanged";
@@ -87,12 +87,10 @@ function wholeDigits(amount: string): number {
   return amount.replace(/^-/, "").split(".")[0]?.length ?? 0;
 }
 
-/** Intl takes a decimal text digit by digit; as a number it would lose some. */
+/** Intl formats a decimal text exactly; a number would lose digits. */
 function isNumeric(text: string): text is `${number}` {
   return /^-?\d+(\.\d+)?$/.test(text);
 }
-
-// Writes days for people. Days are UTC calendar days, and stay texts: no time zone can shift one. Pure.
 
 const MONTH_DAY_FORMAT = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
 const STRETCHES_SHOWN_MAX = 6;
@@ -111,7 +109,7 @@ export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }
 
-/** The same where it must not break in the middle of a day. */
+/** Like windowText, but without line breaks within a day. */
 export function windowHtml({ start, end }: Window): Html {
   return start === end ? dayHtml(start) : html`${dayHtml(start)} to ${dayHtml(end)}`;
 }
@@ -121,15 +119,14 @@ export function daysHtml(days: readonly Day[]): Html {
   const stretches = stretchesOf(days);
   const shown = stretches.slice(0, STRETCHES_SHOWN_MAX);
   const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
-  const text = shown.map((stretch, i) => html`${i > 0 ? ", " : ""}${windowHtml(stretch)}`);
-  return html`${text}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
+  return html`${joinHtml(shown.map(windowHtml), ", ")}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 
 function dayHtml(day: Day): Html {
   return html`<time>${day}</time>`;
 }
 
-/** Days that follow each other, as windows; ascending. */
+/** Consecutive days as windows; ascending. */
 function stretchesOf(days: readonly Day[]): Window[] {
   const stretches: Window[] = [];
   for (const day of [...new Set(days)].sort()) {
@@ -140,19 +137,17 @@ function stretchesOf(days: readonly Day[]): Window[] {
   return stretches;
 }
 
-// What people call the metrics. Pure.
+const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
+  ["hours", "Hours"],
+  ["total_hours", "Total hours"],
+  ["agent_hours", "Agent hours"],
+  ["requests", "Requests"],
+  ["tokens_in", "Tokens in"],
+  ["tokens_out", "Tokens out"],
+  ["tts_characters", "TTS characters"],
+]);
 
-const METRIC_NAMES: Readonly<Record<string, string>> = {
-  hours: "Hours",
-  total_hours: "Total hours",
-  agent_hours: "Agent hours",
-  requests: "Requests",
-  tokens_in: "Tokens in",
-  tokens_out: "Tokens out",
-  tts_characters: "TTS characters",
-};
-
-/** By the name of its column; a metric that the service has added since keeps its own. */
+/** A metric that is not known here keeps the name of its column. */
 export function metricName(column: string): string {
-  return Object.hasOwn(METRIC_NAMES, column) ? (METRIC_NAMES[column] ?? column) : column;
+  return METRIC_NAMES.get(column) ?? column;
 }

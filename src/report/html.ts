@@ -1,9 +1,9 @@
-// HTML in which a text can't become markup: every value is escaped, unless it is HTML already. Also tables, and names from
-// outside (of models, tags, projects). Pure.
+// HTML in which a text can't become markup: every value is escaped unless it is HTML already. Also tables, and names from outside
+// (of models, tags, projects). Pure.
 
 import { escapeHtml } from "../text.ts";
 
-/** A piece of HTML that is safe to fill into another one's content. */
+/** Safe to insert into the content of other HTML. */
 export class Html {
   readonly #text: string;
 
@@ -18,33 +18,40 @@ export class Html {
 
 export type HtmlValue = Html | string | number | readonly HtmlValue[] | undefined;
 
-/** Fill in content, and values of attributes in double quotes; nowhere else, as in `<style>` other rules hold. */
+/** Insert values only as content and as attribute values in double quotes: elsewhere, as in `<style>`, escaping differs. */
 export function html(parts: TemplateStringsArray, ...fillings: readonly HtmlValue[]): Html {
   return new Html(parts.map((part, i) => `${part}${renderValue(fillings[i])}`).join(""));
 }
 
-/** Not for texts from outside: they go in as they are. */
+/** Not for texts from outside: nothing is escaped. */
 export function trustedHtml(text: string): Html {
   return new Html(text);
 }
 
-function renderValue(filling: HtmlValue): string {
-  if (filling === undefined) return "";
-  if (filling instanceof Html) return filling.toString();
-  if (typeof filling === "object") return filling.map(renderValue).join("");
-  return escapeText(String(filling));
+function renderValue(value: HtmlValue): string {
+  if (value === undefined) return "";
+  if (value instanceof Html) return value.toString();
+  if (typeof value === "object") return value.map(renderValue).join("");
+  // HTML can't contain control characters: a browser would drop or change them.
+  return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 
-function escapeText(text: string): string {
-  // A control character can't stand in HTML: a browser would drop or change it.
-  return escapeHtml(text).replaceAll(/[\p{Cc}\p{Cs}]/gu, (char) => (/[\t\n]/.test(char) ? char : "\ufffd"));
+export function joinHtml(parts: readonly HtmlValue[], separator: string): Html {
+  return html`${parts.map((part, i) => (i > 0 ? [separator, part] : part))}`;
 }
-
-// Tables: on their own, and behind a chart for those who want its numbers or can't see it. Pure.
 
 export type Column = { readonly title: HtmlValue; readonly numeric?: boolean };
 
-/** The first cell of a row names it. A wide table scrolls in a box of its own. */
+export function columns(...titles: readonly HtmlValue[]): readonly Column[] {
+  return titles.map((title) => ({ title }));
+}
+
+/** Aligned to the right. */
+export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[] {
+  return titles.map((title) => ({ title, numeric: true }));
+}
+
+/** The first cell of each row is its heading. A wide table scrolls in a box of its own. */
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly HtmlValue[])[]): Html {
   return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
@@ -55,8 +62,8 @@ ${rows.map((row) => html`<tr>${row.map((cell, i) => cellHtml(cell, columns[i]?.n
 `;
 }
 
-function cellHtml(cell: HtmlValue, numeric: boolean | undefined, names: boolean): Html {
-  return names
+function cellHtml(cell: HtmlValue, numeric: boolean | undefined, isHeading: boolean): Html {
+  return isHeading
     ? html`<th scope="row"${numericClass(numeric)}>${cell}</th>`
     : html`<td${numericClass(numeric)}>${cell}</td>`;
 }
@@ -73,20 +80,18 @@ ${content}</details>
 `;
 }
 
-// Makes names from outside (of models, tags, projects) fit to be shown. Pure.
-
 const NO_VALUE = "no value";
 const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
-/** The longest of emoji has fewer code units; letters with a heap of accents have more. */
+/** The longest emoji has fewer code units; a letter with many stacked accents has more. */
 const GRAPHEME_UNITS_MAX = 16;
 
-/** A name in a text: its direction can't turn what stands around it. */
+/** Isolated, so that a name from right to left does not reverse the text around it. */
 export function nameHtml(name: string | null): Html {
   if (name === null) return html`<i>${NO_VALUE}</i>`;
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
 }
 
-/** A group of a grouping; a set of tags as one mark a tag. */
+/** A group of a grouping. Each tag of a set is marked separately. */
 export function groupHtml(grouping: string, group: string | null): Html {
   const tags = grouping === "tags" && group !== null ? parseTags(group) : undefined;
   if (tags === undefined) return nameHtml(group);
@@ -103,22 +108,18 @@ function parseTags(text: string): readonly (string | null)[] | undefined {
   }
 }
 
-/** Labels for a chart: at most so many columns wide, each another one, in the order of the names. */
+/** Labels for a chart, in the order of the names: all different, each at most `columnsMax` wide. */
 export function chartLabels(names: readonly (string | null)[], columnsMax: number): string[] {
-  const taken = new Set<string>();
-  return names.map((name) => {
-    const label = distinctLabel(name ?? NO_VALUE, columnsMax, taken);
-    taken.add(label);
-    return label;
-  });
+  const labels = new Set<string>();
+  for (const name of names) labels.add(distinctLabel(name ?? NO_VALUE, columnsMax, labels));
+  return [...labels];
 }
 
-function distinctLabel(name: string, columnsMax: number, taken: ReadonlySet<string>): string {
-  const label = chartLabel(name, columnsMax);
-  for (let count = 2; taken.has(label); count++) {
-    const mark = ` (${count})`;
-    const numbered = chartLabel(name, columnsMax - mark.length) + mark;
-    if (!taken.has(numbered)) return numbered;
+function distinctLabel(name: string, columnsMax: number, used: ReadonlySet<string>): string {
+  let label = chartLabel(name, columnsMax);
+  for (let count = 2; used.has(label); count++) {
+    const suffix = ` (${count})`;
+    label = chartLabel(name, columnsMax - suffix.length) + suffix;
   }
   return label;
 }
@@ -132,7 +133,7 @@ export function chartLabel(name: string, columnsMax: number): string {
   return label in {} ? `\u2060${label}` : label;
 }
 
-/** Cut between what a person takes for characters, with an ellipsis. What is wide, as Chinese and emoji are, takes two columns. */
+/** Cut between graphemes, with an ellipsis. A wide grapheme, as in Chinese or an emoji, takes two columns. */
 export function truncatedName(name: string, columnsMax: number): string {
   let columns = 0;
   let whole = "";
@@ -146,7 +147,6 @@ export function truncatedName(name: string, columnsMax: number): string {
   return whole;
 }
 
-/** How wide a label is. */
 export function columnsOf(label: string): number {
   return [...GRAPHEMES.segment(label)].reduce((sum, { segment }) => sum + (isWide(segment) ? 2 : 1), 0);
 }
@@ -159,7 +159,7 @@ function oneLine(name: string): string {
     .trim();
 }
 
-/** The beginning of Korean, and all from the signs of Chinese on, emoji included. */
+/** Hangul Jamo, and everything from the CJK radicals on, emoji included. */
 function isWide(grapheme: string): boolean {
   const codePoint = grapheme.codePointAt(0) ?? 0;
   return codePoint >= 0x2e80 || (codePoint >= 0x1100 && codePoint < 0x1200);

@@ -1,10 +1,10 @@
-// A whole HTML page of its own: no script, no request to anywhere, and a policy that lets a browser do neither.
+// A self-contained HTML page: no script, no requests, and a policy that forbids both.
 
 import { createHash } from "node:crypto";
 import { type Html, html, trustedHtml } from "./html.ts";
 import { STYLE } from "./style.ts";
 
-/** A part of a page with a heading of its own. The body's headings begin at h3. */
+/** The body's headings begin at h3. */
 export type Section = {
   /** Unique on the page, of letters and hyphens: the section's anchor. */
   readonly id: string;
@@ -14,28 +14,30 @@ export type Section = {
 
 export type PageOptions = {
   readonly title: string;
-  /** What the page is about: its period, say. */
   readonly subtitle: string;
-  /** Before the sections: whether the page can be trusted. */
+  /** Above the sections: whether the page can be trusted. */
   readonly lead: Html;
   readonly sections: readonly Section[];
   readonly footer: Html;
-  /** A server answers with it: forms go back there. A file sends nothing anywhere. */
+  /** The page comes from a server, to which its forms go back. A file sends nothing anywhere. */
   readonly served?: boolean;
 };
 
-/** Else a browser would ask a server for one, and complain of the policy that keeps it from that. */
+export const NEVER_ADD_UP =
+  "Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.";
+
+/** Without it a browser would ask the server for an icon, and report that the policy forbids it. */
 const NO_ICON = html`<link rel="icon" href="data:,">
 `;
 
-/** What a browser may load and run on a page: its own style sheet. A server sends it as a header too. */
+/** Allows a page its own style sheet only. A server sends the policy as a header too. */
 export function contentSecurityPolicy(served = false): string {
   const style = createHash("sha256").update(STYLE).digest("base64");
   const server = served ? "img-src data:; form-action 'self'" : "form-action 'none'";
   return `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; ${server}`;
 }
 
-/** The document, complete. The same options make the same bytes. */
+/** The same options make the same bytes. */
 export function htmlDocument({ title, subtitle, lead, sections, footer, served }: PageOptions): string {
   return html`<!doctype html>
 <html lang="en">

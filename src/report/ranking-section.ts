@@ -1,7 +1,7 @@
-// Who used most: a table with bars. Pure.
+// The groups with the most usage, as a table with bars. Pure.
 
 import { changeText, chartNumber, counted, exactText, isZero, roundedText } from "./format.ts";
-import { groupHtml, type Html, type HtmlValue, html, nameHtml, table } from "./html.ts";
+import { columns, groupHtml, type Html, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { RankedGroup, Ranking } from "./report-data.ts";
 import { tooLowFlag, whyNotCompared } from "./summary.ts";
@@ -32,33 +32,34 @@ function explanationNote({ grouping, groups, groupCount, hours, requests }: Rank
     return html`<p class="note">${shown}A row is a set of tags as the service sent it. Tags overlap, as a request can carry several: the rows do not add up to a total.</p>`;
   }
   const all = [
-    hours === null ? [] : [`${roundedText(hours)} hours`],
-    requests === null ? [] : [`${roundedText(requests)} requests`],
-  ].flat();
+    ...(hours === null ? [] : [`${roundedText(hours)} hours`]),
+    ...(requests === null ? [] : [`${roundedText(requests)} requests`]),
+  ];
   return html`<p class="note">${shown}An accessor is an API key${all.length > 0 ? `; all of them together: ${all.join(", ")}` : ""}.</p>`;
 }
 
+/** Ranked by hours if there are any, else by requests. */
 function rankingTable({ grouping, groups }: Ranking, compared: boolean): Html {
-  const hours = groups.some((group) => group.hours !== null && !isZero(group.hours));
-  const columns = [
-    { title: grouping === "tags" ? "Tags" : "Accessor" },
-    { title: hours ? "By hours" : "By requests" },
-    ...(hours ? [{ title: "Hours", numeric: true }] : []),
-    { title: "Requests", numeric: true },
-    ...(compared ? [{ title: "Change", numeric: true }] : []),
-    { title: "Project" },
-  ];
-  const largest = Math.max(...groups.map((group) => chartNumber((hours ? group.hours : group.requests) ?? "0")));
+  const hasHours = groups.some(({ hours }) => hours !== null && !isZero(hours));
+  const metric = hasHours ? "hours" : "requests";
+  const largest = Math.max(...groups.map((group) => chartNumber(group[metric] ?? "0")));
   const rows = groups.map((group) => [
     groupCell(grouping, group),
-    barHtml(chartNumber((hours ? group.hours : group.requests) ?? "0") / largest),
-    ...(hours ? [amountCell(group.hours)] : []),
+    barHtml(chartNumber(group[metric] ?? "0") / largest),
+    ...(hasHours ? [amountCell(group.hours)] : []),
     amountCell(group.requests),
-    ...(compared ? [changeOf(group, hours)] : []),
+    ...(compared ? [changeOf(group, metric)] : []),
     nameHtml(group.project),
   ]);
-  const metric = hours ? "hours" : "requests";
-  return table(`The largest by ${metric}${compared ? ", and how they changed" : ""}`, columns, rows);
+  return table(
+    `The largest by ${metric}${compared ? ", and how they changed" : ""}`,
+    [
+      ...columns(grouping === "tags" ? "Tags" : "Accessor", `By ${metric}`),
+      ...numberColumns(...(hasHours ? ["Hours"] : []), "Requests", ...(compared ? ["Change"] : [])),
+      ...columns("Project"),
+    ],
+    rows,
+  );
 }
 
 function groupCell(grouping: string, { group, comment }: RankedGroup): Html {
@@ -70,13 +71,13 @@ function amountCell(value: string | null): HtmlValue {
   return value === null ? "–" : html`<span title="${exactText(value)}">${roundedText(value)}</span>`;
 }
 
-function changeOf({ hours, hoursBefore, requests, requestsBefore }: RankedGroup, byHours: boolean): string {
-  const now = byHours ? hours : requests;
-  // A group that was not there before has no row there.
-  return now === null ? "–" : changeText(now, (byHours ? hoursBefore : requestsBefore) ?? "0");
+function changeOf(group: RankedGroup, metric: "hours" | "requests"): string {
+  const amount = group[metric];
+  // A group without usage in the period before has no amount there.
+  return amount === null ? "–" : changeText(amount, group[`${metric}Before`] ?? "0");
 }
 
-/** The width is in attributes, as the page's policy lets no element carry a style of its own. */
+/** The width is an attribute, because the page's policy forbids `style` attributes. */
 function barHtml(share: number): Html {
   const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
   return html`<svg class="bar" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;

@@ -1,7 +1,7 @@
-// The data of a report, and the limits of its period. Amounts are exact decimal texts, as Postgres returns them; null where the
+// The data of a report, and the limits of its period. Amounts are exact decimal texts, as Postgres returns them; null if the
 // service sent none. Pure.
 
-import { type Day, dayCount, type Window } from "../usage/days.ts";
+import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import type { Grouping, SeriesName } from "../usage/series.ts";
 
 export type ReportData = {
@@ -10,18 +10,17 @@ export type ReportData = {
   readonly before: Window;
   readonly madeAt: Date;
   readonly totals: Totals;
-  /** By model and by endpoint, in this order, as far as some project is read by them. */
+  /** By model and by endpoint, in this order; only groupings that some project is read by. */
   readonly breakdowns: readonly Breakdown[];
-  /** By accessor and by tags, in this order, as far as some project is read by them. */
+  /** By accessor and by tags, in this order; only groupings that some project is read by. */
   readonly rankings: readonly Ranking[];
   readonly coverage: Coverage;
-  /** Of the days of the period. */
   readonly restatements: Restatements;
 };
 
-/** How many slices are missing from amounts, of all series they are from, in the period and in the period before. */
+/** How many slices the amounts lack, of all series that they come from, in the period and in the period before. */
 export type Shortfall = {
-  /** Due and not complete, or last read while the day was not over. */
+  /** Due and not complete, or last read before the day was over. */
   readonly incompleteDays: number;
   readonly incompleteDaysBefore: number;
   /** Neither due nor read: before the series began, or before the night that reads the newest day. */
@@ -29,22 +28,22 @@ export type Shortfall = {
   readonly unreadDaysBefore: number;
 };
 
-/** All usage of all projects: of each project from one of its unfiltered series. */
+/** All usage of all projects, taken from one unfiltered series of each project. */
 export type Totals = Shortfall & {
   readonly sources: readonly TotalsSource[];
-  /** Projects that are read by no grouping that adds up to a total, or are not read any more. They are not in the amounts. */
+  /** Projects without a series that adds up to a total and is still read. The amounts do not include them. */
   readonly projectsLeftOut: readonly string[];
   readonly metrics: readonly MetricTotal[];
 };
 
 /**
- * `none` where a project has it, else the first dimension of which each request has one value. One that began later than
- * another does not count while it reaches over fewer of the days.
+ * Of the series that cover the most days: the one by `none`, else by the first dimension of which each request has one value
+ * (`chooseSources`).
  */
 type TotalsSource = { readonly project: string; readonly grouping: Grouping };
 
 export type MetricTotal = {
-  /** By the name of its column in bi.usage_total. */
+  /** The name of the column in bi.usage_total. */
   readonly metric: "hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
   readonly amount: string | null;
   readonly before: string | null;
@@ -55,17 +54,17 @@ export type Breakdown = {
   readonly grouping: "model" | "endpoint";
   readonly projects: readonly string[];
   readonly days: readonly Day[];
-  /** Days on which a slice that is due is not complete, or was not over when it was read: what is shown is too low, or 0 where there was usage. */
+  /** Days on which a slice is due and not complete, or was read before the day was over: the amounts are too low. */
   readonly incompleteDays: readonly Day[];
-  /** Days on which a project was neither due nor read: what is shown is without it. */
+  /** Days on which a project was neither due nor read: the amounts do not include it. */
   readonly unreadDays: readonly Day[];
   /** The largest first, at most 8. */
   readonly groups: readonly BreakdownGroup[];
-  /** What the groups left out add up to; undefined where none was left out. */
+  /** The sum of all other groups; undefined if there are none. */
   readonly rest: (DayAmounts & { readonly groupCount: number }) | undefined;
 };
 
-/** One amount a day; "0" where a complete day has no row. */
+/** One amount a day; "0" if a complete day has no row. */
 export type DayAmounts = { readonly hours: readonly string[]; readonly requests: readonly string[] };
 
 /** `group` is null for no value. */
@@ -76,18 +75,18 @@ export type Ranking = Shortfall & {
   readonly projects: readonly string[];
   /** Of the period, by hours and then requests, the largest first, at most 10. */
   readonly groups: readonly RankedGroup[];
-  /** How many groups there are. */
+  /** Of all groups, also those that are not among `groups`. */
   readonly groupCount: number;
-  /** Of all groups. Not for tags: a request with two tags counts for both. */
+  /** Of all groups. Null for tags: a request with two tags counts for both. */
   readonly hours: string | null;
   readonly requests: string | null;
 };
 
 export type RankedGroup = {
   readonly project: string;
-  /** For an accessor that a rotation made: the rotation, whichever of its keys was used. Null for no value. */
+  /** For a key of a rotation: the rotation, so that all its keys are one group. Null for no value. */
   readonly group: string | null;
-  /** The API key's comment, where it is known. */
+  /** The API key's comment, if it is known. */
   readonly comment: string | null;
   readonly hours: string | null;
   readonly requests: string | null;
@@ -95,19 +94,20 @@ export type RankedGroup = {
   readonly requestsBefore: string | null;
 };
 
-export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
+export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
+export type SliceStatus = (typeof SLICE_STATUSES)[number];
 
 export type Coverage = {
   readonly days: readonly Day[];
   /** The worst first, then by name; at most 60. */
   readonly series: readonly SeriesCoverage[];
-  /** How many more series there are. All of them are complete where those shown are. */
+  /** How many more series there are. */
   readonly seriesLeftOut: number;
-  /** Slices, of all series in the period. */
+  /** Slices of the period, of all series. */
   readonly counts: Readonly<Record<SliceStatus, number>>;
-  /** Days of the period that some series has not complete. */
+  /** Days of the period on which some series is not complete. */
   readonly lackingDays: readonly Day[];
-  /** The newest day of the period by which every series that is read today was due; undefined where none was. */
+  /** The newest day of the period through which every active series was due; undefined if there is none. */
   readonly dueThrough: Day | undefined;
   /** What is not complete in the period, in stretches, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
@@ -117,13 +117,11 @@ export type Coverage = {
 };
 
 export type SeriesCoverage = SeriesName & {
-  /** A day each; undefined where it was neither due nor read. */
+  /** One for each day; undefined if it was neither due nor read. */
   readonly statuses: readonly (SliceStatus | undefined)[];
-  /** The newest day up to which nothing is missing; null while there is none. Of all time, not of the period. */
+  /** The newest day, of all time, up to which nothing is missing; null if there is none. */
   readonly freshThrough: Day | null;
-  /** The newest day that is due. */
   readonly dueThrough: Day | null;
-  /** When an answer was stored last. */
   readonly fetchedAt: Date | null;
 };
 
@@ -137,7 +135,7 @@ export type Restatements = {
   readonly metrics: readonly MetricTotal["metric"][];
   /** How many numbers changed, by how many days after the day of the number; ascending. */
   readonly byDaysLate: readonly { readonly daysLate: number; readonly numbers: number }[];
-  /** The largest changes of a total, or of a group where there is no total; at most 20. */
+  /** The largest changes of a total, or of a group if there is no total; at most 20. */
   readonly largest: readonly Restatement[];
 };
 
@@ -146,26 +144,27 @@ export type Restatement = SeriesName & {
   /** Null for no value. */
   readonly group: string | null;
   readonly metric: string;
-  /** Null where the row was not there, or had no such number. */
+  /** Null if there was no row, or no such number in it. */
   readonly old: string | null;
   readonly new: string | null;
   readonly seenAt: Date;
 };
 
-// Which periods can be shown. Pure.
-
 export const DAYS_DEFAULT = 30;
-/** A leap year. More days than that can't be told apart in a chart. */
+/** A leap year. A chart can't show more days. */
 export const DAYS_MAX = 366;
-/** No usage is older, and a database has no year 0. */
-export const DAY_MIN: Day = "2000-01-01";
+/** No usage is older, and Postgres has no year 0. */
+const DAY_MIN: Day = "2000-01-01";
 
-export type PeriodViolation = "ends after today" | "begins after its end" | "begins too early" | "has too many days";
-
-/** The first rule that a period breaks. Who asked for it is told in the words of the place where it was asked for. */
-export function periodViolation({ start, end }: Window, today: Day): PeriodViolation | undefined {
-  if (end > today) return "ends after today";
-  if (start > end) return "begins after its end";
-  if (start < DAY_MIN) return "begins too early";
-  return dayCount({ start, end }) > DAYS_MAX ? "has too many days" : undefined;
+/** The first rule that the period breaks. `names` are what its ends are called in the place where it was asked for. */
+export function periodError(
+  { start, end }: Window,
+  today: Day,
+  { from, to }: { readonly from: string; readonly to: string },
+): string | undefined {
+  if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
+  if (start > end) return `${from}: expected ${end} or before, which is the report's last day; got ${start}`;
+  if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;
+  if (dayCount({ start, end }) <= DAYS_MAX) return undefined;
+  return `${from}: expected ${addDays(end, 1 - DAYS_MAX)} or after, as a report has at most ${DAYS_MAX} days; got ${start}`;
 }

@@ -5,7 +5,7 @@ import { breakdownSection } from "./breakdown-section.ts";
 import { coverageSection } from "./coverage-section.ts";
 import { counted, instantText, windowText } from "./format.ts";
 import { html } from "./html.ts";
-import { htmlDocument, type Section } from "./page.ts";
+import { htmlDocument, NEVER_ADD_UP, type Section } from "./page.ts";
 import { rankingSection } from "./ranking-section.ts";
 import type { ReportData } from "./report-data.ts";
 import { restatementSection } from "./restatement-section.ts";
@@ -18,13 +18,11 @@ export function renderReport(data: ReportData): string {
     subtitle: `${windowText(period)} (${counted(dayCount(period), "day")})`,
     lead: trustNotice(data),
     sections: usageSections(data),
-    footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.</p>`,
+    footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${NEVER_ADD_UP}</p>`,
   });
 }
 
-// The sections about usage that a report and the dashboard share, in the order they are read.
-
-/** For `page`; `trustNotice` belongs above them. Without any series only the coverage, which says so. */
+/** The sections that the report and the dashboard share; `trustNotice` belongs above them. Without any series only the coverage, which says so. */
 export function usageSections(data: ReportData): readonly Section[] {
   if (data.coverage.series.length === 0) return [coverageSection(data)];
   return [

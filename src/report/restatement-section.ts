@@ -5,7 +5,7 @@ import type { Window } from "../usage/days.ts";
 import { AXIS_STYLE, chart, type Drawing, type SeriesOption } from "./chart.ts";
 import { seriesHtml } from "./coverage-section.ts";
 import { changeText, compactText, counted, exactText, instantText, metricName, windowHtml } from "./format.ts";
-import { folded, groupHtml, type Html, html, nameHtml, table } from "./html.ts";
+import { columns, folded, groupHtml, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
 import type { ReportData, Restatement, Restatements } from "./report-data.ts";
 
@@ -26,27 +26,24 @@ export function restatementSection({ restatements, period }: Pick<ReportData, "r
 
 const PROJECTS_NAMED_MAX = 5;
 
-/** Says that the count covers only a part of bi.restatements. The reason of a change is never known. */
+/** The count covers only a part of bi.restatements. No reason is given for a change, because none is known. */
 function whatIsCounted({ sources, metrics }: Restatements, period: Window): Html {
-  const named = sources.map(({ project, grouping }, i) => {
-    const series = grouping === "none" ? "the total" : `by ${grouping}`;
-    return html`${i > 0 ? ", " : ""}${nameHtml(project)} (${series})`;
-  });
-  const where = sources.length > PROJECTS_NAMED_MAX ? `one series of each of ${sources.length} projects` : named;
+  const named = sources.map(
+    ({ project, grouping }) => html`${nameHtml(project)} (${grouping === "none" ? "the total" : `by ${grouping}`})`,
+  );
+  const where =
+    sources.length > PROJECTS_NAMED_MAX ? `one series of each of ${sources.length} projects` : joinHtml(named, ", ");
   return html`Counted is each time that a stored number was replaced by another after its day had been over and read: of ${metrics.map(metricName).join(", ")}, for the days ${windowHtml(period)}, in ${where}. What changed in other series or metrics, or while its day lasted, is not counted here: the view <code>bi.restatements</code> has every change.`;
 }
 
 function latenessChart(lateness: Lateness): Html {
   const rows = lateness.map(({ daysLate, numbers }) => [String(daysLate), exactText(String(numbers))]);
-  const columns = [
-    { title: "Days late", numeric: true },
-    { title: "Changes", numeric: true },
-  ];
+  const title = "Changes, by days after the day of the number";
   return chart(
     "lateness",
-    "Changes, by days after the day of the number",
+    title,
     { wide: latenessDrawing(lateness, 1040), narrow: latenessDrawing(lateness, 360) },
-    folded("Table: changes by days late", table("Changes, by days after the day of the number", columns, rows)),
+    folded("Table: changes by days late", table(title, numberColumns("Days late", "Changes"), rows)),
   );
 }
 
@@ -91,18 +88,13 @@ function latenessDrawing(lateness: Lateness, width: number): Drawing {
 
 function largestTable(largest: readonly Restatement[]): Html | undefined {
   if (largest.length === 0) return undefined;
-  const columns = [
-    { title: "Day" },
-    { title: "Series" },
-    { title: "Group" },
-    { title: "Metric" },
-    { title: "Old", numeric: true },
-    { title: "New", numeric: true },
-    { title: "Change", numeric: true },
-    { title: "Seen" },
+  const titles = [
+    ...columns("Day", "Series", "Group", "Metric"),
+    ...numberColumns("Old", "New", "Change"),
+    ...columns("Seen"),
   ];
   return html`<h3>The largest changes</h3>
-${table("Old and new numbers", columns, largest.map(changeRow))}`;
+${table("Old and new numbers", titles, largest.map(changeRow))}`;
 }
 
 function changeRow(one: Restatement): readonly (Html | string)[] {

@@ -1,31 +1,12 @@
 // The one style sheet of a page, and its colours for light and dark. Pure.
 //
-// Text contrasts with its ground by 4.5 to 1 or more, bars and marks by 3 to 1, and any two series differ for people who see no
-// red, green or blue: the tests calculate all three.
+// Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
+// no red, green or blue: the tests calculate all three.
 
-export type Scheme = {
-  /** The ground, and a step away from it. */
-  readonly paper: string;
-  readonly wash: string;
-  readonly line: string;
-  readonly ink: string;
-  readonly soft: string;
-  readonly accent: string;
-  readonly good: string;
-  readonly warn: string;
-  readonly bad: string;
-  /** The ground of a notice that nothing, or something, is wrong. */
-  readonly goodWash: string;
-  readonly badWash: string;
-  /** A complete day of the coverage map: there are many, so they are pale. */
-  readonly complete: string;
-  /** The hatching of days whose numbers are not complete. */
-  readonly hatch: string;
-  readonly rest: string;
-  readonly series: readonly string[];
-};
+export type Scheme = typeof LIGHT;
 
-export const LIGHT: Scheme = {
+export const LIGHT = {
+  /** The background, and a shade that differs a little from it. */
   paper: "#fcfbf9",
   wash: "#f3f1ed",
   line: "#dedad3",
@@ -35,9 +16,12 @@ export const LIGHT: Scheme = {
   good: "#1f6b45",
   warn: "#8a5300",
   bad: "#a3262a",
+  /** The background of a notice that nothing, or something, is wrong. */
   goodWash: "#edf4ee",
   badWash: "#fbeeea",
+  /** A complete day of the coverage map: there are many, so they are pale. */
   complete: "#c9d8e6",
+  /** Marks days whose numbers are not complete. */
   hatch: "#8a9097",
   rest: "#5b5f63",
   series: ["#2463ad", "#cf7a1c", "#0c9ca6", "#701a3b", "#a279e5", "#92392a", "#5c8865", "#462e76"],
@@ -72,8 +56,7 @@ function cssName(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-// The part of the style sheet for what a page of a server has and a file has not: states of what goes on, and a form. Pure.
-
+/** Used by the dashboard only: states and a form. */
 const CONTROL_STYLE = `
 .state{font-weight:600}
 .state.good{color:var(--good)}
@@ -96,8 +79,6 @@ td>details{width:16rem}
 }
 @media print{form,.choices,.renewal{display:none}}
 `;
-
-// The one style sheet of a page. Pure.
 
 /** Paper is always light, and shows what is folded on a screen. */
 export const STYLE = `

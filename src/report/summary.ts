@@ -2,7 +2,7 @@
 
 import { dayCount } from "../usage/days.ts";
 import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
-import { folded, type Html, html, nameHtml, table } from "./html.ts";
+import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
 import type { Coverage, MetricTotal, ReportData, Shortfall, SliceStatus, Totals } from "./report-data.ts";
 
 type IncompleteStatus = Exclude<SliceStatus, "complete">;
@@ -12,7 +12,7 @@ const STATUS_MEANINGS: Readonly<Record<IncompleteStatus, string>> = {
   failed: "the service refused or did not answer; earlier numbers of that day, if there were any, stay",
   suspect: "came back empty where there was usage; the numbers before are kept until that is confirmed",
 };
-const INCOMPLETE_STATUSES: readonly IncompleteStatus[] = ["missing", "failed", "suspect"];
+const INCOMPLETE_STATUSES = ["missing", "failed", "suspect"] as const satisfies readonly IncompleteStatus[];
 
 /** The notice at the top of a report. */
 export function trustNotice(data: ReportData): Html {
@@ -60,25 +60,24 @@ ${
   );
 }
 
+/** Names the figures of the page that a day which is not complete is missing from. */
 function figuresTooLow({ totals, breakdowns, rankings }: ReportData): string[] {
   return [
     ...(totals.incompleteDays > 0 ? ["the headline figures"] : []),
     ...breakdowns
       .filter(({ incompleteDays }) => incompleteDays.length > 0)
       .map(({ grouping }) => `usage by ${grouping}`),
-    ...rankings.filter(({ incompleteDays }) => incompleteDays > 0).map(({ grouping }) => `top ${plural(grouping)}`),
+    ...rankings
+      .filter(({ incompleteDays }) => incompleteDays > 0)
+      .map(({ grouping }) => (grouping === "tags" ? "top tags" : "top accessors")),
   ];
-}
-
-function plural(grouping: "accessor" | "tags"): string {
-  return grouping === "tags" ? "tags" : "accessors";
 }
 
 function dueThroughText({ dueThrough }: Coverage): string {
   return dueThrough === undefined ? "" : ` through ${dueThrough}`;
 }
 
-/** What is not late and yet not in the figures. */
+/** Says which days are not in the figures although nothing is late. */
 function unreadText({ coverage, totals }: ReportData): string {
   const { days, dueThrough } = coverage;
   if (days.some((day) => dueThrough !== undefined && day > dueThrough))
@@ -90,7 +89,7 @@ function leftOutNotice(projects: readonly string[]): Html | undefined {
   if (projects.length === 0) return undefined;
   return noticeHtml(
     "none",
-    html`The headline figures are without ${projects.map((project, i) => html`${i > 0 ? ", " : ""}${nameHtml(project)}`)}: no series that adds up to a total is read there now.`,
+    html`The headline figures are without ${joinHtml(projects.map(nameHtml), ", ")}: no series that adds up to a total is read there now.`,
   );
 }
 
@@ -99,8 +98,7 @@ function noticeHtml(kind: "good" | "bad" | "none", content: Html): Html {
 `;
 }
 
-// The figures at the top: all usage of the period, and how it changed. Pure.
-
+/** All usage of the period, and how it changed. */
 export function headlineFigures(data: ReportData): Html {
   const sent = data.totals.metrics.filter((metric): metric is SentMetric => metric.amount !== null);
   if (sent.length === 0) return html`<p class="empty">The service sent no figures for this period.</p>`;
@@ -127,15 +125,9 @@ function exactBeside(amount: string): Html | undefined {
 }
 
 function exactTable(metrics: readonly SentMetric[], compared: boolean): Html {
-  const columns = [
-    { title: "Figure" },
-    { title: "This period", numeric: true },
-    { title: "Period before", numeric: true },
-    { title: "Change", numeric: true },
-  ];
   return table(
     "Exact figures",
-    columns,
+    [...columns("Figure"), ...numberColumns("This period", "Period before", "Change")],
     metrics.map(({ metric, amount, before }) => [
       metricName(metric),
       exactText(amount),
@@ -150,12 +142,10 @@ function sourcesTable({ sources }: Totals): Html {
     nameHtml(project),
     grouping === "none" ? "the total" : `the sum by ${grouping}`,
   ]);
-  return table("Where the figures come from", [{ title: "Project" }, { title: "Series" }], rows);
+  return table("Where the figures come from", columns("Project", "Series"), rows);
 }
 
-// Says which days amounts lack, and why they are not compared with those of the period before. Pure.
-
-/** A part compared with a whole would look like a loss, or a gain. Undefined where both periods are whole. */
+/** Compared with a whole period, a part would look like a loss or a gain. Undefined if both periods are whole. */
 export function whyNotCompared(shortfall: Shortfall, projects: number): string | undefined {
   const { incompleteDays, incompleteDaysBefore, unreadDays, unreadDaysBefore } = shortfall;
   const lacking = [
@@ -174,7 +164,6 @@ function lackText(period: string, incomplete: number, unread: number): string[] 
   return reasons.length === 0 ? [] : [`in ${period} ${reasons.join(" and ")}`];
 }
 
-/** Beside an amount. */
 export function tooLowFlag({ incompleteDays }: Shortfall): Html | undefined {
   return incompleteDays > 0 ? html`<b class="flag">too low</b>` : undefined;
 }

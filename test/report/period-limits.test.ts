@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { periodViolation } from "../../src/report/report-data.ts";
+import { periodError } from "../../src/report/report-data.ts";
 
 const TODAY = "2026-03-18";
 
 test.each([
   ["2026-03-18", "2026-03-18", undefined],
-  ["2026-03-18", "2026-03-19", "ends after today"],
-  ["2026-03-19", "2026-03-18", "begins after its end"],
+  ["2026-03-18", "2026-03-19", "TO: expected 2026-03-18 or before, which is today in UTC; got 2026-03-19"],
+  ["2026-03-19", "2026-03-18", "FROM: expected 2026-03-18 or before, which is the report's last day; got 2026-03-19"],
   ["2000-01-01", "2000-01-01", undefined],
-  ["1999-12-31", "2000-01-01", "begins too early"],
+  ["1999-12-31", "2000-01-01", "FROM: expected 2000-01-01 or after; got 1999-12-31"],
   ["2024-01-01", "2024-12-31", undefined],
-  ["2024-01-01", "2025-01-01", "has too many days"],
-])("of %s to %s is told: %s", (start, end, broken) => {
-  expect(periodViolation({ start, end }, TODAY)).toBe(broken);
+  ["2024-01-01", "2025-01-01", "FROM: expected 2024-01-02 or after, as a report has at most 366 days; got 2024-01-01"],
+])("of %s to %s is told: %s", (start, end, error) => {
+  expect(periodError({ start, end }, TODAY, { from: "FROM", to: "TO" })).toBe(error);
 });

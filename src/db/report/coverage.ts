@@ -1,12 +1,11 @@
-// Reads which series there are, the status of each of their days, and what is not complete.
+// Reads the series of a report, the status of each of their days, and what is not complete.
 
 import { sql } from "kysely";
 import type { Coverage, CoverageGap, SeriesCoverage, SliceStatus } from "../../report/report-data.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
-import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { undatedSeries } from "../health.ts";
-import { DAY_LETTERS, statusOfLetter } from "./day-letters.ts";
+import { DAY_LETTERS, type ReportSeries, statusOfLetter } from "./sources.ts";
 
 const SERIES_MAX = 60;
 const GAPS_MAX = 50;
@@ -18,9 +17,9 @@ type SeriesDays = {
 };
 
 export async function readCoverage(tx: Tx, series: readonly ReportSeries[], period: Window): Promise<Coverage> {
-  // Of what is not configured any more only what was read.
+  // A series that is not configured any more is shown only if it has days of the period.
   const known = series.map(seriesDays).filter(({ series: { active }, statuses }) => active || statuses.some(Boolean));
-  // What is suspect had numbers that were right once. The series come by name, which stays the order of the equally bad.
+  // Suspect days count less: their numbers were right once. The sort keeps equal series in the order of their names.
   const worstFirst = known.toSorted((a, b) => unreadCount(b) - unreadCount(a) || b.counts.suspect - a.counts.suspect);
   const shown = worstFirst.slice(0, SERIES_MAX);
   const days = daysOf(period);
@@ -45,7 +44,7 @@ function isNotComplete(status: SliceStatus | undefined): boolean {
   return status !== undefined && status !== "complete";
 }
 
-/** Of what is not read any more no day is due, however long ago its last one was. */
+/** The newest day through which every active series is due: an inactive one has no due days. */
 function dueThrough(known: readonly SeriesDays[], days: readonly Day[]): Day | undefined {
   return known
     .filter(({ series }) => series.active)
@@ -59,13 +58,14 @@ function unreadCount({ counts }: SeriesDays): number {
 }
 
 function countsOf(statuses: readonly (SliceStatus | undefined)[]): Coverage["counts"] {
-  const count = (status: SliceStatus) => statuses.filter((one) => one === status).length;
-  return { complete: count("complete"), suspect: count("suspect"), failed: count("failed"), missing: count("missing") };
+  const counts = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  for (const status of statuses) if (status !== undefined) counts[status]++;
+  return counts;
 }
 
 type Freshness = Pick<SeriesCoverage, "freshThrough" | "dueThrough" | "fetchedAt">;
 
-/** From the slices as well: bi.freshness has only the series that are due, and others have answers, too. */
+/** `fetchedAt` is from the slices first, because bi.freshness has only series with due days, and others have answers as well. */
 async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<readonly SeriesCoverage[]> {
   const { rows } = await sql<Freshness & { readonly seriesId: number }>`
     select s.series_id as "seriesId", f.due_through as "dueThrough",
@@ -111,25 +111,7 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
   return { gaps, gapsLeftOut: (rows[0]?.gapCount ?? 0) - gaps.length };
 }
 
-// Reads which series there are and how each day of them stands: what a report's numbers rest on.
-
-export type ReportSeries = {
-  readonly seriesId: number;
-  readonly projectId: string;
-  readonly project: string;
-  readonly grouping: Grouping;
-  readonly filter: string;
-  /** All usage: the filter has no conditions. */
-  readonly unfiltered: boolean;
-  /** Still configured. */
-  readonly active: boolean;
-  /** A letter of report-day.ts for each day of the period before. */
-  readonly daysBefore: string;
-  /** A letter for each day of the period. */
-  readonly days: string;
-};
-
-/** All series that are still configured, and of the others those with a day in one of the periods. Ordered by their names. */
+/** The configured series, and of the others those with a day in one of the periods. Ordered by name. */
 export async function reportSeries(tx: Tx, before: Window, period: Window): Promise<readonly ReportSeries[]> {
   const { rows } = await sql<Omit<ReportSeries, "daysBefore">>`
     with slice as (

@@ -1,4 +1,4 @@
-// Reads which numbers changed after their day had been over and read, and how soon how much of a day was known.
+// Reads the numbers that changed after their day was over and read, and how much of a day was known after how many days.
 
 import { sql } from "kysely";
 import type { MetricTotal, Restatement, Restatements } from "../../report/report-data.ts";
@@ -7,7 +7,7 @@ import type { CurvePoint } from "../../usage/plan.ts";
 import type { Series } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import type { ReportSeries } from "./coverage.ts";
+import type { ReportSeries } from "./sources.ts";
 
 const LARGEST_MAX = 20;
 
@@ -17,8 +17,8 @@ type RestatementsRow = {
 };
 
 /**
- * A change is as large as its share of all usage by that metric: hours and characters can be compared then, and twice as
- * much of next to nothing is not large. A day that is read while it lasts grows, which restates nothing.
+ * The size of a change is its share of all usage by that metric: so hours and characters can be compared, and a small number that
+ * doubles is not a large change. A day that is read before it is over grows, which is no restatement.
  */
 export async function readRestatements(
   tx: Tx,
@@ -32,7 +32,7 @@ export async function readRestatements(
         r.revision, r.seen_at, r.days_late
       from usage_export.series s
       join bi.restatements r on r.project_id = s.project_id and r."grouping" = s."grouping" and r.filter = s.filter
-      -- No view tells when a day was first read after it was over.
+      -- No view has the time at which a day was first read after it was over.
       join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = r.usage_date
       where s.series_id = any(${sources.map(({ seriesId }) => seriesId)}::integer[])
         and r.usage_date between ${start}::date and ${end}::date and r.seen_at > sl.closed_at
@@ -65,9 +65,7 @@ export async function readRestatements(
   };
 }
 
-// Reads how much of a day was known how soon.
-
-/** Each curve is of one series and metric. Looks through all that ever changed in these series, so ask for few and small ones. */
+/** Each curve is of one series and metric. Scans the whole history of these series, so ask for few and small ones. */
 export async function restatementCurves(
   db: Database,
   series: readonly Series[],

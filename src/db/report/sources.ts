@@ -1,55 +1,95 @@
 // Decides which series a report's numbers are from, and what is missing of them. Pure.
 
-import type { Shortfall } from "../../report/report-data.ts";
+import type { Shortfall, SliceStatus } from "../../report/report-data.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { ReportSeries } from "./coverage.ts";
-import { countDays, isIncomplete, isUnread } from "./day-letters.ts";
 
-/** Groupings whose groups add up to all usage, as each request has one value; the first is the total itself. */
+export type ReportSeries = {
+  readonly seriesId: number;
+  readonly projectId: string;
+  readonly project: string;
+  readonly grouping: Grouping;
+  readonly filter: string;
+  /** The filter has no conditions. */
+  readonly unfiltered: boolean;
+  /** Still configured. */
+  readonly active: boolean;
+  /** One of DAY_LETTERS for each day of the period before. */
+  readonly daysBefore: string;
+  /** One of DAY_LETTERS for each day of the period. */
+  readonly days: string;
+};
+
+/** The state of a day of a series is one letter, because a series has hundreds of days. */
+export const DAY_LETTERS = {
+  complete: "c",
+  /** Complete, but read before the day was over. */
+  open: "o",
+  suspect: "s",
+  failed: "f",
+  missing: "m",
+  /** Neither due nor read. */
+  unread: ".",
+} as const;
+
+const STATUS_OF_LETTER: Readonly<Record<string, SliceStatus>> = {
+  [DAY_LETTERS.complete]: "complete",
+  [DAY_LETTERS.open]: "complete",
+  [DAY_LETTERS.suspect]: "suspect",
+  [DAY_LETTERS.failed]: "failed",
+  [DAY_LETTERS.missing]: "missing",
+};
+
+export function statusOfLetter(letter: string): SliceStatus | undefined {
+  return STATUS_OF_LETTER[letter];
+}
+
+function isUnread(letter: string): boolean {
+  return letter === DAY_LETTERS.unread;
+}
+
+/** The numbers of the day are too low, or may be. */
+function isIncomplete(letter: string): boolean {
+  return letter !== DAY_LETTERS.complete && letter !== DAY_LETTERS.unread;
+}
+
+/** Groupings whose groups add up to all usage, because each request has one value. */
 const ADDING_UP: readonly Grouping[] = ["none", "endpoint", "model", "method", "accessor", "deployment"];
-/** Groupings in which usage may be counted twice. */
+/** Groupings whose groups may overlap. */
 const OVERLAPPING: readonly Grouping[] = ["feature_set", "tags"];
 
 type Sources = {
   /** One of each project. */
   readonly totals: readonly ReportSeries[];
-  /** The same, and one of each project that has none of them, as its numbers change too. */
+  /** The same, and an overlapping one of each project that has no other. */
   readonly restatements: readonly ReportSeries[];
   readonly projectsLeftOut: readonly string[];
 };
 
-/** What is not configured any more says nothing of usage since then, so only its project is named. */
+/** A series that is not configured any more is no source, because it lacks all usage since then. Its project is named as left out. */
 export function chooseSources(series: readonly ReportSeries[]): Sources {
   const totals: ReportSeries[] = [];
   const restatements: ReportSeries[] = [];
   const projectsLeftOut: string[] = [];
   for (const ofProject of Map.groupBy(series, ({ projectId }) => projectId).values()) {
-    const known = ofProject.filter((one) => knownDays(one) > 0);
-    const total = sourceAmong(known, ADDING_UP);
-    const restated = total ?? sourceAmong(known, OVERLAPPING);
+    const total = sourceAmong(ofProject, ADDING_UP);
+    const restated = total ?? sourceAmong(ofProject, OVERLAPPING);
     if (total) totals.push(total);
     if (restated) restatements.push(restated);
-    const inPeriod = known.find(({ days }) => knownIn(days) > 0);
+    const inPeriod = ofProject.find(({ days }) => knownIn(days) > 0);
     if (!total && inPeriod) projectsLeftOut.push(inPeriod.project);
   }
   return { totals, restatements, projectsLeftOut };
 }
 
-/** The unfiltered series by this grouping, one of each project that has it. */
+/** The unfiltered series by this grouping: one of each project that has it. */
 export function seriesBy(series: readonly ReportSeries[], grouping: Grouping): readonly ReportSeries[] {
-  return series.filter((one) => one.grouping === grouping && isSource(one) && knownDays(one) > 0);
+  return series.filter((one) => one.grouping === grouping && one.unfiltered && one.active && knownDays(one) > 0);
 }
 
-/** The one that reaches over the most days: a series that was added yesterday knows nothing of last month. */
+/** The one that covers the most days: a series that was added yesterday has no usage of last month. */
 function sourceAmong(series: readonly ReportSeries[], groupings: readonly Grouping[]): ReportSeries | undefined {
-  return groupings
-    .flatMap((grouping) => series.filter((one) => one.grouping === grouping && isSource(one)))
-    .sort((a, b) => knownDays(b) - knownDays(a))[0];
-}
-
-function isSource({ unfiltered, active }: ReportSeries): boolean {
-  return unfiltered && active;
+  return groupings.flatMap((grouping) => seriesBy(series, grouping)).sort((a, b) => knownDays(b) - knownDays(a))[0];
 }
 
 function knownDays({ daysBefore, days }: ReportSeries): number {
@@ -58,6 +98,10 @@ function knownDays({ daysBefore, days }: ReportSeries): number {
 
 function knownIn(letters: string): number {
   return countDays(letters, (letter) => !isUnread(letter));
+}
+
+function countDays(letters: string, test: (letter: string) => boolean): number {
+  return [...letters].filter(test).length;
 }
 
 export function shortfallOf(sources: readonly ReportSeries[]): Shortfall {
@@ -76,7 +120,7 @@ export function shortDays(
   sources: readonly ReportSeries[],
   days: readonly Day[],
 ): { readonly incompleteDays: readonly Day[]; readonly unreadDays: readonly Day[] } {
-  const having = (test: (letter: string) => boolean) =>
+  const daysWith = (test: (letter: string) => boolean) =>
     days.filter((_, i) => sources.some((one) => test(one.days.charAt(i))));
-  return { incompleteDays: having(isIncomplete), unreadDays: having(isUnread) };
+  return { incompleteDays: daysWith(isIncomplete), unreadDays: daysWith(isUnread) };
 }

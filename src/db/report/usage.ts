@@ -4,12 +4,9 @@ import { sql } from "kysely";
 import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import type { Tx } from "../connection/transaction.ts";
-import type { ReportSeries } from "./coverage.ts";
-import { shortDays, shortfallOf } from "./sources.ts";
+import { type ReportSeries, shortDays, shortfallOf } from "./sources.ts";
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
-
-type MetricSums = Readonly<Record<MetricTotal["metric"], string | null>>;
 
 export async function readTotals(
   tx: Tx,
@@ -17,60 +14,34 @@ export async function readTotals(
   before: Window,
   period: Window,
 ): Promise<readonly MetricTotal[]> {
-  const [now, then] = [await readSums(tx, sources, period), await readSums(tx, sources, before)];
-  return TOTAL_METRICS.map((metric) => ({ metric, amount: now?.[metric] ?? null, before: then?.[metric] ?? null }));
-}
-
-async function readSums(tx: Tx, sources: readonly ReportSeries[], window: Window): Promise<MetricSums | undefined> {
-  if (sources.length === 0) return undefined;
+  if (sources.length === 0) return TOTAL_METRICS.map((metric) => ({ metric, amount: null, before: null }));
   const usage = [...Map.groupBy(sources, ({ grouping }) => grouping)].map(
     ([grouping, series]) => sql`
-      select ${sql.join(TOTAL_METRICS.map((metric) => sql.ref(metric)))}
+      select usage_date, ${sql.join(TOTAL_METRICS.map((metric) => sql.ref(metric)))}
       from ${sql.id("bi", grouping === "none" ? "usage_total" : `usage_by_${grouping}`)}
       where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
-        and usage_date between ${window.start}::date and ${window.end}::date
+        and usage_date between ${before.start}::date and ${period.end}::date
     `,
   );
-  const sums = TOTAL_METRICS.map((metric) => sql`trim_scale(sum(${sql.ref(metric)}))::text as ${sql.ref(metric)}`);
-  const { rows } = await sql<MetricSums>`
-    select ${sql.join(sums)} from (${sql.join(usage, sql` union all `)}) usage
+  const totals = TOTAL_METRICS.map((metric) => {
+    const amount = sql.ref(metric);
+    return sql`json_build_object('metric', ${metric}::text,
+      'amount', trim_scale(sum(${amount}) filter (where usage_date >= ${period.start}::date))::text,
+      'before', trim_scale(sum(${amount}) filter (where usage_date < ${period.start}::date))::text)`;
+  });
+  const { rows } = await sql<{ totals: readonly MetricTotal[] }>`
+    select json_build_array(${sql.join(totals)}) as totals from (${sql.join(usage, sql` union all `)}) usage
   `.execute(tx);
-  return rows[0];
+  return rows[0]?.totals ?? [];
 }
-
-// Reads usage by day and group. The groups that are not drawn are added up by the database: there may be 100,000 of them.
 
 const BREAKDOWN_GROUPS_MAX = 8;
-
-/** Of the series of one grouping, one of each project. */
-export async function readBreakdown(
-  tx: Tx,
-  grouping: Breakdown["grouping"],
-  series: readonly ReportSeries[],
-  period: Window,
-): Promise<Breakdown> {
-  const days = daysOf(period);
-  const projectIds = series.map(({ projectId }) => projectId);
-  const byPlace = Map.groupBy(await readBreakdownRows(tx, grouping, projectIds, period), ({ place }) => place);
-  const rest = byPlace.get(REST_RANK);
-  return {
-    grouping,
-    projects: series.map(({ project }) => project),
-    days,
-    ...shortDays(series, days),
-    groups: [...byPlace]
-      .filter(([place]) => place !== REST_RANK)
-      .map(([, rows]) => ({ group: rows[0]?.group ?? null, ...amountsOf(rows, days) })),
-    rest: rest && { ...amountsOf(rest, days), groupCount: (rest[0]?.groupCount ?? 0) - BREAKDOWN_GROUPS_MAX },
-  };
-}
-
-/** The place behind the last that is drawn. */
+/** The rank of the groups that are not drawn. The database adds them up: there may be 100,000 of them. */
 const REST_RANK = BREAKDOWN_GROUPS_MAX + 1;
 
 type BreakdownRow = {
   /** From 1 for the largest. */
-  readonly place: number;
+  readonly rank: number;
   readonly group: string | null;
   readonly day: Day;
   readonly hours: string;
@@ -78,36 +49,50 @@ type BreakdownRow = {
   readonly groupCount: number;
 };
 
-/** Read twice in place of sorted once: with few groups that is as fast, and with many it is not slow. */
-async function readBreakdownRows(
+/** `series` are those by this grouping, one of each project. */
+export async function readBreakdown(
   tx: Tx,
   grouping: Breakdown["grouping"],
-  projectIds: readonly string[],
-  { start, end }: Window,
-): Promise<readonly BreakdownRow[]> {
+  series: readonly ReportSeries[],
+  period: Window,
+): Promise<Breakdown> {
   const usage = sql`
     select ${sql.ref(grouping)} as "group", usage_date, hours, requests from ${sql.id("bi", `usage_by_${grouping}`)}
-    where project_id = any(${projectIds}::text[]) and usage_date between ${start}::date and ${end}::date
+    where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
+      and usage_date between ${period.start}::date and ${period.end}::date
   `;
+  // Reading the view twice is as fast as one sort if there are few groups, and not slow if there are many.
   const { rows } = await sql<BreakdownRow>`
     with known as (
       select "group", sum(hours) as hours, sum(requests) as requests from (${usage}) usage group by "group"
     ), drawn as (
       select "group", row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last
-      )::integer as place
-      from known order by place limit ${BREAKDOWN_GROUPS_MAX}
+      )::integer as rank
+      from known order by rank limit ${BREAKDOWN_GROUPS_MAX}
     )
-    select coalesce(d.place, ${REST_RANK}) as place, d."group", u.usage_date as day,
+    select coalesce(d.rank, ${REST_RANK}) as rank, d."group", u.usage_date as day,
       trim_scale(coalesce(sum(u.hours), 0))::text as hours, trim_scale(coalesce(sum(u.requests), 0))::text as requests,
       (select count(*) from known)::integer as "groupCount"
     from (${usage}) u
-    -- No value is a group like others, which = would never find.
+    -- "No value" is a group as well; = would not join it.
     left join drawn d on coalesce('=' || d."group", '') = coalesce('=' || u."group", '')
-    group by d.place, d."group", u.usage_date
-    order by d.place
+    group by d.rank, d."group", u.usage_date
+    order by d.rank
   `.execute(tx);
-  return rows;
+  const days = daysOf(period);
+  const { [REST_RANK]: rest, ...groups } = Object.groupBy(rows, ({ rank }) => rank);
+  return {
+    grouping,
+    projects: series.map(({ project }) => project),
+    days,
+    ...shortDays(series, days),
+    groups: Object.values(groups).map((ofGroup = []) => ({
+      group: ofGroup[0]?.group ?? null,
+      ...amountsOf(ofGroup, days),
+    })),
+    rest: rest && { ...amountsOf(rest, days), groupCount: (rest[0]?.groupCount ?? 0) - BREAKDOWN_GROUPS_MAX },
+  };
 }
 
 function amountsOf(rows: readonly BreakdownRow[], days: readonly Day[]): DayAmounts {
@@ -118,11 +103,9 @@ function amountsOf(rows: readonly BreakdownRow[], days: readonly Day[]): DayAmou
   };
 }
 
-// Reads which API keys and tags used the most.
-
 const RANKED_GROUPS_MAX = 10;
 
-/** Where the groups of a grouping stand: in `value` as the service sent them, in `group` as they are ranked. */
+/** Columns of the views: `value` is the group as the service sent it, `group` is what is ranked. */
 const RANKING_VIEWS = {
   // By lineage, so that a key that was rotated is one group.
   accessor: { view: "usage_by_key", value: "accessor", group: "lineage", comment: sql`key_comment` },
@@ -136,7 +119,7 @@ type RankingRow = {
   readonly requests: string | null;
 };
 
-/** Of the series of one grouping, one of each project. */
+/** `series` are those by this grouping, one of each project. */
 export async function readRanking(
   tx: Tx,
   grouping: Ranking["grouping"],
@@ -176,7 +159,7 @@ async function readRankingRow(
       where project_id = any(${projectIds}::text[])
         and usage_date between ${before.start}::date and ${period.end}::date
     ), by_value as materialized (
-      -- What a value belongs to is the same in each of its rows, and more columns to group by would be much slower.
+      -- All rows of a value have the same group and comment; grouping by these columns as well would be much slower.
       select project_id, max(${sql.ref(group)}) as "group", max(${comment}) as comment,
         max(usage_date) filter (where current) as last_used,
         sum(hours) filter (where current) as hours, sum(requests) filter (where current) as requests,
@@ -189,8 +172,8 @@ async function readRankingRow(
     ), ranked as (
       select *, row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last, project_id collate "C"
-      ) as place
-      from known order by place limit ${RANKED_GROUPS_MAX}
+      ) as rank
+      from known order by rank limit ${RANKED_GROUPS_MAX}
     )
     select count(*)::integer as "groupCount", trim_scale(sum(hours))::text as hours,
       trim_scale(sum(requests))::text as requests,
@@ -198,14 +181,14 @@ async function readRankingRow(
         select json_agg(json_build_object(
           'projectId', project_id, 'group', "group",
           'comment', (
-            -- Of a rotation that of the key that was used last.
+            -- A rotation has several keys: the comment is that of the one used last.
             select v.comment from by_value v
             where v.project_id = ranked.project_id and v."group" = ranked."group" and v.comment is not null
             order by v.last_used desc nulls last, v.comment limit 1
           ),
           'hours', trim_scale(hours)::text, 'requests', trim_scale(requests)::text,
           'hoursBefore', trim_scale(hours_before)::text, 'requestsBefore', trim_scale(requests_before)::text
-        ) order by place)
+        ) order by rank)
         from ranked
       ) as groups
     from known

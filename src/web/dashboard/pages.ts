@@ -5,7 +5,13 @@ import type { ReadResult } from "../../health/single-flight.ts";
 import type { Operations } from "../../health/state.ts";
 import { windowText } from "../../report/format.ts";
 import { type Html, html } from "../../report/html.ts";
-import { contentSecurityPolicy, htmlDocument, type PageOptions, type Section } from "../../report/page.ts";
+import {
+  contentSecurityPolicy,
+  htmlDocument,
+  NEVER_ADD_UP,
+  type PageOptions,
+  type Section,
+} from "../../report/page.ts";
 import { renderReport, usageSections } from "../../report/report.ts";
 import type { ReportData } from "../../report/report-data.ts";
 import { trustNotice } from "../../report/summary.ts";
@@ -103,7 +109,7 @@ function htmlPage(
   options: Omit<PageOptions, "footer" | "served">,
   headers: NonNullable<Page["headers"]>,
 ): Page {
-  const footer = html`<p>Nothing can be changed here. Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.</p>`;
+  const footer = html`<p>Nothing can be changed here. ${NEVER_ADD_UP}</p>`;
   return {
     status,
     contentType: "text/html; charset=utf-8",

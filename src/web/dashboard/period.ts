@@ -1,7 +1,7 @@
 // Which days a visitor asked to see, and the form to choose others. Pure.
 
 import { type Html, html } from "../../report/html.ts";
-import { DAY_MIN, DAYS_DEFAULT, DAYS_MAX, type PeriodViolation, periodViolation } from "../../report/report-data.ts";
+import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
 import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/days.ts";
 
 export type Period = Window & {
@@ -38,21 +38,8 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
     if (!isDay(day)) return { fault: `${name}: expected a day that exists, as YYYY-MM-DD` };
   }
   const window = { start: from, end: to };
-  const broken = periodViolation(window, today);
-  return broken === undefined ? { ...window, live: false } : { fault: violationText(broken, window, today) };
-}
-
-function violationText(broken: PeriodViolation, window: Window, today: Day): string {
-  switch (broken) {
-    case "ends after today":
-      return `to: expected a day that has begun; today is ${today} in UTC`;
-    case "begins after its end":
-      return `expected from not to be after to; got ${window.start} and ${window.end}: change them round`;
-    case "begins too early":
-      return `from: expected a day since ${DAY_MIN}`;
-    case "has too many days":
-      return `expected at most ${DAYS_MAX} days; got ${dayCount(window)}`;
-  }
+  const fault = periodError(window, today, { from: "from", to: "to" });
+  return fault === undefined ? { ...window, live: false } : { fault };
 }
 
 /** Of the days as they are now, which stay when time goes on. */

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { ReportSeries } from "../../../src/db/report/coverage.ts";
-import { chooseSources, seriesBy, shortDays, shortfallOf } from "../../../src/db/report/sources.ts";
+import { chooseSources, type ReportSeries, seriesBy, shortDays, shortfallOf } from "../../../src/db/report/sources.ts";
 
 /** Complete for two days of the period and the two before it. */
 function series(grouping: ReportSeries["grouping"], part: Partial<ReportSeries> = {}): ReportSeries {
