@@ -1,17 +1,16 @@
-// Corrects what a clock that was set back, or a restore that left sequences behind, would stop or mix up. The database's clock is
-// the one all processes use.
+// Repairs stored times after the database's clock, which all processes use, was set back, and sequences that a restore left behind.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 import { QUEUE_SCHEMA } from "./schema.ts";
 
-/** Smaller steps are ignored: a clock that is being slewed, or another server's clock after a failover, may differ by this much. */
+/** Smaller steps are ignored: a clock that is adjusted gradually, or another server's after a failover, may differ by this much. */
 const CLOCK_STEP_SECONDS_MIN = 5;
 /** The queue's longest retry delay is 256 s. */
 const QUEUE_DELAY_SECONDS_MAX = 300;
 
-/** By how many seconds the clock is behind the newest time it stored; undefined if it was not set back. */
+/** By how many seconds the clock is behind the newest stored time; undefined if it was not set back. */
 export async function secondsSetBack(db: Database): Promise<number | undefined> {
   // While the clock runs normally, none of these times is in the future. Every column is in a small table or has an index.
   const { rows } = await sql<{ seconds: number | null }>`
@@ -29,16 +28,15 @@ export async function secondsSetBack(db: Database): Promise<number | undefined> 
 }
 
 /**
- * Resets the stored times that lie in the clock's future and decide when work is done, so that everything due by the current
- * clock runs. Safe to repeat, and from several processes at once. The history of numbers is not changed: it records what was seen
- * when.
+ * Resets stored times that are in the future and decide when work is done, so that everything that is due by the current clock
+ * runs. Safe to repeat, and from several processes at once. The history of numbers stays as it was recorded.
  */
 export async function resetFutureTimes(db: Database): Promise<void> {
   const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
   const waiting = sql`state in ('created', 'retry', 'active')`;
   const statements = [
-    // By the current clock the day was not over when it was read. An undated answer closes its day at the midnight that ends the
-    // day, which may still come, and nothing reads that day again.
+    // By the current clock the day was not over when it was read. An undated answer closes its day at the midnight that ends it,
+    // which may rightly be in the future; nothing reads that day again.
     sql`
       update usage_export.slice set closed_at = null
       where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
@@ -47,7 +45,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.slice set ${setToNow("attempted_at", "failing_since", "suspect_since")}
       where greatest(attempted_at, failing_since, suspect_since) > now()
     `,
-    // By the current clock today is not over, so it is not due.
+    // A day that is not over by the current clock is not due.
     sql`
       update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
       where due_through >= (now() at time zone 'UTC')::date
@@ -56,7 +54,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update ${queue("job")} set ${setToNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
     `,
-    // When the queue last looked for the work of dead processes; with null it looks again at once.
+    // When the queue last searched for the work of dead processes; with null it searches at once.
     ...["monitor_claim_on", "monitor_on", "maintain_on", "delta_on"].map(
       (column) => sql`update ${queue("queue")} set ${sql.id(column)} = null where ${sql.id(column)} > now()`,
     ),
@@ -85,16 +83,17 @@ function setToNow(...columns: readonly string[]) {
   );
 }
 
-// Raises the sequences that are behind the stored rows. Logical replication and copies of the tables alone do not copy sequences:
-// new fetches would then count as older than stored ones, and new rows would get numbers that are in use.
-
 /** Any fixed number works, but it must not change between versions. */
 const SEQUENCE_LOCK = 7_205_521_846_403;
 
-/** More numbers than other processes use between reading a sequence and raising it, so that the raise can't move it back. */
+/** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
 
-/** Safe from several processes at once. Returns the names of the sequences that were behind. */
+/**
+ * Raises the sequences that are behind the stored rows, and returns their names. Logical replication and copies of tables do not
+ * copy sequences: new fetches would count as older than stored ones, and new rows would get numbers that are in use. Safe from
+ * several processes at once.
+ */
 export async function raiseSequences(db: Database): Promise<readonly string[]> {
   const { rows } = await withRetries(() => sql<SequenceBehind>`select name from ${sequencesBehind()}`.execute(db));
   if (rows.length === 0) return [];

@@ -3,16 +3,13 @@
 import { dayCount } from "../usage/days.ts";
 import { changeText, counted, daysHtml, exactText, headlineText, metricName, windowHtml } from "./format.ts";
 import { columns, folded, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";
-import type { Coverage, MetricTotal, ReportData, Shortfall, SliceStatus, Totals } from "./report-data.ts";
+import type { Coverage, MetricTotal, ReportData, Shortfall, Totals } from "./report-data.ts";
 
-type IncompleteStatus = Exclude<SliceStatus, "complete">;
-
-const STATUS_MEANINGS: Readonly<Record<IncompleteStatus, string>> = {
-  missing: "never read",
-  failed: "the service refused or did not answer; earlier numbers of that day, if there were any, stay",
-  suspect: "came back empty where there was usage; the numbers before are kept until that is confirmed",
-};
-const INCOMPLETE_STATUSES = ["missing", "failed", "suspect"] as const satisfies readonly IncompleteStatus[];
+const STATUS_MEANINGS = [
+  ["missing", "never read"],
+  ["failed", "the service refused or did not answer; earlier numbers of that day, if there were any, stay"],
+  ["suspect", "came back empty although there was usage; the numbers before are kept until that is confirmed"],
+] as const;
 
 /** The notice at the top of a report. */
 export function trustNotice(data: ReportData): Html {
@@ -21,11 +18,10 @@ export function trustNotice(data: ReportData): Html {
 }
 
 function verdictNotice(data: ReportData): Html {
-  const { counts, series } = data.coverage;
+  const { counts, series, lackingDays } = data.coverage;
   if (series.length === 0)
     return noticeHtml("none", html`<strong>There are no numbers yet.</strong> No job has read any usage.`);
-  const lacking = INCOMPLETE_STATUSES.reduce((sum, status) => sum + counts[status], 0);
-  if (lacking > 0) return incompleteNotice(data);
+  if (lackingDays.length > 0) return incompleteNotice(data);
   if (counts.complete === 0) {
     return noticeHtml("none", html`<strong>Nothing was due in this period.</strong> The jobs read no day of it.`);
   }
@@ -53,8 +49,8 @@ ${
     ? html`<p>Too low, as usage of these days is not in them: ${low.join(", ")}.</p>`
     : html`<p>The figures and charts of usage come from other series, and are whole.</p>`
 }
-<ul>${INCOMPLETE_STATUSES.filter((status) => counts[status] > 0).map(
-      (status) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${STATUS_MEANINGS[status]}</li>`,
+<ul>${STATUS_MEANINGS.filter(([status]) => counts[status] > 0).map(
+      ([status, meaning]) => html`<li><b>${status}</b>, ${counted(counts[status], "time")}: ${meaning}</li>`,
     )}</ul>
 <p>Counted by series and day. <a href="#coverage">Which, and why</a></p>`,
   );

@@ -28,7 +28,7 @@ const keepText = (value: string): string => value;
 
 /**
  * Connects when first used. Every statement has a time limit (timeouts.ts). With `reconnect`, waits for a server that was reached
- * before. Uses nothing that a pooler in transaction mode refuses: no start-up parameters, no session state.
+ * before. Uses nothing that a pooler in transaction mode refuses: no session state, and of start-up parameters only `DateStyle`.
  */
 export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
@@ -109,7 +109,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** Returns the argument, which then behaves like pg: a text without parameters may hold several statements, as those of the queue and the views do. */
+/** Returns the argument. Like pg it then accepts several statements in a text without parameters, as the queue and the views need. */
 function acceptingSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
   const { query } = target;
   target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {

@@ -62,7 +62,7 @@ function schemaProblem(installation: Installation, schemas: readonly Schema[]): 
     // The queue's library manages its own tables.
     if (first !== undefined && name !== "usage_export_queue") {
       const more = others.length > 0 ? ` and ${others.length} more` : "";
-      return `schema ${name} holds what is not of usage-export: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
+      return `schema ${name} holds objects of another program: ${first}${more}; rename it (alter schema ${name} rename to ...), or give usage-export another database`;
     }
     if (name === "bi" && !isOwn) {
       return `schema bi exists, is empty, and belongs to ${owner}: have it dropped (drop schema bi), or given to ${user} (alter schema bi owner to ${quoted(user)})`;
@@ -91,7 +91,7 @@ async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
   return rows.map(({ statement }) => statement);
 }
 
-/** What to do if a statement of a migration was refused for lack of a right. */
+/** The problem and the next step after a migration was refused for lack of a right. */
 export async function describeOwner(db: Database): Promise<string> {
   const { rows } = await sql<{ user: string; owner: string | null }>`
     select current_user::text as user, pg_get_userbyid(relowner)::text as owner

@@ -8,7 +8,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 
-/** Says who holds the lock. It is only shown, never relied on. */
+/** Who holds the lock. It is only shown, never relied on. */
 const Holder = z.object({ pid: z.number(), command: z.string(), host: z.string(), pidNamespace: z.string() });
 type Holder = z.output<typeof Holder>;
 
@@ -17,7 +17,7 @@ const SQLITE_NOTADB = 26;
 
 /**
  * Returns the function that releases the lock. Throws `database` if another process holds the lock (the error names it), if the
- * folder can't be created or written to, or if it is not certain that nobody else holds the lock.
+ * folder can't be created or written to, or if a lock of an earlier version may be held.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const holderFile = path.join(folder, "lock.holder");
@@ -88,8 +88,8 @@ async function describeHolder(file: string): Promise<string> {
     .then((text) => Holder.parse(JSON.parse(text)))
     .catch(() => undefined);
   if (!holder) return "another process";
-  const isNear = holder.host === os.hostname() && holder.pidNamespace === (await pidNamespace());
-  const where = isNear ? "" : ` of another container or machine, ${holder.host}`;
+  const isHere = holder.host === os.hostname() && holder.pidNamespace === (await pidNamespace());
+  const where = isHere ? "" : ` of another container or machine, ${holder.host}`;
   return `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}${where}`;
 }
 

@@ -12,10 +12,11 @@ import { type Tx, tryStatement } from "./transaction.ts";
 
 const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
 
-/** A view or a function, and the text that creates it with its comments. */
+/** A view or a function. */
 type View = {
   /** Including its schema. */
   readonly name: string;
+  /** Creates it, with its comments. */
   readonly text: string;
   readonly hash: string;
 };
@@ -24,14 +25,14 @@ type StoredView = {
   readonly name: string;
   readonly hash: string;
   readonly programVersion: string;
-  /** Nobody has dropped it since. */
+  /** False if somebody dropped it since. */
   readonly exists: boolean;
 };
 
-/** SQLSTATE of a replacement that changes columns: a view or function can be replaced only with the same columns, and more at the end. */
+/** SQLSTATE of a replacement that changes columns: Postgres only allows to add some at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
-/** In an order in which each comes after those that its text names. */
+/** Each comes after those that its text names. */
 async function readViews(): Promise<readonly View[]> {
   const files = (await fs.readdir(VIEWS_FOLDER)).filter((file) => file.endsWith(".sql")).sort();
   const views = await Promise.all(
@@ -55,7 +56,7 @@ function inDependencyOrder(views: readonly View[]): readonly View[] {
   const ordered = new Set<View>();
   const visit = (view: View, from: readonly View[]) => {
     if (from.includes(view))
-      throw new Error(`views need each other: ${[...from, view].map(({ name }) => name).join(", ")}`);
+      throw new Error(`views depend on each other: ${[...from, view].map(({ name }) => name).join(", ")}`);
     const named = namesIn(view.text);
     for (const other of views) if (other !== view && named.has(other.name)) visit(other, [...from, view]);
     ordered.add(view);
@@ -65,7 +66,7 @@ function inDependencyOrder(views: readonly View[]): readonly View[] {
 }
 
 function namesIn(text: string): ReadonlySet<string> {
-  // A name in a comment or a text literal is not needed to create the view.
+  // A name in a comment or a text literal is no dependency.
   const code = text.replaceAll(/--.*$|'(?:[^']|'')*'/gm, "");
   return new Set([...code.matchAll(/\b(?:bi|usage_export)\.\w+/g)].map(([name]) => name));
 }
@@ -196,7 +197,7 @@ export function newerVersion(what: string): AppError {
   );
 }
 
-/** The names that only one side has, or that have another text there. */
+/** The names that only one side has, or whose text differs. */
 function differingNames(views: readonly View[], stored: readonly StoredView[]): readonly string[] {
   const ours = new Map(views.map(({ name, hash }) => [name, hash]));
   const theirs = new Map(stored.map(({ name, hash }) => [name, hash]));

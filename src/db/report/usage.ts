@@ -78,7 +78,6 @@ export async function readBreakdown(
     -- "No value" is a group as well; = would not join it.
     left join drawn d on coalesce('=' || d."group", '') = coalesce('=' || u."group", '')
     group by d.rank, d."group", u.usage_date
-    order by d.rank
   `.execute(tx);
   const days = daysOf(period);
   const { [REST_RANK]: rest, ...groups } = Object.groupBy(rows, ({ rank }) => rank);

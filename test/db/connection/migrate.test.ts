@@ -235,14 +235,14 @@ test.each<[string, (role: string, name: string) => string, (role: string, name: 
       alter database ${name} owner to ${role}; create schema bi authorization ${role};
       create table bi.sales (); create function bi.total() returns integer language sql return 1`,
     () =>
-      "schema bi holds what is not of usage-export: function bi.total() and 1 more; rename it (alter schema bi rename to ...), or give usage-export another database. Nothing was changed",
+      "schema bi holds objects of another program: function bi.total() and 1 more; rename it (alter schema bi rename to ...), or give usage-export another database. Nothing was changed",
   ],
   [
     "finds a schema usage_export of another program",
     (role, name) =>
       `alter database ${name} owner to ${role}; create schema usage_export; create table usage_export.run ()`,
     () =>
-      "schema usage_export holds what is not of usage-export: table usage_export.run; rename it (alter schema usage_export rename to ...), or give usage-export another database. Nothing was changed",
+      "schema usage_export holds objects of another program: table usage_export.run; rename it (alter schema usage_export rename to ...), or give usage-export another database. Nothing was changed",
   ],
   [
     "may only read",
