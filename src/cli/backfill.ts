@@ -1,4 +1,4 @@
-// The command `backfill`: fetches the days of a range that its mode names, and prints what is complete and what is left.
+// The command `backfill`: reads the days of a range that its mode names, and prints what is complete and what is left.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -7,65 +7,90 @@ import { sliceStatuses } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
-import { type BackfillMode, type BackfillPlan, planBackfill, type RangeState, rangeState } from "../usage/backfill.ts";
+import { CONFIG_FILE } from "../package-files.ts";
+import {
+  type BackfillMode,
+  type BackfillPlan,
+  type KnownSlices,
+  planBackfill,
+  type RangeState,
+  rangeState,
+} from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount } from "../usage/plan.ts";
 import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
-import { type Progress, progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
-import { type BackfillOptions, chooseBackfill } from "./selection.ts";
+import { writeAnswer } from "./output.ts";
+import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./progress.ts";
+import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
 /**
- * Reads the days of a range that its mode names. What was stored before it was stopped or killed is not missing any more,
- * so running it again goes on where it was.
+ * Reads the days of a range that its mode names. Stored slices are not missing any more, so a second run continues where a stopped or
+ * killed one ended.
  */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const config = await readConfig(app);
-  const { jobs, dateless, range } = chooseBackfill(config, options, dayOf(new Date()));
+  const choice = chooseBackfill(config, options, dayOf(new Date()));
   if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, config);
-  for (const job of dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
+  for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
 
   return withDatabase(app, async (db) => {
-    const series = jobs.flatMap((one) => one.series);
-    const before = await sliceStatuses(db, series, range);
-    const plans = planBackfill(jobs, range, options.only, before, dayOf(await databaseNow(db)));
+    const before = await readStatuses(db, choice);
+    const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      app.write(options.json ? `${JSON.stringify(backfillPlanJson(plans))}\n` : backfillPlanText(plans));
+      writeAnswer(app, options, plans.map(planJson), () => planText(plans));
       return 0;
     }
     if (options.enqueue && plans.length > 0) {
-      const enqueued = await enqueueBackfill(app, config, db, plans);
-      app.write(options.json ? `${JSON.stringify(enqueued)}\n` : enqueuedText(enqueued));
+      writeAnswer(app, options, await enqueueBackfill(app, config, db, plans), enqueuedText);
       return 0;
     }
-    const results: JobResult[] = [];
-    const answer = async (isStopped: boolean) => {
-      const after = plans.length > 0 ? await sliceStatuses(db, series, range) : before;
-      const state = rangeState(jobs, range, after);
-      const outcome = { options, configPath: app.configPath, results, state, isStopped };
-      app.write(options.json ? `${JSON.stringify(backfillJson(outcome))}\n` : backfillText(outcome));
-      return state;
-    };
-    try {
-      if (plans.length > 0) await runBackfillPlans(app, config, db, plans, results);
-    } catch (error) {
-      // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
-      // reported all the same.
-      if (app.signal.aborted) await answer(true).catch(() => {});
-      throw error;
-    }
-    return isRangeComplete(await answer(false), options.only) ? 0 : 1;
+    return readNow(app, config, db, { options, choice, before, plans });
   });
 }
 
-/** Days that were never read are what the modes but `failed` are for. */
+function readStatuses(db: Database, { jobs, range }: BackfillChoice): Promise<KnownSlices> {
+  const series = jobs.flatMap((one) => one.series);
+  return sliceStatuses(db, series, range);
+}
+
+type PlannedBackfill = {
+  readonly options: BackfillOptions;
+  readonly choice: BackfillChoice;
+  readonly before: KnownSlices;
+  readonly plans: readonly BackfillPlan[];
+};
+
+/** Reads in this process, and writes what is complete and what is left, also if a signal stops it. */
+async function readNow(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
+  const { options, choice, before, plans } = planned;
+  const results: JobResult[] = [];
+  const writeResult = async (isStopped: boolean) => {
+    const after = plans.length > 0 ? await readStatuses(db, choice) : before;
+    const state = rangeState(choice.jobs, choice.range, after);
+    const result = { options, configPath: app.configPath, results, state, isStopped };
+    writeAnswer(app, options, backfillJson(result), () => backfillText(result));
+    return state;
+  };
+  try {
+    if (plans.length > 0) await runPlans(app, config, db, plans, results);
+  } catch (error) {
+    // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
+    // reported all the same.
+    if (app.signal.aborted) await writeResult(true).catch(() => {});
+    throw error;
+  }
+  return isRangeComplete(await writeResult(false), options.only) ? 0 : 1;
+}
+
+/** `--only failed` does not read missing days, so they do not count against it. */
 function isRangeComplete({ counts }: RangeState, only: BackfillMode): boolean {
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
 }
 
 /** Adds the result of each job to `results` when the job ends, so that they are known after a stop. */
-async function runBackfillPlans(
+async function runPlans(
   app: App,
   config: Config,
   db: Database,
@@ -74,7 +99,7 @@ async function runBackfillPlans(
 ): Promise<void> {
   await using context = await openExportContext(app, config, db);
   const planned = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
-  const progress = openProgress(app, planned);
+  const progress = app.terminal ? progressBar("backfill", planned, process.stderr) : progressEvents(app.log, planned);
   let before = ZERO_PROGRESS;
   try {
     for (const { job, plan } of plans) {
@@ -88,16 +113,10 @@ async function runBackfillPlans(
   }
 }
 
-function openProgress(app: App, planned: number): Progress {
-  return app.terminal ? progressBar("backfill", planned, process.stderr) : progressEvents(app.log, planned);
-}
-
-// What a backfill answers: what it would read, what it read, and how its range stands then.
-
 type BackfillResult = {
   readonly options: BackfillOptions;
   readonly configPath: string;
-  /** One for each job that had something to read. */
+  /** One for each job that has ended. */
   readonly results: readonly JobResult[];
   readonly state: RangeState;
   /** A signal ended the command before everything was read. */
@@ -116,7 +135,7 @@ function backfillText(outcome: BackfillResult): string {
   return `${lines.join("\n")}\n`;
 }
 
-const STOPPED_TEXT = "stopped: what was read is stored, and to go on reads only what is not there";
+const STOPPED_TEXT = "stopped: what was read is stored, and the same command reads only the rest";
 
 const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   missing: "nothing to do: no slice is missing",
@@ -133,10 +152,10 @@ function backfillJson(outcome: BackfillResult): object {
 
 type FollowUpCommand = { readonly status: string; readonly command: string };
 
-/** For the same selection, the command lines that read what is left. */
+/** The command lines that read what is left of the same selection. */
 function followUpCommands({ options, configPath, state }: BackfillResult): FollowUpCommand[] {
   const { job, project, grouping, filter } = options;
-  const config = configPath === DEFAULT_CONFIG ? undefined : [configPath];
+  const config = configPath === CONFIG_FILE ? undefined : [configPath];
   const same = Object.entries({ job, project, grouping, filter, config }).flatMap(([name, values]) =>
     values ? [`--${name}`, ...values] : [],
   );
@@ -148,13 +167,11 @@ function followUpCommands({ options, configPath, state }: BackfillResult): Follo
   }));
 }
 
-const DEFAULT_CONFIG = "jobs.config.json";
-
 function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function backfillPlanText(plans: readonly BackfillPlan[]): string {
+function planText(plans: readonly BackfillPlan[]): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const lines = requests.map((request) => {
     const { project, grouping, filter, start, end } = describeRequest(request);
@@ -166,21 +183,17 @@ function backfillPlanText(plans: readonly BackfillPlan[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-function backfillPlanJson(plans: readonly BackfillPlan[]): object {
-  return plans.map(({ job, plan: { requests } }) => ({
-    job: job.name,
-    slices: totalSliceCount(requests),
-    requests: requests.map(describeRequest),
-  }));
+function planJson({ job, plan: { requests } }: BackfillPlan): object {
+  return { job: job.name, slices: totalSliceCount(requests), requests: requests.map(describeRequest) };
 }
 
-/** A run has no requests where others that wait already ask for the same days. */
+/** A run has no requests if queued requests of other runs cover the same days. */
 function enqueuedText(enqueued: readonly QueuedBackfill[]): string {
   return enqueued
     .map(({ job, runId, requests }) =>
       requests > 0
         ? `${job}: ${requests} requests handed to the workers, as run ${runId}\n`
-        : `${job}: nothing to hand over: the workers have all of it already\n`,
+        : `${job}: nothing to hand over: the workers have all of these requests already\n`,
     )
     .join("");
 }

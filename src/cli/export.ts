@@ -11,6 +11,7 @@ import { runExportJob } from "../jobs/run-export.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
 import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
+import { writeAnswer } from "./output.ts";
 import { progressBar, progressCount } from "./progress.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
 
@@ -19,7 +20,7 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const config = await readConfig(app);
   const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
-  // Before anything is called: a variable that is not set must not cost half a night.
+  // Checked before the first call, so that a missing variable does not end a run halfway.
   await requireStaticKeys(app, config);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
@@ -30,20 +31,19 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
     // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
     await deleteOldRuns(db, config.runs.keepDays, new Date());
   });
-  app.write(options.json ? `${JSON.stringify(results.map(exportJson))}\n` : results.map(exportText).join(""));
+  writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
 }
 
-// Runs an export job now, in this process, and shows on a terminal how far it is.
-
 type RunOptions = { readonly trigger: RunTrigger; readonly selection: Selection; readonly label?: string };
 
+/** Runs an export job in this process, with a progress bar on a terminal. */
 export async function runExportNow(
   context: ExportContext,
   job: ExportJob,
   { trigger, selection, label = job.name }: RunOptions,
 ): Promise<ExportResult> {
-  // The database's clock is the one all replicas share.
+  // By the database's clock, which all replicas share.
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
@@ -53,8 +53,6 @@ export async function runExportNow(
     progress.stop();
   }
 }
-
-// What a run of an export job answers: a line for a person with the reasons of what failed, or JSON.
 
 export type JobResult = { readonly job: ExportJob; readonly result: ExportResult };
 
@@ -75,17 +73,18 @@ export function exportText({ job, result }: JobResult): string {
   const lines = [
     `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
   ];
-  // A service that is down fails every request in the same words.
+  // A service that is down fails every request for the same reason.
   const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
   for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
     const first = failures[0] && Object.values(describeRequest(failures[0].request)).slice(0, 3).join(" / ");
     lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);
   }
-  if (byReason.size > REASONS_SHOWN_MAX)
+  if (byReason.size > REASONS_SHOWN_MAX) {
     lines.push(`  ${byReason.size - REASONS_SHOWN_MAX} more reasons: see bi.coverage`);
+  }
   if (suspect > 0) {
     lines.push(
-      "  suspect: days that had usage came back empty, or with a fraction of it, and keep it until a run at least an hour later confirms that",
+      "  suspect: days that had usage now have none, or a fraction of it; the stored usage stays until a run at least an hour later confirms that",
     );
   }
   if (undated > 0) {
@@ -94,6 +93,6 @@ export function exportText({ job, result }: JobResult): string {
       `  undated: ${answers} no date and may be of any span; see bi.usage_snapshot, as no usage view has them; check says more`,
     );
   }
-  if (stale > 0) lines.push("  stale: an answer that was asked for later is there already, and this one was dropped");
+  if (stale > 0) lines.push("  stale: the answer to a later request is stored already, so this one was dropped");
   return `${lines.join("\n")}\n`;
 }

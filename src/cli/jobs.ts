@@ -9,18 +9,17 @@ import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { jitterMs, nextRunAt } from "../schedule/due.ts";
-import { formatInstant } from "./output.ts";
+import { formatInstant, writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
 export type JobsNextOptions = JobsOptions & { readonly count: number };
 export type JobsPauseOptions = JobsOptions & { readonly why: string };
 
-/** Every job, when it runs next, and whether somebody paused it. */
-export async function runJobs(app: App, { json }: JobsOptions): Promise<number> {
+/** Every job, when it runs next, and whether it is paused. */
+export async function runJobs(app: App, options: JobsOptions): Promise<number> {
   const config = await readConfig(app);
   const answer = await withDatabase(app, (db) => listJobs(db, config));
-  if (json) app.write(`${JSON.stringify(answer)}\n`);
-  else app.write(answer.map(renderJob).join(""));
+  writeAnswer(app, options, answer, (jobs) => jobs.map(renderJob).join(""));
   return 0;
 }
 
@@ -28,33 +27,45 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   const [stored, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
   return jobsOf(config).map((job) => {
     const { kind, name, schedule, timezone } = job;
-    const { pause, scheduledThrough } = findStoredJob(stored, job) ?? {};
+    const { pause, scheduledThrough } = stored.find((one) => one.kind === kind && one.name === name) ?? {};
     const nextRun = pause ? undefined : nextRunAt(job, now);
     return { kind, job: name, schedule, timezone, scheduledThrough, nextRun, paused: pause };
   });
 }
 
-/** The next times a job runs, by this machine's clock: its database need not be there. */
+/** The next times a job runs, by this machine's clock, so that it works without a database. */
 export async function runJobsNext(app: App, name: string, options: JobsNextOptions): Promise<number> {
   const job = chooseJob(await readConfig(app), name, options.kind);
   const moments = nextOccurrences(job, new Date(), options.count).map(
     (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
   );
-  if (options.json) app.write(`${JSON.stringify({ job: name, timezone: job.timezone, next: moments })}\n`);
-  else app.write(moments.map((moment) => `${formatInstant(moment)} (${localTime(moment, job.timezone)})\n`).join(""));
+  writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
+    next.map((moment) => `${formatInstant(moment)} (${localTime(moment, timezone)})\n`).join(""),
+  );
   return 0;
 }
 
 export async function runJobsPause(app: App, name: string, options: JobsPauseOptions): Promise<number> {
-  const job = chooseJob(await readConfig(app), name, options.kind);
-  const paused = await withDatabase(app, (db) => pauseJob(db, job, { why: options.why, by: app.person }));
-  return writePauseState(app, paused, options);
+  return changePause(app, name, options, (db, job) => pauseJob(db, job, { why: options.why, by: app.person }));
 }
 
-/** What was due in the meantime is caught up by the workers. */
+/** The workers catch up what was due while the job was paused. */
 export async function runJobsResume(app: App, name: string, options: JobsOptions): Promise<number> {
-  const job = chooseJob(await readConfig(app), name, options.kind);
-  return writePauseState(app, await withDatabase(app, (db) => resumeJob(db, job)), options);
+  return changePause(app, name, options, resumeJob);
+}
+
+async function changePause(
+  app: App,
+  jobName: string,
+  options: JobsOptions,
+  change: (db: Database, job: JobId) => Promise<StoredJob>,
+): Promise<number> {
+  const job = chooseJob(await readConfig(app), jobName, options.kind);
+  const { kind, name, pause } = await withDatabase(app, (db) => change(db, job));
+  writeAnswer(app, options, { kind, job: name, paused: pause }, ({ paused }) =>
+    paused ? `${kind} ${name} ${renderPause(paused)}\n` : `${kind} ${name} runs on its schedule\n`,
+  );
+  return 0;
 }
 
 function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined): ConfiguredJob {
@@ -64,19 +75,10 @@ function chooseJob(config: Config, name: string, kind: JobId["kind"] | undefined
     const names = jobs.map((one) => one.name);
     throw new AppError("config", `no job ${JSON.stringify(name)} is configured${didYouMean(name, names)}`);
   }
-  if (other)
+  if (other) {
     throw new AppError("config", `there is an export and a rotation ${JSON.stringify(name)}: say which with --kind`);
+  }
   return job;
-}
-
-function findStoredJob(stored: readonly StoredJob[], { kind, name }: JobId): StoredJob | undefined {
-  return stored.find((one) => one.kind === kind && one.name === name);
-}
-
-function writePauseState(app: App, { kind, name, pause }: StoredJob, { json }: JobsOptions): number {
-  if (json) app.write(`${JSON.stringify({ kind, job: name, paused: pause })}\n`);
-  else app.write(pause ? `${kind} ${name} ${renderPause(pause)}\n` : `${kind} ${name} runs on its schedule\n`);
-  return 0;
 }
 
 type ListedJob = {
@@ -102,12 +104,14 @@ function localTime(moment: Date, timeZone: string): string {
   return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
 }
 
-/** Ends the pause that the service asked for. The request may have come from a gateway that is repaired by now. */
-export async function runResumeCalls(app: App, { json }: { readonly json?: boolean }): Promise<number> {
+/** Ends the pause that the service asked for: the reason for it may be gone, such as a fault of a gateway. */
+export async function runResumeCalls(app: App, options: { readonly json?: boolean }): Promise<number> {
   const service = originOf(await readConfig(app));
   const until = await withDatabase(app, (db) => resumeCalls(db, service));
-  if (json) app.write(`${JSON.stringify({ service, pausedUntil: until ?? null })}\n`);
-  else if (until) app.write(`calls to ${service} go on; they were paused until ${formatInstant(until)}\n`);
-  else app.write(`calls to ${service} were not paused\n`);
+  writeAnswer(app, options, { service, pausedUntil: until ?? null }, ({ pausedUntil }) =>
+    pausedUntil
+      ? `calls to ${service} go on; they were paused until ${formatInstant(pausedUntil)}\n`
+      : `calls to ${service} were not paused\n`,
+  );
   return 0;
 }

@@ -1,10 +1,17 @@
-// Writes a command's output: atomically to a file, or piece by piece to standard output; and formats instants for people.
+// Writes what a command answers: to standard output, whole or piece by piece, or atomically to a file.
 
 import { randomBytes } from "node:crypto";
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
+import type { App } from "../app.ts";
 import { AppError } from "../errors.ts";
 import { type Pieces, replaceFile } from "../files.ts";
+
+type AnswerOptions = { /** Answers in JSON. */ readonly json?: boolean };
+
+export function writeAnswer<T>(app: App, { json }: AnswerOptions, answer: T, toText: (answer: T) => string): void {
+  app.write(json ? `${JSON.stringify(answer)}\n` : toText(answer));
+}
 
 /** Throws `config`, before any work is done, if no file can be written at this path. */
 export async function checkOutputPath(file: string, option: string): Promise<void> {

@@ -1,10 +1,10 @@
-// How far long work is: a bar on a terminal, lines of the log elsewhere.
+// Progress of long work: a bar on a terminal, lines of the log elsewhere.
 
 import { SingleBar } from "cli-progress";
 import type { Logger } from "pino";
 import type { RunCounts } from "../usage/export.ts";
 
-/** Slices that were read, and of those the ones that failed. */
+/** Slices that were read, and how many of them failed. */
 export type ProgressCount = { readonly done: number; readonly failed: number };
 
 export type Progress = { readonly show: (done: ProgressCount) => void; readonly stop: () => void };
@@ -18,14 +18,8 @@ export function progressCount(
   return { done: before.done + complete + suspect + undated + failed + stale, failed: before.failed + failed };
 }
 
-type ProgressState = ProgressCount & {
-  readonly planned: number;
-  readonly perSecond: number;
-  /** Undefined while nothing is done. */
-  readonly secondsLeft: number | undefined;
-};
-
-function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number): ProgressState {
+/** `secondsLeft` is undefined while nothing is done. */
+function progressState({ done, failed }: ProgressCount, planned: number, elapsedMs: number) {
   const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0;
   return {
     done,
@@ -36,18 +30,14 @@ function progressState({ done, failed }: ProgressCount, planned: number, elapsed
   };
 }
 
-/** Milliseconds that never go back. */
-type Clock = () => number;
-
-/** What may be a terminal. */
 type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** Writes nothing where nobody looks, and takes the bar away at the end. */
+/** Writes nothing to a stream that is no terminal, and removes the bar at the end. `now` is a monotonic clock. */
 export function progressBar(
   label: string,
   planned: number,
   stream: OutputStream,
-  now: Clock = () => performance.now(),
+  now = () => performance.now(),
 ): Progress {
   const startedMs = now();
   const bar = new SingleBar({
@@ -55,7 +45,7 @@ export function progressBar(
     stream: withoutCursorJumps(stream),
     barsize: 24,
     clearOnComplete: true,
-    // Cut by the text's length: to switch a terminal's own wrapping off leaves it off when the program is killed.
+    // Without this, the bar turns the terminal's line wrapping off, which stays off if the program is killed.
     linewrap: true,
   });
   bar.start(planned, 0, { pace: "" });
@@ -65,7 +55,7 @@ export function progressBar(
   };
 }
 
-function paceText({ failed, perSecond, secondsLeft }: ProgressState): string {
+function paceText({ failed, perSecond, secondsLeft }: ReturnType<typeof progressState>): string {
   const left = secondsLeft === undefined ? "" : `, ${perSecond} a second, ${durationText(secondsLeft)} left`;
   return `${failed > 0 ? `, ${failed} failed` : ""}${left}`;
 }
@@ -78,7 +68,7 @@ function durationText(seconds: number): string {
 
 const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
 
-/** Before it clears its line the bar would go back to where it began: over lines that were logged in the meantime. */
+/** The bar restores the saved cursor position before it clears its line, which would overwrite lines logged in the meantime. */
 function withoutCursorJumps(stream: OutputStream): OutputStream {
   const write = (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text);
   return Object.create(stream, { write: { value: write } });
@@ -86,25 +76,25 @@ function withoutCursorJumps(stream: OutputStream): OutputStream {
 
 const EVENT_EVERY_MS = 5_000;
 
-/** An event at the start, one now and then, and one at the end. */
-export function progressEvents(log: Logger, planned: number, now: Clock = () => performance.now()): Progress {
+/** Logs an event at the start, every few seconds, and at the end. */
+export function progressEvents(log: Logger, planned: number, now = () => performance.now()): Progress {
   const startedMs = now();
-  let told = ZERO_PROGRESS;
-  let toldMs = startedMs;
-  let newest = ZERO_PROGRESS;
-  const tell = () => {
-    told = newest;
-    toldMs = now();
-    log.info(progressState(newest, planned, toldMs - startedMs), "backfill progress");
+  let logged = ZERO_PROGRESS;
+  let loggedMs = startedMs;
+  let latest = ZERO_PROGRESS;
+  const logLatest = () => {
+    logged = latest;
+    loggedMs = now();
+    log.info(progressState(latest, planned, loggedMs - startedMs), "backfill progress");
   };
-  tell();
+  logLatest();
   return {
     show(done) {
-      newest = done;
-      if (now() - toldMs >= EVENT_EVERY_MS) tell();
+      latest = done;
+      if (now() - loggedMs >= EVENT_EVERY_MS) logLatest();
     },
     stop() {
-      if (told !== newest) tell();
+      if (logged !== latest) logLatest();
     },
   };
 }
