@@ -183,7 +183,7 @@ const ALWAYS_LIVE: Liveness = {
 
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
-  const deps = { db, contact: ALWAYS_LIVE, access: undefined };
+  const deps = { db, liveness: ALWAYS_LIVE, access: undefined };
   await using monitoring = await openMonitoring(app, { ...config, monitor }, deps);
   app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);
   if (!app.signal.aborted) await once(app.signal, "abort");

@@ -24,11 +24,11 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   const receivers = await requireReceivers(app, config);
   const access = await requireAccess(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
-  const contact = openLiveness(app.log, () => performance.now());
+  const liveness = openLiveness(app.log, () => performance.now());
   // What is in hand when it is told to stop has all the time there is to stop in.
-  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, contact.reportLostConnection);
+  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, liveness.reportLostConnection);
   try {
-    await using monitoring = await openMonitoring(app, config, { db, contact, access });
+    await using monitoring = await openMonitoring(app, config, { db, liveness, access });
     // Without a terminal the log already says all of this.
     const say = (text: string) => (app.terminal ? app.write(text) : undefined);
     say(`dashboard, health and metrics: ${monitoring.url}/\n`);
@@ -38,7 +38,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
     };
     // The actor includes the process id, so that the process can be looked up while it lives.
     const actor = `${app.actor} worker, pid ${process.pid}`;
-    const deps = { contact, metrics: monitoring.metrics, receivers, onReady };
+    const deps = { liveness, metrics: monitoring.metrics, receivers, onReady };
     await runWorker({ ...app, actor }, config, db, deps);
   } catch (error) {
     if (!app.signal.aborted) throw error;

@@ -8,95 +8,92 @@ import { AppError, errorCode, errorText } from "../errors.ts";
 
 export type ConsumerSettings = {
   readonly queue: QueueName;
-  /** How many pieces of work at once. */
+  /** How many jobs are handled at once. */
   readonly concurrency: number;
-  /** How long to wait where there was nothing to take. */
+  /** How long to wait when the queue is empty. */
   readonly idleMs: number;
-  readonly handle: (taken: ClaimedJob, signal: AbortSignal) => Promise<void>;
+  readonly handle: (job: ClaimedJob, signal: AbortSignal) => Promise<void>;
 };
 
 export type ConsumerDeps = {
   readonly queue: Queue;
   readonly log: Logger;
-  /** The database answered, or did not and why. */
-  readonly reportDatabase: (trouble?: unknown) => void;
-  /** Ends the work in hand. */
+  /** Called without an error when the database answered. */
+  readonly reportDatabase: (error?: unknown) => void;
+  /** Aborts the jobs that are being handled. */
   readonly hardStop: AbortSignal;
 };
 
 export type Consumer = {
-  /** There may be work. */
+  /** Claims at once instead of waiting for `idleMs`: there may be new jobs. */
   readonly wake: () => void;
-  /** Takes no more. Resolves when all that is in hand is finished or given back. */
+  /** Claims no more. Resolves when all claimed jobs are finished or released. */
   readonly drain: () => Promise<void>;
 };
 
-/** A third of the time after which the queue takes a process for dead, and a bit less. */
+/** Under a third of the time without a heartbeat after which the queue gives a job to another process. */
 const HEARTBEAT_MS = 4_000;
 
 export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Consumer {
   const { queue, log, reportDatabase, hardStop } = deps;
-  const inHand = new Map<string, { readonly taken: ClaimedJob; readonly over: Promise<void> }>();
+  const handled = new Map<ClaimedJob, Promise<void>>();
   let stopping = false;
-  let pause = new AbortController();
-  const touching = setInterval(() => void touch(), HEARTBEAT_MS);
-  const taking = takeAll();
+  let wakeUp = new AbortController();
+  const heartbeats = setInterval(() => void heartbeat(), HEARTBEAT_MS);
+  const claiming = claimUntilStopped();
 
-  async function takeAll(): Promise<void> {
+  async function claimUntilStopped(): Promise<void> {
     while (!stopping) {
-      const free = settings.concurrency - inHand.size;
-      const taken = free > 0 ? await take(free) : [];
-      for (const one of taken) start(one);
-      // A full catch means there is more: as soon as a lane is free.
-      const wait = taken.length < free ? sleep(settings.idleMs, undefined, { signal: pause.signal }) : aLaneIsFree();
-      await wait.catch(() => {});
-      pause = new AbortController();
+      const free = settings.concurrency - handled.size;
+      const jobs = free > 0 ? await claim(free) : [];
+      for (const job of jobs) {
+        handled.set(
+          job,
+          handle(job).finally(() => handled.delete(job)),
+        );
+      }
+      if (jobs.length < free) await sleep(settings.idleMs, undefined, { signal: wakeUp.signal }).catch(() => {});
+      // The queue has more jobs: they are claimed as soon as one is finished.
+      else if (handled.size >= settings.concurrency) await Promise.race(handled.values());
+      wakeUp = new AbortController();
     }
   }
 
-  async function aLaneIsFree(): Promise<void> {
-    if (inHand.size >= settings.concurrency) await Promise.race([...inHand.values()].map(({ over }) => over));
-  }
-
-  async function take(count: number): Promise<readonly ClaimedJob[]> {
+  async function claim(count: number): Promise<readonly ClaimedJob[]> {
     try {
-      const taken = await queue.claim(settings.queue, count);
+      const jobs = await queue.claim(settings.queue, count);
       reportDatabase();
-      return taken;
+      return jobs;
     } catch (error) {
       reportDatabase(error);
       return [];
     }
   }
 
-  function start(taken: ClaimedJob): void {
-    const over = finish(taken).finally(() => inHand.delete(taken.id));
-    inHand.set(taken.id, { taken, over });
-  }
-
-  /** Never throws: what can't be told to the queue now it finds out by itself, as nobody says that it is worked at. */
-  async function finish(taken: ClaimedJob): Promise<void> {
+  /** Never throws. If the queue can't be told of a failure, the job goes to another process when its heartbeats stop. */
+  async function handle(job: ClaimedJob): Promise<void> {
     try {
-      await settings.handle(taken, hardStop);
+      await settings.handle(job, hardStop);
     } catch (error) {
-      const reason = errorText(error);
       if (hardStop.aborted) {
-        await queue.release(taken).catch(() => {});
-      } else {
-        if (isConnectionError(error)) reportDatabase(error);
-        log[isConnectionError(error) ? "debug" : "error"](
-          { queue: settings.queue, code: errorCode(error), reason, stack: stackOf(error) },
-          "work failed, to be tried again",
-        );
-        await queue.fail(taken, { reason, code: errorCode(error) }).catch(() => {});
+        await queue.release(job).catch(() => {});
+        return;
       }
+      const failure = { reason: errorText(error), code: errorCode(error) };
+      const isAway = isConnectionError(error);
+      if (isAway) reportDatabase(error);
+      log[isAway ? "debug" : "error"](
+        { queue: settings.queue, ...failure, stack: stackOf(error) },
+        "queue job failed, to be tried again",
+      );
+      await queue.fail(job, failure).catch(() => {});
     }
   }
 
-  async function touch(): Promise<void> {
-    if (inHand.size === 0) return;
+  async function heartbeat(): Promise<void> {
+    if (handled.size === 0) return;
     try {
-      await queue.heartbeat([...inHand.values()].map(({ taken }) => taken));
+      await queue.heartbeat([...handled.keys()]);
       reportDatabase();
     } catch (error) {
       reportDatabase(error);
@@ -104,18 +101,18 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
   }
 
   return {
-    wake: () => pause.abort(),
+    wake: () => wakeUp.abort(),
     async drain() {
       stopping = true;
-      pause.abort();
-      await taking;
-      await Promise.all([...inHand.values()].map(({ over }) => over));
-      clearInterval(touching);
+      wakeUp.abort();
+      await claiming;
+      await Promise.all(handled.values());
+      clearInterval(heartbeats);
     },
   };
 }
 
-/** Of a mistake of this program, where it is. */
+/** Only for a mistake of this program, which its stack locates. */
 function stackOf(error: unknown): string | undefined {
   return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
 }

@@ -35,20 +35,20 @@ const WAIT_MS_MAX = 60 * 60_000;
 /** A database that is not there yet, or is busy, is waited for until the signal; one that refuses, or has another schema, is not. */
 export async function retryUntilReached<T>(
   app: App,
-  contact: Liveness,
+  liveness: Liveness,
   stop: AbortSignal,
   open: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
     try {
       const opened = await open();
-      contact.reportDatabase();
+      liveness.reportDatabase();
       return opened;
     } catch (error) {
       stop.throwIfAborted();
       if (!(error instanceof Error) || !isTransient(error)) throw error;
-      contact.reportDatabase(databaseUnreachable(app, error));
-      contact.heartbeat();
+      liveness.reportDatabase(databaseUnreachable(app, error));
+      liveness.heartbeat();
       await sleep(WAIT_MS, undefined, { signal: stop });
     }
   }

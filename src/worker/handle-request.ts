@@ -3,98 +3,97 @@
 
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
-import { type RequestOutcome, type RunEnd, recordOutcome } from "../db/jobs/runs.ts";
+import { type RunEnd, recordOutcome } from "../db/jobs/runs.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
 import { syncKeyList } from "../jobs/key-list.ts";
 import { requestDeps } from "../jobs/request-deps.ts";
 import { daysOf } from "../usage/days.ts";
-import { countOutcome, describeRequest, exportRequest, type FailedRequest } from "../usage/export.ts";
-import { sliceCount } from "../usage/plan.ts";
+import { countOutcome, describeRequest, exportRequest, type FailedRequest, type RunCounts } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";
 import { parseQueuedRequest, type QueuedRequest, reportRunEnd, requestOf } from "./runs.ts";
 
-/** What may be gone in a minute. All else would be the same. */
+/** Failures that may be over in a minute. After any other one, another attempt would have the same result. */
 const RETRIED_CODES = new Set<string>(["unavailable", "rate_limited"]);
 
 export type FilterCheckOfRun = (runId: string) => FilterCheck;
 
-/** Throws only where the work is to be tried again by whoever takes it next. */
+/** Throws only if the request shall be tried again, by whichever worker claims it next. */
 export async function handleRequest(
-  world: WorkerContext,
-  featuresOfRun: FilterCheckOfRun,
-  taken: ClaimedJob,
+  context: WorkerContext,
+  filterCheckOf: FilterCheckOfRun,
+  claimed: ClaimedJob,
   signal: AbortSignal,
 ): Promise<void> {
-  const work = parseQueuedRequest(taken.data);
-  const request = requestOf(work);
-  const { runId, job, runDay, seriesId } = work;
-  const settling = recordingOutcome(world, taken, work);
-  const deps = requestDeps(world, {
+  const { app, db, config } = context;
+  const queued = parseQueuedRequest(claimed.data);
+  const request = requestOf(queued);
+  const { runId, job, runDay, seriesId } = queued;
+  const recorder = outcomeRecorder(context, claimed, queued);
+  const deps = requestDeps(context, {
     runId,
-    policy: work,
-    check: featuresOfRun(runId),
+    policy: queued,
+    check: filterCheckOf(runId),
     idOf: () => seriesId,
-    log: world.app.log.child({ job, runId }),
-    inSameTransaction: (tx, stored) => settling.settle(tx, { ...countOutcome(request, stored), error: undefined }),
+    log: app.log.child({ job, runId }),
+    inSameTransaction: (tx, stored) => recorder.record(tx, countOutcome(request, stored)),
     isRetried: (code) => RETRIED_CODES.has(code),
   });
   await deps.backlog.untilRoom();
   const outcome = await exportRequest(request, runDay, deps, signal);
   if ("reason" in outcome) {
-    if (RETRIED_CODES.has(outcome.code)) return retryLater(world, taken, work, outcome);
-    await inTransaction(world.db, (tx) => settling.settle(tx, failedOutcome(world, work, outcome.reason)));
+    if (RETRIED_CODES.has(outcome.code)) return retryLater(context, claimed, queued, outcome);
+    const reason = app.scrubber.scrub(outcome.reason);
+    await inTransaction(db, (tx) => recorder.record(tx, countOutcome(request, outcome), reason));
   }
-  deps.log.debug(describeRequest(request), "usage request settled");
-  // By whoever made its last request, so that it is once a run.
-  if (settling.tell()) await syncKeyList(world, world.config.exports.find(({ name }) => name === job)?.projects ?? []);
+  deps.log.debug(describeRequest(request), "usage request done");
+  // The worker that handled the last request of the run does this, so it is done once a run.
+  if (recorder.report()) await syncKeyList(context, config.exports.find(({ name }) => name === job)?.projects ?? []);
 }
 
 async function retryLater(
   { queue, app }: WorkerContext,
-  taken: ClaimedJob,
-  work: QueuedRequest,
-  outcome: FailedRequest,
+  claimed: ClaimedJob,
+  queued: QueuedRequest,
+  { reason, code }: FailedRequest,
 ): Promise<void> {
-  const { reason, code } = outcome;
-  const nextAttemptAt = await queue.fail(taken, { reason: app.scrubber.scrub(reason), code });
-  const attempt = { attempt: taken.retryCount + 1, attempts: REQUEST_ATTEMPTS_MAX, nextAttemptAt };
-  const { job, runId } = work;
+  const nextAttemptAt = await queue.fail(claimed, { reason: app.scrubber.scrub(reason), code });
+  const attempt = { attempt: claimed.retryCount + 1, attempts: REQUEST_ATTEMPTS_MAX, nextAttemptAt };
+  const { job, runId } = queued;
   app.log.warn(
-    { job, runId, code, reason, ...describeRequest(requestOf(work)), ...attempt },
+    { job, runId, code, reason, ...describeRequest(requestOf(queued)), ...attempt },
     nextAttemptAt ? "usage request failed, to be tried again" : "usage request failed for the last time",
   );
 }
 
-/** Counts a request that was given up: its process ended, or the service was away, once too often. */
-export async function handleDeadLetter(world: WorkerContext, taken: ClaimedJob): Promise<void> {
-  const work = parseQueuedRequest(taken.data);
-  const { seriesId, fetchNo, window, runDay } = work;
-  const reason = world.app.scrubber.scrub(`${taken.lastError ?? "no answer"}; given up after all tries of this run`);
+/** Counts a request as failed after its last attempt: too often its process ended, or the service was not available. */
+export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
+  const { app, db } = context;
+  const queued = parseQueuedRequest(claimed.data);
+  const { job, runId, seriesId, fetchNo, window, runDay } = queued;
+  const reason = app.scrubber.scrub(`${claimed.lastError ?? "no answer"}; given up after all tries of this run`);
   const days = window ? daysOf(window) : [runDay];
-  await recordFailure(world.db, { seriesId, fetchNo, days, reason, code: taken.lastCode });
-  const settling = recordingOutcome(world, taken, work);
-  await inTransaction(world.db, (tx) => settling.settle(tx, failedOutcome(world, work, reason)));
-  world.app.log.error(
-    { job: work.job, runId: work.runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX },
-    "usage request given up",
-  );
-  settling.tell();
+  await recordFailure(db, { seriesId, fetchNo, days, reason, code: claimed.lastCode });
+  const recorder = outcomeRecorder(context, claimed, queued);
+  const counts = countOutcome(requestOf(queued), { reason, code: "unavailable" });
+  await inTransaction(db, (tx) => recorder.record(tx, counts, reason));
+  app.log.error({ job, runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX }, "usage request given up");
+  recorder.report();
 }
 
-function recordingOutcome({ app, queue, metrics }: WorkerContext, taken: ClaimedJob, { runId, job }: QueuedRequest) {
-  let counted: RequestOutcome | undefined;
+function outcomeRecorder({ app, queue, metrics }: WorkerContext, claimed: ClaimedJob, { runId, job }: QueuedRequest) {
+  let recorded: RunCounts | undefined;
   let end: RunEnd | undefined;
   return {
-    /** May be run again with its transaction. */
-    async settle(tx: Tx, settled: RequestOutcome): Promise<void> {
-      // Where the work is somebody else's by now it is theirs to count.
-      counted = (await queue.complete(tx, taken)) ? settled : undefined;
-      end = counted && (await recordOutcome(tx, runId, counted));
+    /** Completes the queue job and counts its outcome. Can be repeated together with its transaction. */
+    async record(tx: Tx, counts: RunCounts, error?: string): Promise<void> {
+      // If another worker has claimed the job by now, that worker counts it.
+      recorded = (await queue.complete(tx, claimed)) ? counts : undefined;
+      end = recorded && (await recordOutcome(tx, runId, recorded, error));
     },
-    /** After its transaction. Whether the run ended with it. */
-    tell(): boolean {
-      if (counted) metrics.rowsChanged(job, counted.rowsChanged);
+    /** To be called after the commit. Returns whether the run ended with this request. */
+    report(): boolean {
+      if (recorded) metrics.rowsChanged(job, recorded.rowsChanged);
       if (!end) return false;
       reportRunEnd({ app, metrics }, { ...end, kind: "export" });
       return true;
@@ -102,34 +101,23 @@ function recordingOutcome({ app, queue, metrics }: WorkerContext, taken: Claimed
   };
 }
 
-function failedOutcome({ app }: WorkerContext, work: QueuedRequest, reason: string): RequestOutcome {
-  const slices = sliceCount(requestOf(work));
-  return {
-    complete: 0,
-    suspect: 0,
-    undated: 0,
-    stale: 0,
-    failed: slices,
-    rowsChanged: 0,
-    error: app.scrubber.scrub(reason),
-  };
-}
+/** More than the runs that overlap. */
+const CHECKS_MAX = 16;
 
-// Each run asks anew which features the service knows, and tries anew what the service refused in the run before.
-
-/** Runs that overlap are few. */
-const RUNS_MAX = 16;
-
-export function filterCheckByRun(world: FilterCheckDeps, onNewRun: () => void): FilterCheckOfRun {
+/**
+ * One filter check for each run: a run reads again which features the service knows, and repeats what the service refused in the run
+ * before.
+ */
+export function filterCheckByRun(context: FilterCheckDeps, onNewRun: () => void): FilterCheckOfRun {
   const checks = new Map<string, FilterCheck>();
   return (runId) => {
     const known = checks.get(runId);
     if (known) return known;
     onNewRun();
-    const check = new FilterCheck(world);
+    const check = new FilterCheck(context);
     checks.set(runId, check);
     const [oldest] = checks.keys();
-    if (checks.size > RUNS_MAX && oldest !== undefined) checks.delete(oldest);
+    if (checks.size > CHECKS_MAX && oldest !== undefined) checks.delete(oldest);
     return check;
   };
 }

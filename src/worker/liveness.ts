@@ -5,19 +5,19 @@ import { isConflict } from "../db/connection/errors.ts";
 import { errorText } from "../errors.ts";
 
 export type Liveness = {
-  /** The database answered; or it did not, and why. */
-  readonly reportDatabase: (trouble?: unknown) => void;
+  /** Called without an error when the database answered. */
+  readonly reportDatabase: (error?: unknown) => void;
   /** A connection broke while nobody used it. A new one may be available at once, so the worker stays ready. */
   readonly reportLostConnection: (error: Error) => void;
-  /** The worker got through what it does every minute, or waits for its database. */
+  /** The worker finished a tick, or waits for its database. */
   readonly heartbeat: () => void;
   /** Why the worker is not ready; empty while it is. */
   readonly reasons: () => readonly string[];
-  /** False where it hangs, and should be started anew. */
+  /** False if the worker hangs and should be restarted. */
   readonly isLive: () => boolean;
 };
 
-/** The queue is asked every second: a worker that has not heard of its database for so long is not ready, whatever it heard last. */
+/** The queue is polled every second. A worker whose database was silent for longer than this is not ready. */
 const SILENCE_MS_MAX = 10_000;
 /** A tick that waits for a database that comes back takes a minute or two. */
 const HEARTBEAT_AGE_MS_MAX = 10 * 60_000;
@@ -26,48 +26,22 @@ const STARTING = "starting";
 /** A restart of the database takes less time than this, and is logged in one line when it is over. */
 const OUTAGE_LOGGED_AFTER_MS = 10_000;
 
-type Outage = { readonly sinceMs: number; reason: string; isLogged: boolean; readonly timer: NodeJS.Timeout };
-
 /** `now` is in milliseconds and never goes back. */
-export function openLiveness(log: Logger, now: () => number, toldAfterMs: number = OUTAGE_LOGGED_AFTER_MS): Liveness {
-  let heardMs: number | undefined;
-  let beatMs = now();
+export function openLiveness(log: Logger, now: () => number, loggedAfterMs: number = OUTAGE_LOGGED_AFTER_MS): Liveness {
+  const outages = openOutageLog(log, now);
+  let answeredMs: number | undefined;
+  let heartbeatMs = now();
   let trouble: string | undefined = STARTING;
-  let outage: Outage | undefined;
 
-  /** Several callers may report the same outage, any number of times. */
-  function beginOutage(reason: string): void {
-    if (outage) {
-      outage.reason = reason;
-      return;
-    }
-    // The person who starts the worker is watching its log now, so the outage is logged at once.
-    const waitMs = trouble === STARTING ? 0 : toldAfterMs;
-    outage = { sinceMs: now(), reason, isLogged: false, timer: setTimeout(tellOutage, waitMs).unref() };
-    if (waitMs === 0) tellOutage();
-  }
-
-  function tellOutage(): void {
-    if (outage && !outage.isLogged) log.warn({ reason: outage.reason }, "database not reached");
-    if (outage) outage.isLogged = true;
-  }
-
-  function endOutage(): void {
-    if (!outage) return;
-    const { sinceMs, reason, isLogged, timer } = outage;
-    outage = undefined;
-    clearTimeout(timer);
-    const seconds = Math.round((now() - sinceMs) / 1000);
-    if (isLogged) log.info({ seconds }, "database reached again");
-    else log.warn({ reason, seconds }, "database was away for a moment, and is reached again");
-  }
+  // The person who starts the worker is watching its log now, so the first outage is logged at once.
+  const logOutage = (reason: string) => outages.begin(reason, trouble === STARTING ? 0 : loggedAfterMs);
 
   return {
     reportDatabase(error) {
       if (error === undefined) {
-        heardMs = now();
+        answeredMs = now();
         trouble = undefined;
-        endOutage();
+        outages.end();
         return;
       }
       const reason = errorText(error);
@@ -78,18 +52,51 @@ export function openLiveness(log: Logger, now: () => number, toldAfterMs: number
         );
         return;
       }
-      beginOutage(reason);
+      logOutage(reason);
       trouble = reason;
     },
-    reportLostConnection: (error) => beginOutage(errorText(error)),
+    reportLostConnection: (error) => logOutage(errorText(error)),
     heartbeat() {
-      beatMs = now();
+      heartbeatMs = now();
     },
     reasons() {
       if (trouble !== undefined) return [trouble];
-      const silentMs = now() - (heardMs ?? now());
+      const silentMs = now() - (answeredMs ?? now());
       return silentMs > SILENCE_MS_MAX ? [`the database has not answered for ${Math.round(silentMs / 1000)} s`] : [];
     },
-    isLive: () => now() - beatMs <= HEARTBEAT_AGE_MS_MAX,
+    isLive: () => now() - heartbeatMs <= HEARTBEAT_AGE_MS_MAX,
+  };
+}
+
+type Outage = { readonly sinceMs: number; reason: string; isLogged: boolean; readonly timer: NodeJS.Timeout };
+
+/** Several callers may report the same outage, any number of times: it is logged once. */
+function openOutageLog(log: Logger, now: () => number) {
+  let outage: Outage | undefined;
+
+  function logBegin(): void {
+    if (!outage || outage.isLogged) return;
+    log.warn({ reason: outage.reason }, "database not reached");
+    outage.isLogged = true;
+  }
+
+  return {
+    begin(reason: string, afterMs: number): void {
+      if (outage) {
+        outage.reason = reason;
+        return;
+      }
+      outage = { sinceMs: now(), reason, isLogged: false, timer: setTimeout(logBegin, afterMs).unref() };
+      if (afterMs === 0) logBegin();
+    },
+    end(): void {
+      if (!outage) return;
+      const { sinceMs, reason, isLogged, timer } = outage;
+      outage = undefined;
+      clearTimeout(timer);
+      const seconds = Math.round((now() - sinceMs) / 1000);
+      if (isLogged) log.info({ seconds }, "database reached again");
+      else log.warn({ reason, seconds }, "database was away for a moment, and is reached again");
+    },
   };
 }

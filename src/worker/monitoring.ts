@@ -23,7 +23,7 @@ export type Monitoring = AsyncDisposable & {
 
 export type MonitoringDeps = {
   readonly db: Database;
-  readonly contact: Liveness;
+  readonly liveness: Liveness;
   /** What is asked of visitors; undefined where nothing is. */
   readonly access: Access | undefined;
 };
@@ -32,9 +32,9 @@ export type MonitoringDeps = {
 export async function openMonitoring(
   app: App,
   config: Config,
-  { db, contact, access }: MonitoringDeps,
+  { db, liveness, access }: MonitoringDeps,
 ): Promise<Monitoring> {
-  const readiness = () => ({ live: contact.isLive(), reasons: contact.reasons() });
+  const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
   const metrics = openMetrics({
     log: app.log,
     build: { version: await programVersion(), schema: await newestMigration() },

@@ -2,9 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
-import { markScheduled } from "../db/jobs/jobs.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
 import { finishRun, insertRun } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
@@ -12,25 +10,20 @@ import { runRotationJob } from "../jobs/run-rotation.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import { NO_COUNTS } from "../usage/export.ts";
 import type { WorkerContext } from "./context.ts";
-import { lockAndPlanJob, NOTHING_DUE, recordSkippedRun, reportRunEnd, type TickOutcome } from "./runs.ts";
+import { recordSkippedRun, reportRunEnd, type TickOutcome, tickJob } from "./runs.ts";
 
 export async function tickRotation({ db, queue }: WorkerContext, job: RotationJob): Promise<TickOutcome> {
   const scheduled = { ...job, kind: "rotation", overlap: "skip" } as const;
-  const now = await databaseNow(db);
-  return inTransaction(db, async (tx) => {
-    const { decision } = (await lockAndPlanJob(tx, scheduled, now)) ?? {};
-    if (decision === undefined || decision.kind === "none") return NOTHING_DUE;
-    if (decision.kind === "wait") return { began: false, wakeInMs: decision.until.getTime() - now.getTime() };
-    if (decision.kind === "skip") return recordSkippedRun(tx, scheduled, decision.scheduledFor);
-    const { trigger, scheduledFor } = decision;
-    const runId = randomUUID();
-    const work = { key: job.name, priority: 0, data: { runId, job: job.name, trigger } };
-    const [added] = await queue.add(tx, "rotation", [work]);
-    // The one before it waits for a worker still.
-    if (!added) return recordSkippedRun(tx, scheduled, scheduledFor);
-    await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor, status: "running" });
-    await markScheduled(tx, scheduled, scheduledFor);
-    return { began: true };
+  return tickJob(db, scheduled, {
+    async start(tx, { trigger, scheduledFor }) {
+      const runId = randomUUID();
+      const queueJob = { key: job.name, priority: 0, data: { runId, job: job.name, trigger } };
+      const [added] = await queue.add(tx, "rotation", [queueJob]);
+      // The previous run still waits for a worker.
+      if (!added) return recordSkippedRun(tx, scheduled, scheduledFor);
+      await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor });
+      return { started: true };
+    },
   });
 }
 

@@ -4,19 +4,19 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import type { Database } from "../db/connection/database.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { insertRun, type RunningRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
+import { insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
 import { takeFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { counted } from "../report/format.ts";
-import { latestOccurrence, type Schedule } from "../schedule/cron.ts";
-import { jitterMs } from "../schedule/due.ts";
+import { latestOccurrence } from "../schedule/cron.ts";
+import { jitterMs, type ScheduledJob } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import type { BackfillPlan } from "../usage/backfill.ts";
-import { DAY_MS, type Day, startOfDay } from "../usage/days.ts";
+import { DAY_MS, startOfDay } from "../usage/days.ts";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import {
   configuredSeries,
@@ -32,102 +32,108 @@ import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
-  /** Whether there is new work in the queue. */
-  readonly began: boolean;
-  /**
-   * Time left until the jitter of a job that is already due is over. It is measured by the database's clock, which may differ
-   * from this machine's.
-   */
+  /** Whether a run was started, so that there are new queue jobs. */
+  readonly started: boolean;
+  /** Time until the jitter of a job that is already due is over, by the database's clock. */
   readonly wakeInMs?: number;
   readonly skipped?: boolean;
 };
 
-export const NOTHING_DUE: TickOutcome = { began: false };
+export const NOTHING_DUE: TickOutcome = { started: false };
 
 export const STILL_RUNNING_REASON = "the run before it was still running";
 
-export type ScheduledJob = JobId & Schedule & { readonly jitterSeconds: number; readonly overlap: Overlap };
+type JobToTick = ScheduledJob & { readonly kind: JobId["kind"]; readonly overlap: Overlap };
 
-export type TickPlan = {
-  readonly decision: TickDecision;
-  readonly paused: boolean;
-  readonly runs: readonly RunningRun[];
+export type DueMoment = Extract<TickDecision, { kind: "run" }>;
+
+type TickActions = {
+  /** Starts the run of a moment. */
+  readonly start: (tx: Tx, moment: DueMoment, now: Date) => Promise<TickOutcome>;
+  /** Called if no moment is due, the job is not paused, and none of its runs is running. */
+  readonly idle?: (tx: Tx, now: Date) => Promise<TickOutcome>;
 };
 
-/** Undefined where the job is not registered. */
-export async function lockAndPlanJob(tx: Tx, job: ScheduledJob, now: Date): Promise<TickPlan | undefined> {
-  const stored = await lockJob(tx, job);
-  if (!stored) return undefined;
-  const runs = await runningRuns(tx, job.kind, job.name);
-  const latest = latestOccurrence(job, now);
-  const { overlap } = job;
-  const moment = { latest, jitterMs: latest ? jitterMs(job.name, latest, job.jitterSeconds) : 0, overlap };
-  const state = {
-    scheduledThrough: stored.scheduledThrough,
-    paused: stored.pause !== undefined,
-    // A person's export or backfill is no reason to leave a night out.
-    running: runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup"),
-  };
-  return { decision: planTick(moment, state, now), paused: state.paused, runs };
+/** Decides under a lock what a job does at this tick, and does it in the same transaction. */
+export async function tickJob(db: Database, job: JobToTick, { start, idle }: TickActions): Promise<TickOutcome> {
+  const now = await databaseNow(db);
+  return inTransaction(db, async (tx) => {
+    const stored = await lockJob(tx, job);
+    if (!stored) return NOTHING_DUE;
+    const runs = await runningRuns(tx, job.kind, job.name);
+    const latest = latestOccurrence(job, now);
+    const delayMs = latest ? jitterMs(job.name, latest, job.jitterSeconds) : 0;
+    const paused = stored.pause !== undefined;
+    // A person's export or backfill is no reason to skip a scheduled run.
+    const running = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
+    const state = { scheduledThrough: stored.scheduledThrough, paused, running };
+    const decision = planTick({ latest, jitterMs: delayMs, overlap: job.overlap }, state, now);
+    switch (decision.kind) {
+      case "none":
+        return idle && !paused && runs.length === 0 ? idle(tx, now) : NOTHING_DUE;
+      case "wait":
+        return { started: false, wakeInMs: decision.until.getTime() - now.getTime() };
+      case "skip":
+        return recordSkippedRun(tx, job, decision.scheduledFor);
+      case "run": {
+        const outcome = await start(tx, decision, now);
+        await markScheduled(tx, job, decision.scheduledFor);
+        return outcome;
+      }
+    }
+  });
 }
 
-/** Notes a run that should have been. */
-export async function recordSkippedRun(tx: Tx, id: JobId, scheduledFor: Date): Promise<TickOutcome> {
-  const run = { runId: randomUUID(), kind: id.kind, job: id.name, trigger: "schedule", scheduledFor } as const;
-  await insertRun(tx, { ...run, status: "skipped", error: STILL_RUNNING_REASON });
-  await markScheduled(tx, id, scheduledFor);
-  return { began: false, skipped: true };
+/** Records that no run was started at this moment, because the previous one has not ended. */
+export async function recordSkippedRun(tx: Tx, { kind, name }: JobId, scheduledFor: Date): Promise<TickOutcome> {
+  const run = { runId: randomUUID(), kind, job: name, trigger: "schedule", scheduledFor } as const;
+  await insertSkippedRun(tx, run, STILL_RUNNING_REASON);
+  await markScheduled(tx, { kind, name }, scheduledFor);
+  return { started: false, skipped: true };
 }
-
-// Begins a run whose requests the workers share: the run, its work and what it makes due are one transaction.
 
 export type NewQueuedRun = {
   readonly job: ExportJob;
   readonly trigger: RunTrigger;
-  /** The moment of its schedule; undefined where a gap or a person began it. */
+  /** The moment of its schedule; undefined if a gap or a person started it. */
   readonly scheduledFor: Date | undefined;
   readonly plan: ExportPlan;
 };
 
 export type QueuedRun = { readonly runId: string; readonly requests: number };
 
-/** Undefined where there is a run for that moment already. What another run is reading is left to it. */
+/**
+ * Starts a run whose requests all workers share: the run, its queue jobs and the days that become due are one transaction. Requests
+ * that are in the queue already, for another run, are left out. Undefined if there is a run for that moment already.
+ */
 export async function enqueueRun(
   tx: Tx,
   { queue, ids }: { readonly queue: Queue; readonly ids: SeriesIds },
   { job, trigger, scheduledFor, plan }: NewQueuedRun,
 ): Promise<QueuedRun | undefined> {
   const runId = randomUUID();
-  const run = { runId, kind: "export", job: job.name, trigger, scheduledFor, status: "running" } as const;
-  if (!(await insertRun(tx, run))) return undefined;
+  if (!(await insertRun(tx, { runId, kind: "export", job: job.name, trigger, scheduledFor }))) return undefined;
   const { requests, runDay, due } = plan;
   const seriesIds = new Set(requests.map(({ series }) => seriesIdOf(ids, series)));
   if (due) await extendDue(tx, [...seriesIds], due);
-  const fetchNo = await takeFetchNo(tx);
-  const works = requests.map((request) => {
+  const { emptyGuard, cliffGuard, checkFeatures, undated } = job;
+  const sameForAll = { runId, fetchNo: await takeFetchNo(tx), runDay, job: job.name };
+  const policy = { emptyGuard, cliffGuard, checkFeatures, undated };
+  const jobs = requests.map((request) => {
     const { series, window } = request;
-    const data: QueuedRequest = {
-      ...{ runId, fetchNo, runDay, job: job.name, seriesId: seriesIdOf(ids, series) },
-      ...{ emptyGuard: job.emptyGuard, cliffGuard: job.cliffGuard },
-      ...{ checkFeatures: job.checkFeatures, undated: job.undated },
-      ...series,
-      ...(window && { window }),
-    };
+    const seriesId = seriesIdOf(ids, series);
+    const data: QueuedRequest = { ...sameForAll, ...policy, seriesId, ...series, ...(window && { window }) };
     return { key: requestKey(data), priority: priorityOf(data), data, request };
   });
-  const added = await queue.add(tx, "usage_request", works);
-  await recordQueuedRequests(tx, runId, {
-    requests: added.length,
-    slices: totalSliceCount(added.map(({ request }) => request)),
-  });
+  const added = await queue.add(tx, "usage_request", jobs);
+  const slices = totalSliceCount(added.map(({ request }) => request));
+  await recordQueuedRequests(tx, runId, { requests: added.length, slices });
   return { runId, requests: added.length };
 }
 
-// Hands a backfill to the workers that run: they share its requests as those of any other run, after what is newer.
-
 export type QueuedBackfill = QueuedRun & { readonly job: string };
 
-/** A run a job. What waits for the workers already, or is with one, is not asked for again. */
+/** Hands a backfill to the running workers: a queued run for each job. */
 export async function enqueueBackfill(
   app: App,
   config: Config,
@@ -140,8 +146,8 @@ export async function enqueueBackfill(
     const enqueued: QueuedBackfill[] = [];
     for (const { job, plan } of plans) {
       const run = { job, trigger: "backfill", scheduledFor: undefined, plan } as const;
-      const shared = await inTransaction(db, (tx) => enqueueRun(tx, { queue, ids }, run));
-      if (shared) enqueued.push({ job: job.name, ...shared });
+      const queued = await inTransaction(db, (tx) => enqueueRun(tx, { queue, ids }, run));
+      if (queued) enqueued.push({ job: job.name, ...queued });
     }
     return enqueued;
   } finally {
@@ -149,7 +155,7 @@ export async function enqueueBackfill(
   }
 }
 
-// A usage request as it waits in the queue: all that its work needs, so that a worker with another configuration does the same.
+// A usage request in the queue. It contains all its settings, so that a worker with another configuration does the same.
 
 const Text = z.string();
 
@@ -157,15 +163,15 @@ const QueuedRequest = z.object({
   runId: Text,
   job: Text,
   seriesId: z.int(),
-  /** A number taken before the run was begun: a slice with a higher one was read since. */
+  /** A fetch number that was taken when the run started: a slice with a higher one has been read since. */
   fetchNo: z.number(),
   /** The day on which the run was planned. */
   runDay: Text,
   emptyGuard: z.enum(GUARD_MODES),
-  /** Missing in requests that an earlier version queued. */
+  /** Missing in requests that an older version queued. */
   cliffGuard: z.enum(GUARD_MODES).default("confirm"),
   checkFeatures: z.enum(FEATURE_CHECKS),
-  /** Missing in requests of an older version. */
+  /** Missing in requests that an older version queued. */
   undated: z.enum(UNDATED).default("snapshot"),
   project: z.object({ id: Text, name: Text }),
   grouping: z.enum(GROUPINGS),
@@ -187,15 +193,14 @@ export function requestOf({ project, grouping, filter, window }: QueuedRequest):
   return { series: { project, grouping, filter }, window };
 }
 
-/** Two requests for the same days of a series are the same work, whichever run wants them. */
+/** Requests of different runs for the same days of a series have the same key, and are made once. */
 function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "window">): string {
   return window ? `${seriesId} ${window.start} ${window.end}` : `${seriesId}`;
 }
 
-/** The newest days first: what people look at, and the nightly run before a backfill. */
+/** The newest days come first, because people look at them; so a nightly run comes before a backfill. */
 function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {
-  const day: Day = window?.end ?? runDay;
-  return Math.floor(startOfDay(day).getTime() / DAY_MS);
+  return Math.floor(startOfDay(window?.end ?? runDay).getTime() / DAY_MS);
 }
 
 // Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.
@@ -242,10 +247,9 @@ function countParts(counts: RunCounts): readonly string[] {
   return [
     counted(requests, "request"),
     `${complete} of ${planned} slices complete`,
-    ...(suspect > 0 ? [`${suspect} suspect`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(undated > 0 ? [`${undated} undated`] : []),
-    ...(stale > 0 ? [`${stale} stale`] : []),
+    ...Object.entries({ suspect, failed, undated, stale }).flatMap(([name, count]) =>
+      count > 0 ? `${count} ${name}` : [],
+    ),
     `${counted(rowsChanged, "row")} changed`,
   ];
 }

@@ -1,10 +1,10 @@
-// A tick: one pass of planning over all jobs. What schedules and gaps ask for becomes runs and queue jobs. Workers that tick at
-// the same time decide each job once, under a lock on its row.
+// A tick: one pass of planning over all jobs. Due moments and gaps become runs and queue jobs. Workers that tick at the same time
+// decide each job once, under a lock on its row.
 
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { inTransaction, type Tx } from "../db/connection/transaction.ts";
-import { type JobId, markScheduled } from "../db/jobs/jobs.ts";
+import type { Tx } from "../db/connection/transaction.ts";
+import type { JobId } from "../db/jobs/jobs.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markNextDue, renewNextDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
@@ -25,34 +25,29 @@ import type { WorkerContext } from "./context.ts";
 import { tickRotation } from "./rotation.ts";
 import {
   enqueueRun,
-  lockAndPlanJob,
   type NewQueuedRun,
   NOTHING_DUE,
-  recordSkippedRun,
   reportRunEnd,
   STILL_RUNNING_REASON,
   type TickOutcome,
+  tickJob,
 } from "./runs.ts";
 
-export type TickResult = {
-  /** Whether there is new work in the queue. */
-  readonly began: boolean;
-  /** Time left until the jitter of the first job that is already due is over. */
-  readonly wakeInMs: number | undefined;
-};
-
-/** What goes wrong with one job does not keep the others. Throws only where the database is away. */
-export async function tick(world: WorkerContext): Promise<TickResult> {
-  const { exports, rotations } = world.config;
-  if (await recoverFromClockSetBack(world.app, world.db)) await renewDueTimes(world);
-  const ticks: TickOutcome[] = [];
-  for (const job of exports) ticks.push(await tickSafely(world, "export", job.name, () => tickExport(world, job)));
-  for (const job of rotations)
-    ticks.push(await tickSafely(world, "rotation", job.name, () => tickRotation(world, job)));
-  const wakes = ticks.flatMap(({ wakeInMs }) => wakeInMs ?? []);
+/** A failure of one job does not affect the others. Throws only if the database can't be reached. */
+export async function tick(context: WorkerContext): Promise<TickOutcome> {
+  const { exports, rotations } = context.config;
+  if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
+  const outcomes: TickOutcome[] = [];
+  for (const job of exports) {
+    outcomes.push(await tickSafely(context, "export", job.name, () => tickExport(context, job)));
+  }
+  for (const job of rotations) {
+    outcomes.push(await tickSafely(context, "rotation", job.name, () => tickRotation(context, job)));
+  }
+  const waits = outcomes.flatMap(({ wakeInMs }) => wakeInMs ?? []);
   return {
-    began: ticks.some(({ began }) => began),
-    wakeInMs: wakes.length > 0 ? Math.min(...wakes) : undefined,
+    started: outcomes.some(({ started }) => started),
+    ...(waits.length > 0 && { wakeInMs: Math.min(...waits) }),
   };
 }
 
@@ -63,88 +58,73 @@ async function renewDueTimes({ db, config, ids }: WorkerContext): Promise<void> 
 }
 
 async function tickSafely(
-  world: WorkerContext,
+  context: WorkerContext,
   kind: JobId["kind"],
   job: string,
-  tickJob: () => Promise<TickOutcome>,
+  tickOne: () => Promise<TickOutcome>,
 ): Promise<TickOutcome> {
-  const { app } = world;
   try {
-    const ticked = await tickJob();
-    if (ticked.skipped) {
-      reportRunEnd(world, { kind, job, trigger: "schedule", status: "skipped", error: STILL_RUNNING_REASON });
+    const outcome = await tickOne();
+    if (outcome.skipped) {
+      reportRunEnd(context, { kind, job, trigger: "schedule", status: "skipped", error: STILL_RUNNING_REASON });
     }
-    return ticked;
+    return outcome;
   } catch (error) {
     if (isConnectionError(error)) throw error;
-    app.log.error({ kind, job, code: errorCode(error), reason: errorText(error) }, "tick failed");
+    context.app.log.error({ kind, job, code: errorCode(error), reason: errorText(error) }, "tick failed");
     return NOTHING_DUE;
   }
 }
 
-// Decides what an export does at a tick: its night, and the days that are due and not there.
-
-async function tickExport(world: WorkerContext, job: ExportJob): Promise<TickOutcome> {
-  const scheduled = { ...job, kind: "export" } as const;
-  const now = await databaseNow(world.db);
-  return inTransaction(world.db, async (tx) => {
-    const looked = await lockAndPlanJob(tx, scheduled, now);
-    if (!looked) return NOTHING_DUE;
-    const { decision, paused, runs } = looked;
-    if (decision.kind === "wait") return { began: false, wakeInMs: decision.until.getTime() - now.getTime() };
-    if (decision.kind === "none") {
-      // A day that another run is about to read is no gap yet.
-      return paused || runs.length > 0 ? NOTHING_DUE : enqueueGaps(tx, world, job, now);
-    }
-    // The day it would have read stays due, and is a gap as soon as the run before it is over.
-    if (decision.kind === "skip") return recordSkippedRun(tx, scheduled, decision.scheduledFor);
-    const night = planRun(job, dayOf(now));
-    const gaps = await gapRequests(tx, world, job, now, night.due);
-    const { trigger, scheduledFor } = decision;
-    const plan = { ...night, requests: [...night.requests, ...gaps] };
-    const begun = await beginRun(tx, world, { job, trigger, scheduledFor, plan });
-    await markScheduled(tx, scheduled, scheduledFor);
-    // Last: until then what was missed is due because this moment is past.
-    await markNextDue(tx, nextDueOf(seriesOf(job), world.ids, world.config.exports, now));
-    return begun;
-  });
+async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickOutcome> {
+  return tickJob(
+    context.db,
+    { ...job, kind: "export" },
+    {
+      async start(tx, { trigger, scheduledFor }, now) {
+        const planned = planRun(job, dayOf(now));
+        const gaps = await gapRequests(tx, context, job, now, planned.due);
+        const plan = { ...planned, requests: [...planned.requests, ...gaps] };
+        const outcome = await startRun(tx, context, { job, trigger, scheduledFor, plan });
+        // Last: until the next due time is stored, missed days are due because the stored one has passed.
+        await markNextDue(tx, nextDueOf(seriesOf(job), context.ids, context.config.exports, now));
+        return outcome;
+      },
+      async idle(tx, now) {
+        const requests = await gapRequests(tx, context, job, now, undefined);
+        if (requests.length === 0) return NOTHING_DUE;
+        const plan = { requests, runDay: dayOf(now), due: undefined };
+        return startRun(tx, context, { job, trigger: "catchup", scheduledFor: undefined, plan });
+      },
+    },
+  );
 }
 
-async function enqueueGaps(tx: Tx, world: WorkerContext, job: ExportJob, now: Date): Promise<TickOutcome> {
-  const requests = await gapRequests(tx, world, job, now, undefined);
-  if (requests.length === 0) return NOTHING_DUE;
-  const plan = { requests, runDay: dayOf(now), due: undefined };
-  return beginRun(tx, world, { job, trigger: "catchup", scheduledFor: undefined, plan });
-}
-
-async function beginRun(tx: Tx, world: WorkerContext, run: NewQueuedRun): Promise<TickOutcome> {
-  const shared = await enqueueRun(tx, world, run);
-  if (!shared) return NOTHING_DUE;
+async function startRun(tx: Tx, context: WorkerContext, run: NewQueuedRun): Promise<TickOutcome> {
+  const queued = await enqueueRun(tx, context, run);
+  if (!queued) return NOTHING_DUE;
   const { job, trigger, scheduledFor } = run;
-  world.app.log.info({ job: job.name, ...shared, trigger, scheduledFor }, "run begun");
-  return { began: true };
+  context.app.log.info({ job: job.name, ...queued, trigger, scheduledFor }, "run started");
+  return { started: true };
 }
 
-/** The days that are due and not there, but for those that the night reads anyway. Without a window the service chooses the days. */
+/** Requests for due days that are missing, except those that `planned` reads anyway. Without a window the service chooses the days. */
 async function gapRequests(
   tx: Tx,
   { ids }: WorkerContext,
   job: ExportJob,
   now: Date,
-  night: ExportPlan["due"],
+  planned: ExportPlan["due"],
 ): Promise<UsageRequest[]> {
   if (!job.window) return [];
   const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
   const slices = await dueSlices(tx, [...series.keys()]);
   const gaps = slices.filter(
-    (slice) => isDueForRetry(slice, now) && (night === undefined || slice.day < night.oldest.start),
+    (slice) => isDueForRetry(slice, now) && (planned === undefined || slice.day < planned.oldest.start),
   );
   const bySeries = Map.groupBy(gaps, ({ seriesId }) => seriesId);
   return [...series].flatMap(([id, one]) => {
-    const days = bySeries.get(id) ?? [];
-    return requestsOfDays(
-      one,
-      days.map(({ day }) => day),
-    );
+    const days = (bySeries.get(id) ?? []).map(({ day }) => day);
+    return requestsOfDays(one, days);
   });
 }

@@ -32,172 +32,174 @@ import { handleRotation } from "./rotation.ts";
 import { reportRunEnd } from "./runs.ts";
 import { tick } from "./tick.ts";
 
-/** Of the time there is to stop in, so much is for giving back what could not be finished, and so much for taking leave. */
+/** The parts of the time to stop that are reserved for releasing unfinished jobs, and for the worker's last statements. */
 const RELEASE_MS = 2_000;
 const SIGN_OFF_MS = 2_000;
 const CLOSE_MS_MAX = 500;
-/** What was due at a tick that lost its database does not wait for the next minute. */
+/** A tick that lost its database is repeated before the next minute. */
 const TICK_RETRY_MS = 5_000;
 
 type WorkerDeps = {
-  readonly contact: Liveness;
+  readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
-  /** Where notices go. */
   readonly receivers: Receivers;
-  /** The database is reached, and nothing is planned yet. */
+  /** Called when the database is reached, before the first tick. */
   readonly onReady?: () => Promise<void>;
 };
 
-/** Works until the signal of the app, then finishes what is in hand within the configuration's `drainSeconds`. */
+/** Works until the signal of the app, then finishes the jobs it has claimed within the configuration's `drainSeconds`. */
 export async function runWorker(
   app: App,
   config: Config,
   db: Database,
-  { contact, metrics, receivers, onReady }: WorkerDeps,
+  { liveness, metrics, receivers, onReady }: WorkerDeps,
 ): Promise<void> {
-  const hard = new AbortController();
-  const workApp = { ...app, signal: hard.signal };
+  const hardStop = new AbortController();
+  const workApp = { ...app, signal: hardStop.signal };
   const worker = { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
-  const world = await retryUntilReached(app, contact, app.signal, () =>
+  const context = await retryUntilReached(app, liveness, app.signal, () =>
     openWorkerContext(workApp, config, db, metrics),
   );
-  // Apart from opening, which must not be done a second time if the database is lost here.
-  await retryUntilReached(app, contact, app.signal, async () => {
+  // Not part of opening, which must not be repeated if the database is lost here.
+  await retryUntilReached(app, liveness, app.signal, async () => {
     await deleteOldWorkers(db);
-    await endPauseWhereAlone(world);
+    await endPauseIfAlone(context);
     await heartbeatWorker(db, worker);
     await onReady?.();
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
-  const lanes = openConsumers(world, contact, hard.signal);
+  const consumers = openConsumers(context, liveness, hardStop.signal);
   const scrub = (text: string) => app.scrubber.scrub(text);
   const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, app.signal);
-  const notices = serialTask(notifier.tick);
-  const stopTicking = startTicks(world, worker, contact, {
-    onNewJobs: () => lanes.forEach((one) => void one.wake()),
-    onFinished: notices.request,
+  const notifications = serialTask(notifier.tick);
+  const stopTicks = startTicks(context, worker, liveness, {
+    onNewJobs: () => consumers.forEach((one) => void one.wake()),
+    onFinished: notifications.request,
   });
   try {
     if (!app.signal.aborted) await once(app.signal, "abort");
-    app.log.info("worker stops: no new work is taken");
+    app.log.info("worker stops: it claims no more jobs");
   } finally {
-    const over = Promise.all([stopTicking(), notices.stop(), ...lanes.map((one) => one.drain())]);
-    await drain(over, hard, config.worker.drainSeconds * 1000);
-    const goodbye = markWorkerStopped(db, worker.workerId);
-    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([goodbye, world.queue.stop(), world.service.close()]));
+    const drained = Promise.all([stopTicks(), notifications.stop(), ...consumers.map((one) => one.drain())]);
+    await stopWithin(config.worker.drainSeconds * 1000, drained, hardStop);
+    const signOff = markWorkerStopped(db, worker.workerId);
+    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([signOff, context.queue.stop(), context.service.close()]));
     app.log.info("worker stopped");
   }
 }
 
-/** A person who restarts the only worker wants it to work: the reason for the pause may long be gone. */
-async function endPauseWhereAlone({ app, config, db }: WorkerContext): Promise<void> {
+/** A person who restarts the only worker expects it to work: the reason for the pause may long be gone. */
+async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void> {
   const others = await storedWorkers(db);
   if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;
   const until = await resumeCalls(db, originOf(config));
   if (until) app.log.info({ until }, "calls to the service go on: their pause ended with the start of the only worker");
 }
 
-function openConsumers(world: WorkerContext, contact: Liveness, hardStop: AbortSignal): readonly Consumer[] {
-  const { queue, service, config } = world;
-  const features = filterCheckByRun(world, () => service.forgetAuthFailures());
-  const requests = (places: number): ConsumerSettings => ({
-    queue: "usage_request",
-    concurrency: places,
-    idleMs: 1_000,
-    handle: (taken, signal) => handleRequest(world, features, taken, signal),
-  });
+function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
+  const { queue, service, config } = context;
+  const filterCheckOf = filterCheckByRun(context, () => service.forgetAuthFailures());
   const settings: readonly ConsumerSettings[] = [
-    // Twice as many as may call at once: while the answers of some are stored the others call.
-    requests(2 * config.service.maxConcurrent),
-    { queue: "usage_request_dead", concurrency: 1, idleMs: 5_000, handle: (taken) => handleDeadLetter(world, taken) },
-    { queue: "rotation", concurrency: 1, idleMs: 2_000, handle: (taken) => handleRotation(world, taken) },
+    {
+      queue: "usage_request",
+      // Twice the concurrent calls: while answers are stored, other requests can call.
+      concurrency: 2 * config.service.maxConcurrent,
+      idleMs: 1_000,
+      handle: (job, signal) => handleRequest(context, filterCheckOf, job, signal),
+    },
+    { queue: "usage_request_dead", concurrency: 1, idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
+    { queue: "rotation", concurrency: 1, idleMs: 2_000, handle: (job) => handleRotation(context, job) },
   ];
   return settings.map((one) =>
-    openConsumer(one, { queue, log: world.app.log, reportDatabase: contact.reportDatabase, hardStop }),
+    openConsumer(one, { queue, log: context.app.log, reportDatabase: liveness.reportDatabase, hardStop }),
   );
 }
 
 type TickListeners = {
-  /** There is new work. */
   readonly onNewJobs: () => void;
-  /** What was due is decided, or could not be. */
+  /** Called after each tick, also after one that failed. */
   readonly onFinished: () => void;
 };
 
+/** Returns the function that stops the ticks. */
 function startTicks(
-  world: WorkerContext,
+  context: WorkerContext,
   worker: NewWorker,
-  contact: Liveness,
+  liveness: Liveness,
   { onNewJobs, onFinished }: TickListeners,
 ): () => Promise<void> {
-  const { app, config, db, metrics } = world;
-  let forgotMs = Number.NEGATIVE_INFINITY;
-  const forgetDaily = async () => {
-    if (performance.now() - forgotMs < DAY_MS) return;
-    const forgotten = await deleteOldRuns(db, config.runs.keepDays, new Date());
-    forgotMs = performance.now();
-    if (forgotten.runs + forgotten.keyEvents > 0) app.log.info(forgotten, "old runs deleted");
-  };
+  const { app, config, db, metrics } = context;
   const watchClock = openClockWatch(app, db);
+  const maintain = openMaintenance(context, worker);
   const ticks = serialTask(async () => {
     const startedMs = performance.now();
     try {
       await watchClock();
-      const { began, wakeInMs } = await tick(world);
+      const { started, wakeInMs } = await tick(context);
       metrics.tickEnded((performance.now() - startedMs) / 1000);
-      if (began) onNewJobs();
-      if (wakeInMs !== undefined) alarms.fireIn(wakeInMs);
-      await heartbeatWorker(db, worker);
-      await heartbeatQueuedRuns(db);
-      for (const end of await endRunsWithoutJobs(db)) reportRunEnd(world, { ...end, kind: "export" });
-      await forgetDaily();
-      app.log.debug({ began, wakeInMs }, "tick over");
+      if (started) onNewJobs();
+      if (wakeInMs !== undefined) timers.fireIn(wakeInMs);
+      await maintain();
+      app.log.debug({ started, wakeInMs }, "tick finished");
     } catch (error) {
-      contact.reportDatabase(error);
-      alarms.fireIn(TICK_RETRY_MS);
+      liveness.reportDatabase(error);
+      timers.fireIn(TICK_RETRY_MS);
     }
-    contact.heartbeat();
+    liveness.heartbeat();
     onFinished();
   });
-  const alarms = setTimers([...config.exports, ...config.rotations], ticks.request);
+  const timers = setTimers([...config.exports, ...config.rotations], ticks.request);
   ticks.request();
   return async () => {
-    alarms.stop();
+    timers.stop();
     await ticks.stop();
   };
 }
 
-/** What is in hand may end by itself, and is ended then. */
-async function drain(over: Promise<unknown>, hard: AbortController, drainMs: number): Promise<void> {
-  const overMs = Math.max(drainMs - SIGN_OFF_MS, drainMs / 2);
-  const softMs = Math.max(overMs - RELEASE_MS, overMs / 2);
-  await waitAtMost(softMs, over);
-  hard.abort(new AppError("stopped", "the worker stops"));
-  await waitAtMost(overMs - softMs, over);
+/** What a worker does after each tick: renews heartbeats, ends runs that lost their jobs, and once a day deletes old runs. */
+function openMaintenance(context: WorkerContext, worker: NewWorker): () => Promise<void> {
+  const { app, db, config } = context;
+  let deletedMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    await heartbeatWorker(db, worker);
+    await heartbeatQueuedRuns(db);
+    for (const end of await endRunsWithoutJobs(db)) reportRunEnd(context, { ...end, kind: "export" });
+    if (performance.now() - deletedMs < DAY_MS) return;
+    const deleted = await deleteOldRuns(db, config.runs.keepDays, new Date());
+    deletedMs = performance.now();
+    if (deleted.runs + deleted.keyEvents > 0) app.log.info(deleted, "old runs deleted");
+  };
 }
 
-/** Waits so long and no longer: a database that does not answer must not keep the worker. */
-async function waitAtMost(ms: number, over: Promise<unknown>): Promise<void> {
-  await Promise.race([over, sleep(ms, undefined, { ref: false })]);
+/** Claimed jobs may end by themselves first; then they are aborted and released. */
+async function stopWithin(ms: number, drained: Promise<unknown>, hardStop: AbortController): Promise<void> {
+  const drainMs = Math.max(ms - SIGN_OFF_MS, ms / 2);
+  const softMs = Math.max(drainMs - RELEASE_MS, drainMs / 2);
+  await waitAtMost(softMs, drained);
+  hardStop.abort(new AppError("stopped", "the worker stops"));
+  await waitAtMost(drainMs - softMs, drained);
 }
 
-// Runs something one at a time: asked for while it runs, it runs once more after.
+/** A database that does not answer must not delay the worker's end. */
+async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> {
+  await Promise.race([promise, sleep(ms, undefined, { ref: false })]);
+}
 
 type SerialTask = {
   readonly request: () => void;
-  /** Runs no more. Resolves when what runs is over. */
+  /** Does not start again. Resolves when the current run has ended. */
   readonly stop: () => Promise<void>;
 };
 
-/** `work` must not throw. */
+/** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
 function serialTask(work: () => Promise<void>): SerialTask {
-  let asked = false;
+  let requested = false;
   let stopped = false;
   let running: Promise<void> | undefined;
 
   async function run(): Promise<void> {
-    while (asked && !stopped) {
-      asked = false;
+    while (requested && !stopped) {
+      requested = false;
       await work();
     }
     running = undefined;
@@ -205,7 +207,7 @@ function serialTask(work: () => Promise<void>): SerialTask {
 
   return {
     request() {
-      asked = true;
+      requested = true;
       running ??= run();
     },
     async stop() {

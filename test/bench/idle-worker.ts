@@ -16,8 +16,8 @@ async function idle(context: WorkerContext): Promise<void> {
   let pollMs = 0;
   for (let minute = 1; minute <= MINUTES; minute++) {
     tickMs += await timed(async () => {
-      const { began } = await tick(context);
-      if (began) throw new Error("something was due");
+      const { started } = await tick(context);
+      if (started) throw new Error("something was due");
       await heartbeatQueuedRuns(context.db);
     });
     pollMs += await timed(async () => {

@@ -78,7 +78,7 @@ export function breakdowns(emulator: Emulator): readonly string[] {
 /** A worker that does all there is to do, and ends. */
 export async function workOnce(context: ProgramContext, db: Database): Promise<void> {
   const worker = context.start(["start"], { LOG_LEVEL: "debug" });
-  await worker.waitFor("tick over");
+  await worker.waitFor("tick finished");
   const working = async () => (await runs(db)).filter(({ status }) => status === "running").length;
   await expect.poll(working).toBe(0);
   worker.kill("SIGTERM");

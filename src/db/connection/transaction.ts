@@ -1,7 +1,7 @@
 // Transactions: one that is repeated if the server ends it for a reason of its own, and a read-only snapshot.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type RawBuilder, sql, type Transaction } from "kysely";
+import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely";
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { errorCode, isTransient } from "./errors.ts";
@@ -30,6 +30,11 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
     };
     return withStatementTimeout(seconds * 1000, () => db.transaction().execute(transaction));
   });
+}
+
+/** Runs a single statement in a transaction of its own. */
+export async function execute<T>(db: Database, statement: RawBuilder<T>): Promise<QueryResult<T>> {
+  return inTransaction(db, (tx) => statement.execute(tx));
 }
 
 /** Repeats `work` if the server ends it. It must be safe to repeat even if it was committed but the acknowledgement was lost. */

@@ -1,8 +1,8 @@
-// The rows of jobs: how far their schedule was taken up, and who paused them.
+// The rows of jobs: how far their schedule was followed, and who paused them.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { execute, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../schema.ts";
 
 export type JobId = { readonly kind: "export" | "rotation"; readonly name: string };
@@ -10,6 +10,7 @@ export type JobId = { readonly kind: "export" | "rotation"; readonly name: strin
 export type Pause = { readonly at: Date; readonly why: string; readonly by: string };
 
 export type StoredJob = JobId & {
+  /** The newest moment of its schedule for which a run was started or skipped. */
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
   /** When its last pause ended. */
@@ -18,94 +19,84 @@ export type StoredJob = JobId & {
   readonly createdAt: Date;
 };
 
-/** Jobs that are there stay as they are. */
+/** Jobs that are registered already are left unchanged. */
 export async function registerJobs(db: Database, jobs: readonly JobId[]): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.job (kind, name)
-      select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
-      on conflict do nothing
-    `.execute(tx),
-  );
+  const register = sql`
+    insert into usage_export.job (kind, name)
+    select * from unnest(${jobs.map(({ kind }) => kind)}::text[], ${jobs.map(({ name }) => name)}::text[])
+    on conflict do nothing
+  `;
+  await execute(db, register);
 }
 
-/** Nobody else decides about the job before the transaction ends. */
+/** Until the transaction ends, no other process decides about the job. Undefined if the job is not registered. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
-  const row = await tx
-    .selectFrom("usage_export.job")
-    .selectAll()
-    .where("kind", "=", kind)
-    .where("name", "=", name)
-    .forUpdate()
-    .executeTakeFirst();
-  return row && toJob(row);
+  const { rows } = await sql<JobRow>`
+    select ${columns} from usage_export.job where kind = ${kind} and name = ${name} for update
+  `.execute(tx);
+  return rows.map(toJob)[0];
 }
 
 export async function storedJobs(db: Database): Promise<readonly StoredJob[]> {
-  const rows = await db.selectFrom("usage_export.job").selectAll().orderBy("kind").orderBy("name").execute();
+  const { rows } = await sql<JobRow>`select ${columns} from usage_export.job order by kind, name`.execute(db);
   return rows.map(toJob);
 }
 
 export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
-  await tx
-    .updateTable("usage_export.job")
-    .set({ scheduled_through: through })
-    .where("kind", "=", kind)
-    .where("name", "=", name)
-    .execute();
+  await sql`
+    update usage_export.job set scheduled_through = ${through} where kind = ${kind} and name = ${name}
+  `.execute(tx);
 }
 
-/** A job that is paused already keeps its first pause: it says since when numbers may be missing. */
+/** A job that is paused already keeps the time of its first pause, since which numbers may be missing. */
 export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause, "at">): Promise<StoredJob> {
-  return changeJob(db, job, {
-    paused_at: sql<Date>`coalesce(paused_at, now())`,
-    paused_why: storableText(why),
-    paused_by: storableText(by),
-  });
+  return changeJob(
+    db,
+    job,
+    sql`paused_at = coalesce(paused_at, now()), paused_why = ${storableText(why)}, paused_by = ${storableText(by)}`,
+  );
 }
 
 export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
-  const resumedAt = sql<Date>`case when paused_at is null then resumed_at else now() end`;
-  return changeJob(db, job, { paused_at: null, paused_why: null, paused_by: null, resumed_at: resumedAt });
+  return changeJob(
+    db,
+    job,
+    sql`
+      paused_at = null, paused_why = null, paused_by = null,
+      resumed_at = case when paused_at is null then resumed_at else now() end
+    `,
+  );
 }
 
-type PauseColumns = {
-  readonly paused_at: ReturnType<typeof sql<Date>> | null;
-  readonly paused_why: string | null;
-  readonly paused_by: string | null;
-  readonly resumed_at?: ReturnType<typeof sql<Date>>;
-};
-
-async function changeJob(db: Database, job: JobId, pause: PauseColumns): Promise<StoredJob> {
+async function changeJob(db: Database, job: JobId, changes: RawBuilder<unknown>): Promise<StoredJob> {
   await registerJobs(db, [job]);
-  const row = await inTransaction(db, (tx) =>
-    tx
-      .updateTable("usage_export.job")
-      .set(pause)
-      .where("kind", "=", job.kind)
-      .where("name", "=", job.name)
-      .returningAll()
-      .executeTakeFirstOrThrow(),
-  );
+  const update = sql<JobRow>`
+    update usage_export.job set ${changes} where kind = ${job.kind} and name = ${job.name} returning ${columns}
+  `;
+  const [row] = (await execute(db, update)).rows;
+  if (!row) throw new Error(`the job ${job.name} was deleted meanwhile`);
   return toJob(row);
 }
 
+const columns = sql`
+  kind, name, scheduled_through as "scheduledThrough", resumed_at as "resumedAt", created_at as "createdAt",
+  paused_at as at, paused_why as why, paused_by as by
+`;
+
 type JobRow = JobId & {
-  readonly scheduled_through: Date | null;
-  readonly paused_at: Date | null;
-  readonly paused_why: string | null;
-  readonly paused_by: string | null;
-  readonly resumed_at: Date | null;
-  readonly created_at: Date;
+  readonly scheduledThrough: Date | null;
+  readonly resumedAt: Date | null;
+  readonly createdAt: Date;
+  readonly at: Date | null;
+  readonly why: string | null;
+  readonly by: string | null;
 };
 
-function toJob(row: JobRow): StoredJob {
-  const { kind, name, scheduled_through, paused_at, paused_why, paused_by, resumed_at, created_at } = row;
-  const pause = paused_at && { at: paused_at, why: paused_why ?? "", by: paused_by ?? "" };
+function toJob({ at, why, by, scheduledThrough, resumedAt, ...job }: JobRow): StoredJob {
   return {
-    ...{ kind, name, createdAt: created_at },
-    scheduledThrough: scheduled_through ?? undefined,
-    pause: pause ?? undefined,
-    resumedAt: resumed_at ?? undefined,
+    ...job,
+    scheduledThrough: scheduledThrough ?? undefined,
+    resumedAt: resumedAt ?? undefined,
+    pause: at ? { at, why: why ?? "", by: by ?? "" } : undefined,
   };
 }

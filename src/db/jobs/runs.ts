@@ -1,9 +1,9 @@
-// The rows of runs: begun, counted request by request, ended and deleted.
+// The rows of runs: started, counted request by request, ended and deleted.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { RunCounts, RunTrigger } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA, storableText } from "../schema.ts";
 
 export type NewRun = {
@@ -11,51 +11,57 @@ export type NewRun = {
   readonly kind: "export" | "rotation";
   readonly job: string;
   readonly trigger: RunTrigger;
+  /** The moment of its schedule; undefined if a gap or a person started it. */
+  readonly scheduledFor?: Date | undefined;
 };
 
 export async function startRun(db: Database, run: NewRun): Promise<void> {
-  await inTransaction(db, (tx) =>
-    tx
-      .insertInto("usage_export.run")
-      .values({ run_id: run.runId, kind: run.kind, job: run.job, trigger: run.trigger })
-      .onConflict((conflict) => conflict.column("run_id").doNothing())
-      .execute(),
-  );
+  await inTransaction(db, (tx) => insertRun(tx, run));
 }
 
-/** Called while the run works: a run that stops saying so was interrupted. */
+/** False if there is a run of the job for that moment already. */
+export async function insertRun(tx: Tx, run: NewRun): Promise<boolean> {
+  return insert(tx, run, sql`'running', null, null`);
+}
+
+/** Records that no run was started at this moment, and why. */
+export async function insertSkippedRun(tx: Tx, run: NewRun, reason: string): Promise<void> {
+  await insert(tx, run, sql`'skipped', now(), ${reason}`);
+}
+
+async function insert(
+  tx: Tx,
+  { runId, kind, job, trigger, scheduledFor }: NewRun,
+  statusFinishedError: RawBuilder<unknown>,
+): Promise<boolean> {
+  const { rows } = await sql`
+    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, error)
+    values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, ${statusFinishedError})
+    on conflict do nothing returning run_id
+  `.execute(tx);
+  return rows.length > 0;
+}
+
+/** Called while the process works on the run: a run whose heartbeat stops was interrupted. */
 export async function heartbeatRun(db: Database, runId: string): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`.execute(tx),
-  );
+  await execute(db, sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`);
 }
 
 export async function finishRun(
   db: Database,
   runId: string,
   status: "ok" | "failed" | "stopped",
-  counts: RunCounts,
+  { requests, planned, complete, suspect, failed, undated, stale, rowsChanged }: RunCounts,
   error: string | undefined,
 ): Promise<void> {
-  await inTransaction(db, (tx) =>
-    tx
-      .updateTable("usage_export.run")
-      .set({
-        status,
-        finished_at: sql<Date>`now()`,
-        requests: counts.requests,
-        slices_planned: counts.planned,
-        slices_complete: counts.complete,
-        slices_suspect: counts.suspect,
-        slices_failed: counts.failed,
-        slices_undated: counts.undated,
-        slices_stale: counts.stale,
-        rows_changed: counts.rowsChanged,
-        error: error === undefined ? null : storableText(error),
-      })
-      .where("run_id", "=", runId)
-      .execute(),
-  );
+  const finish = sql`
+    update usage_export.run
+    set status = ${status}, finished_at = now(), requests = ${requests}, slices_planned = ${planned},
+      slices_complete = ${complete}, slices_suspect = ${suspect}, slices_failed = ${failed}, slices_undated = ${undated},
+      slices_stale = ${stale}, rows_changed = ${rowsChanged}, error = ${error === undefined ? null : storableText(error)}
+    where run_id = ${runId}
+  `;
+  await execute(db, finish);
 }
 
 /** Limit for one statement: a job that runs every minute has some hundred thousand runs after a year or more. */
@@ -70,63 +76,31 @@ export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
  */
 export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
   const before = sql`least(now(), ${now}::timestamptz) - make_interval(days => ${keepDays})`;
+  const deleteRuns = sql`
+    delete from usage_export.run where run_id in (
+      select run_id from usage_export.run old
+      where started_at < ${before} and heartbeat_at < ${before} and exists (
+        select from usage_export.run newer
+        where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
+          and newer.status = old.status and newer.trigger = old.trigger
+      )
+      order by started_at limit ${DELETED_AT_ONCE}
+    )
+  `;
   let runs = 0;
   for (let last = DELETED_AT_ONCE; last === DELETED_AT_ONCE; runs += last) {
-    const { numAffectedRows } = await inTransaction(db, (tx) =>
-      sql`
-        delete from usage_export.run where run_id in (
-          select run_id from usage_export.run old
-          where started_at < ${before} and heartbeat_at < ${before} and exists (
-            select from usage_export.run newer
-            where newer.kind = old.kind and newer.job = old.job and newer.started_at > old.started_at
-              and newer.status = old.status and newer.trigger = old.trigger
-          )
-          order by started_at limit ${DELETED_AT_ONCE}
-        )
-      `.execute(tx),
-    );
-    last = Number(numAffectedRows ?? 0);
+    last = Number((await execute(db, deleteRuns)).numAffectedRows ?? 0);
   }
-  const { numAffectedRows } = await inTransaction(db, (tx) =>
-    sql`
-      delete from usage_export.key_event e using usage_export.api_key k
-      where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
-    `.execute(tx),
-  );
-  return { runs, keyEvents: Number(numAffectedRows ?? 0) };
+  const deleteKeyEvents = sql`
+    delete from usage_export.key_event e using usage_export.api_key k
+    where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
+  `;
+  return { runs, keyEvents: Number((await execute(db, deleteKeyEvents)).numAffectedRows ?? 0) };
 }
 
-// Runs whose requests workers share: begun with the work that waits for them, counted request by request, and over with the
-// last one.
+// Queued runs: their requests are queue jobs that all workers share. They are counted request by request, and end with the last one.
 
-export type ScheduledRun = NewRun & {
-  /** The moment of its schedule; undefined where a gap or a person began it. */
-  readonly scheduledFor: Date | undefined;
-  /** "running" is worked at by whoever takes its requests; "skipped" is only a note that it should have been. */
-  readonly status: "running" | "skipped";
-  readonly error?: string;
-};
-
-/** False where there is a run of the job for that moment already. */
-export async function insertRun(tx: Tx, run: ScheduledRun): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await tx
-    .insertInto("usage_export.run")
-    .values({
-      run_id: run.runId,
-      kind: run.kind,
-      job: run.job,
-      trigger: run.trigger,
-      scheduled_for: run.scheduledFor ?? null,
-      status: run.status,
-      error: run.error ?? null,
-      ...(run.status === "skipped" && { finished_at: sql<Date>`now()` }),
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirstOrThrow();
-  return numInsertedOrUpdatedRows === 1n;
-}
-
-/** Notes how many requests wait for the workers, and how many slices they read. Without any the run is over: others read all of it already. */
+/** Records how many requests were queued, and how many slices they read. Without any the run ends: other runs read all of it already. */
 export async function recordQueuedRequests(
   tx: Tx,
   runId: string,
@@ -140,17 +114,6 @@ export async function recordQueuedRequests(
     where run_id = ${runId}
   `.execute(tx);
 }
-
-/** What became of one request of a run that workers share. */
-export type RequestOutcome = {
-  readonly complete: number;
-  readonly suspect: number;
-  readonly undated: number;
-  readonly failed: number;
-  readonly stale: number;
-  readonly rowsChanged: number;
-  readonly error: string | undefined;
-};
 
 export type RunEnd = {
   readonly runId: string;
@@ -173,9 +136,13 @@ const runEnd = sql`
   ) as counts
 `;
 
-/** Counts a request, and ends the run with its last one. Returns the run where it is over now. */
-export async function recordOutcome(tx: Tx, runId: string, settled: RequestOutcome): Promise<RunEnd | undefined> {
-  const { complete, suspect, undated, failed, stale, rowsChanged, error } = settled;
+/** Counts a request of a queued run, and ends the run with its last one. Returns the run if it ended. */
+export async function recordOutcome(
+  tx: Tx,
+  runId: string,
+  { complete, suspect, undated, failed, stale, rowsChanged }: RunCounts,
+  error: string | undefined,
+): Promise<RunEnd | undefined> {
   const { rows } = await sql<RunEnd & { open: number }>`
     update usage_export.run
     set requests_open = requests_open - 1, requests = requests + 1, slices_complete = slices_complete + ${complete},
@@ -193,12 +160,14 @@ export async function recordOutcome(tx: Tx, runId: string, settled: RequestOutco
   return open === 0 ? (end as RunEnd) : undefined;
 }
 
-export type RunningRun = { readonly trigger: RunTrigger; readonly shared: boolean };
-
-/** The runs of a job that are not over: those that workers share, and those of one process that still says it lives. */
-export async function runningRuns(tx: Tx, kind: NewRun["kind"], job: string): Promise<readonly RunningRun[]> {
-  const { rows } = await sql<RunningRun>`
-    select trigger, requests_open is not null as shared from usage_export.run
+/** The runs of a job that have not ended: queued ones, and those of a single process that has a recent heartbeat. */
+export async function runningRuns(
+  tx: Tx,
+  kind: NewRun["kind"],
+  job: string,
+): Promise<readonly { readonly trigger: RunTrigger }[]> {
+  const { rows } = await sql<{ readonly trigger: RunTrigger }>`
+    select trigger from usage_export.run
     where kind = ${kind} and job = ${job} and status = 'running'
       and (requests_open is not null or heartbeat_at > now() - interval '1 minute')
   `.execute(tx);
@@ -206,48 +175,45 @@ export async function runningRuns(tx: Tx, kind: NewRun["kind"], job: string): Pr
 }
 
 /**
- * Ends runs whose work is not in the queue any more, as of somebody who emptied it: else they would stand in the way of
- * every later one. Returns them.
+ * Ends queued runs that have no job left in the queue, for example because somebody emptied it: otherwise they would block every
+ * later run. Returns them.
  */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[]> {
-  const { rows } = await inTransaction(db, (tx) =>
-    sql<RunEnd>`
-      update usage_export.run r
-      set status = 'failed', finished_at = now(), requests_open = 0,
-        -- Without a window an answer has as many slices as it likes, and only the requests that are left can be counted.
-        slices_failed = greatest(
-          slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale, slices_failed + requests_open
-        ),
-        error = coalesce(error, 'its work is not in the queue any more')
-      where r.run_id in (
-        select lost.run_id from usage_export.run lost
-        where lost.status = 'running' and lost.requests_open > 0 and not exists (
-          select from ${sql.id(QUEUE_SCHEMA, "job")} j
-          where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
-            and j.data->>'runId' = lost.run_id::text
-        )
-        for update skip locked
+  const end = sql<RunEnd>`
+    update usage_export.run r
+    set status = 'failed', finished_at = now(), requests_open = 0,
+      -- Without a window an answer has any number of slices, so only the open requests can be counted.
+      slices_failed = greatest(
+        slices_planned - slices_complete - slices_suspect - slices_undated - slices_stale, slices_failed + requests_open
+      ),
+      error = coalesce(error, 'its work is not in the queue any more')
+    where r.run_id in (
+      select lost.run_id from usage_export.run lost
+      where lost.status = 'running' and lost.requests_open > 0 and not exists (
+        select from ${sql.id(QUEUE_SCHEMA, "job")} j
+        where j.name in ('usage_request', 'usage_request_dead') and j.state::text in ('created', 'retry', 'active')
+          and j.data->>'runId' = lost.run_id::text
       )
-      returning ${runEnd}
-    `.execute(tx),
-  );
-  return rows;
+      for update skip locked
+    )
+    returning ${runEnd}
+  `;
+  return (await execute(db, end)).rows;
 }
 
 /**
- * Renews the heartbeat of runs that workers share while some of their requests wait for a retry. A locked run is skipped: its
- * requests are being counted at this moment, so it needs no heartbeat, and whoever counts locks several runs in another order, so
- * waiting for it could deadlock.
+ * Renews the heartbeat of queued runs while some of their requests wait for a retry. A locked run is skipped: its requests are being
+ * counted at this moment, so it needs no heartbeat, and the counting transaction locks several runs in another order, so waiting for
+ * it could deadlock.
  */
 export async function heartbeatQueuedRuns(db: Database): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      update usage_export.run set heartbeat_at = now()
-      where run_id in (
-        select run_id from usage_export.run
-        where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
-        for update skip locked
-      )
-    `.execute(tx),
-  );
+  const heartbeat = sql`
+    update usage_export.run set heartbeat_at = now()
+    where run_id in (
+      select run_id from usage_export.run
+      where status = 'running' and requests_open is not null and heartbeat_at < now() - interval '15 seconds'
+      for update skip locked
+    )
+  `;
+  await execute(db, heartbeat);
 }

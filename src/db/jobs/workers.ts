@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { execute, type Tx } from "../connection/transaction.ts";
 import { storableText } from "../schema.ts";
 
 export type NewWorker = {
@@ -15,43 +15,42 @@ export type NewWorker = {
 export type StoredWorker = NewWorker & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
-  /** Undefined while it runs, and if it was killed. */
+  /** Undefined while the worker runs, and if it was killed. */
   readonly stoppedAt: Date | undefined;
-  /** It was seen within the time of two ticks. */
+  /** Whether it was seen within the time of two ticks. */
   readonly recent: boolean;
 };
 
-/** Workers that ended longer ago are deleted when another one registers. */
+/** When a worker starts, the rows of workers that ended longer ago are deleted. */
 const KEEP_DAYS = 7;
 
-/** Registers a worker, or renews its heartbeat. A worker whose row is gone, as after a restore, is registered again. */
+/** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
 export async function heartbeatWorker(db: Database, { workerId, host, pid, version }: NewWorker): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      insert into usage_export.worker as w (worker_id, host, pid, version)
-      values (${workerId}, ${storableText(host)}, ${pid}, ${version})
-      on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at
-    `.execute(tx),
-  );
+  const upsert = sql`
+    insert into usage_export.worker as w (worker_id, host, pid, version)
+    values (${workerId}, ${storableText(host)}, ${pid}, ${version})
+    on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at
+  `;
+  await execute(db, upsert);
 }
 
 export async function deleteOldWorkers(db: Database): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`delete from usage_export.worker where last_seen_at < now() - make_interval(days => ${KEEP_DAYS})`.execute(tx),
+  await execute(
+    db,
+    sql`delete from usage_export.worker where last_seen_at < now() - make_interval(days => ${KEEP_DAYS})`,
   );
 }
 
 export async function markWorkerStopped(db: Database, workerId: string): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
-      update usage_export.worker set last_seen_at = clock_timestamp(), stopped_at = clock_timestamp()
-      where worker_id = ${workerId}
-    `.execute(tx),
-  );
+  const stop = sql`
+    update usage_export.worker set last_seen_at = clock_timestamp(), stopped_at = clock_timestamp()
+    where worker_id = ${workerId}
+  `;
+  await execute(db, stop);
 }
 
 /**
- * Whether a worker finished a tick within the time of two ticks (there is one a minute). A time in the future was stored by a
+ * Whether a worker finished a tick within the time of two ticks; there is one a minute. A time in the future was stored by a
  * clock that has been set back, and proves nothing.
  */
 const isRecent = sql<boolean>`

@@ -58,13 +58,13 @@ test("a worker whose clock went back runs the night that is due by it, and says 
   await setClock(db, -1);
   const worker = context.start(["start"], { LOG_LEVEL: "debug" });
   expect(await runsOver(db, 2)).toMatchObject([{ status: "ok" }, { status: "ok", planned: 2, complete: 2 }]);
-  await worker.waitFor("tick over");
+  await worker.waitFor("tick finished");
   worker.kill("SIGTERM");
   const { stderr } = await worker.ended;
   expect(stderr.match(new RegExp(SAID, "g"))).toHaveLength(1);
   expect(await storedInWindow()).toEqual(await servedNumbers(emulator, context.key, reading));
   const again = context.start(["start"], { LOG_LEVEL: "debug" });
-  await again.waitFor("tick over");
+  await again.waitFor("tick finished");
   again.kill("SIGTERM");
   expect((await again.ended).stderr).not.toMatch(SAID);
 });

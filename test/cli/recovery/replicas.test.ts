@@ -111,5 +111,5 @@ function expectCapsKept({ requests }: Emulator): void {
 async function sharesOf(workers: readonly Program[]): Promise<boolean[]> {
   for (const worker of workers) worker.kill("SIGTERM");
   const ended = await Promise.all(workers.map(({ ended }) => ended));
-  return ended.map(({ stderr }) => stderr.includes("usage request settled"));
+  return ended.map(({ stderr }) => stderr.includes("usage request done"));
 }

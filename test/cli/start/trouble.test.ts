@@ -39,7 +39,7 @@ test("with a queue it runs after the one before it", async ({ context }) => {
   const answerHeld = await holdAnswersFrom(emulator, 1);
   await becomeDue();
   const other = context.start(["start"], { LOG_LEVEL: "debug" });
-  await other.waitFor("tick over");
+  await other.waitFor("tick finished");
   expect(await runs(db)).toHaveLength(1);
   emulator.fault = undefined;
   answerHeld();
@@ -78,7 +78,7 @@ test("what fails to the end of its tries is counted, shown as failed and said wh
     const asked = breakdowns(emulator).length;
     emulator.fault = undefined;
     const other = context.start(["start"], { LOG_LEVEL: "debug" });
-    await other.waitFor("tick over");
+    await other.waitFor("tick finished");
     expect(breakdowns(emulator)).toHaveLength(asked);
     await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
     context.start(["start"]);

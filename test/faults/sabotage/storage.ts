@@ -212,6 +212,6 @@ end $$;`,
     file: "migrations/0001_create_usage.ts",
     replace: "create unique index run_scheduled",
     by: "create index run_scheduled",
-    caughtBy: ["test/db/jobs/shared-runs.test.ts", "of one moment there is one run"],
+    caughtBy: ["test/db/jobs/shared-runs.test.ts", "a job has one run for each moment"],
   },
 ];

@@ -28,8 +28,8 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "days before the window that are missing are not read",
     file: "src/worker/tick.ts",
-    replace: "(night === undefined || slice.day < night.oldest.start)",
-    by: "night !== undefined && slice.day >= night.oldest.start",
+    replace: "(planned === undefined || slice.day < planned.oldest.start)",
+    by: "planned !== undefined && slice.day >= planned.oldest.start",
     caughtBy: [
       "test/cli/start/start.test.ts",
       "slices that are gone are read again, although no schedule asks for them",
