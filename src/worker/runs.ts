@@ -45,7 +45,7 @@ export const STILL_RUNNING_REASON = "the run before it was still running";
 
 type JobToTick = ScheduledJob & { readonly kind: JobId["kind"]; readonly overlap: Overlap };
 
-export type DueMoment = Extract<TickDecision, { kind: "run" }>;
+type DueMoment = Extract<TickDecision, { kind: "run" }>;
 
 type TickActions = {
   /** Starts the run of a moment. */

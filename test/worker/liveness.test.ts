@@ -9,26 +9,26 @@ test.each([
   ["a lock that was waited for too long", failed("55P03", "canceling statement due to lock timeout")],
 ])("after %s the worker is as ready as before, and nobody is told that its database is away", (_name, error) => {
   const lines: string[] = [];
-  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
-  contact.reportDatabase();
-  contact.reportDatabase(error);
-  expect(contact.reasons()).toEqual([]);
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  liveness.reportDatabase();
+  liveness.reportDatabase(error);
+  expect(liveness.reasons()).toEqual([]);
   expect(lines).toMatchObject([expect.stringContaining(`"reason":"${error.message}"`)]);
   expect(lines.join()).not.toContain("not reached");
 });
 
 test("a database that ends connections and is back soon is one line, however many notice", () => {
   const lines: string[] = [];
-  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
-  contact.reportDatabase();
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  liveness.reportDatabase();
   for (let i = 0; i < 4; i++)
-    contact.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
-  expect(contact.reasons()).toEqual([]);
+    liveness.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
+  expect(liveness.reasons()).toEqual([]);
   for (let i = 0; i < 3; i++)
-    contact.reportDatabase(failed("57P01", "terminating connection due to administrator command"));
-  expect(contact.reasons()).toEqual(["terminating connection due to administrator command"]);
-  for (let i = 0; i < 3; i++) contact.reportDatabase();
-  expect(contact.reasons()).toEqual([]);
+    liveness.reportDatabase(failed("57P01", "terminating connection due to administrator command"));
+  expect(liveness.reasons()).toEqual(["terminating connection due to administrator command"]);
+  for (let i = 0; i < 3; i++) liveness.reportDatabase();
+  expect(liveness.reasons()).toEqual([]);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     {
       level: 40,
@@ -40,11 +40,11 @@ test("a database that ends connections and is back soon is one line, however man
 
 test("a database that stays away is told of meanwhile, and when it is back", async () => {
   const lines: string[] = [];
-  const contact = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
-  contact.reportDatabase();
-  contact.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
+  liveness.reportDatabase();
+  liveness.reportLostConnection(failed("57P01", "terminating connection due to administrator command"));
   await expect.poll(() => lines.length).toBe(1);
-  contact.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
-  contact.reportDatabase();
+  liveness.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  liveness.reportDatabase();
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
 });
