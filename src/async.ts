@@ -125,3 +125,66 @@ export function memoizeAsync<T>(): (key: string, ask: () => Promise<T>) => Promi
     }
   };
 }
+
+// Limits concurrent reads. No caller waits longer than a limit.
+
+/** What was read, or why nothing was. */
+export type ReadResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+
+/**
+ * Callers share one read: while it is in flight, however slow it is, no other one begins. After `waitMsMax` the read is abandoned:
+ * callers waiting on it and later callers get no value until it finishes.
+ */
+export function shareInFlight<T>(read: () => Promise<T>, waitMsMax: number): () => Promise<ReadResult<T>> {
+  let inFlight: Promise<ReadResult<T>> | undefined;
+  return () => {
+    inFlight ??= withinLimit(
+      waitMsMax,
+      readResult(read).finally(() => {
+        inFlight = undefined;
+      }),
+    );
+    return inFlight;
+  };
+}
+
+/**
+ * For reads that differ from each other: each begins when the previous one is over. A caller gets no value after `waitMsMax`. Its
+ * read does not begin then, or sees by its signal that nobody waits for it.
+ */
+export function oneAtATime(
+  waitMsMax: number,
+): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<ReadResult<T>> {
+  let previous: Promise<unknown> = Promise.resolve();
+  return (read) => {
+    const signal = AbortSignal.timeout(waitMsMax);
+    const result = previous.then(() =>
+      readResult(() => {
+        signal.throwIfAborted();
+        return read(signal);
+      }),
+    );
+    previous = result;
+    return withinLimit(waitMsMax, result);
+  };
+}
+
+async function readResult<T>(read: () => Promise<T>): Promise<ReadResult<T>> {
+  try {
+    return { ok: true, value: await read() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
+
+async function withinLimit<T>(ms: number, result: Promise<ReadResult<T>>): Promise<ReadResult<T>> {
+  const tooLate: ReadResult<T> = { ok: false, error: new Error(`not read within ${ms / 1000} s`) };
+  const over = new AbortController();
+  const limit = setTimeout(ms, tooLate, { signal: over.signal, ref: false });
+  limit.catch(() => {});
+  try {
+    return await Promise.race([result, limit]);
+  } finally {
+    over.abort();
+  }
+}

@@ -27,12 +27,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   db: ["db/connection", "db/jobs", "db/keys", "db/usage", "dump", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [
-    ...["errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
+    ...["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "secret.ts", "text.ts"],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/report", "db/usage"],
     ...["keys", "report", "schedule", "usage"],
   ],
   web: ["errors.ts", "secret.ts"],
-  "web/dashboard": ["errors.ts", "health", "report", "usage", "web"],
+  "web/dashboard": ["async.ts", "errors.ts", "health", "report", "usage", "web"],
   report: ["text.ts", "usage"],
   dump: ["errors.ts", "usage/days.ts"],
   // The service of the demo and the tests, with arithmetic of its own: what it shared with the product it could not judge.

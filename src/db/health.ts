@@ -75,9 +75,10 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
   }));
 }
 
-/** A stretch of days of a series that are missing or failed. */
-export type GapRow = {
-  readonly seriesId: number;
+/** A stretch of days of a series. */
+export type Gap = SeriesName & {
+  /** The seriesKey. */
+  readonly key: string;
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
@@ -85,31 +86,42 @@ export type GapRow = {
   readonly error: string | null;
 };
 
-/** The gaps of the given series as bi.coverage_gaps shows them, the newest first, and those of one day in the order of the series. */
-export async function readGaps(tx: Tx, seriesIds: readonly number[]): Promise<readonly GapRow[]> {
-  if (seriesIds.length === 0) return [];
-  const { rows } = await sql<GapRow>`
+/**
+ * The gaps as bi.coverage_gaps shows them, the newest first, and those that end on one day in the order of the series. Only series
+ * that have some are looked at: while nothing is missing or failed, no slice is read.
+ */
+export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
+  const active = new Map(series.flatMap((one) => (one.isActive ? [[one.seriesId, one] as const] : [])));
+  const idsWith = (status: Gap["status"]) =>
+    [...active.values()].filter((one) => one[status] > 0).map((one) => one.seriesId);
+  const [missing, failed] = [idsWith("missing"), idsWith("failed")];
+  if (missing.length + failed.length === 0) return [];
+  const { rows } = await sql<Omit<Gap, "key" | keyof SeriesName> & { readonly seriesId: number }>`
     select series_id as "seriesId", status, min(day) as "from", max(day) as "to", (array_agg(error order by day desc))[1] as error
     from (
       select *, day - (row_number() over (partition by series_id, status, error is null order by day))::integer as stretch
       from (
         select series_id, usage_date as day, status, error from usage_export.slice
-        where status = 'failed' and series_id = any(${seriesIds}::integer[])
+        where status = 'failed' and series_id = any(${failed}::integer[])
         union all
         select d.series_id, day::date, 'missing',
           'read before the day was over, at ' || to_char(sl.fetched_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
             || ' UTC, and not since'
         from usage_export.due_series d
         cross join generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
-        left join usage_export.slice sl on sl.series_id = d.series_id and sl.usage_date = day::date
-        where d.series_id = any(${seriesIds}::integer[])
+        left join usage_export.slice sl
+          on sl.series_id = any(${missing}::integer[]) and sl.series_id = d.series_id and sl.usage_date = day::date
+        where d.series_id = any(${missing}::integer[])
           and (sl.series_id is null or (sl.status = 'complete' and sl.closed_at is null and day <= d.closing_until))
       ) days
     ) stretches
     group by series_id, status, error is null, stretch
-    order by max(day) desc, array_position(${seriesIds}::integer[], series_id)
+    order by max(day) desc, array_position(${[...active.keys()]}::integer[], series_id)
   `.execute(tx);
-  return rows;
+  return rows.flatMap(({ seriesId, ...gap }) => {
+    const one = active.get(seriesId);
+    return one ? [{ key: one.key, project: one.project, grouping: one.grouping, filter: one.filter, ...gap }] : [];
+  });
 }
 
 export type UndatedSeries = SeriesName & {

@@ -1,7 +1,7 @@
 // What follows from the health state: alerts, which `status` and the dashboard show, and the notifications to send, one when an
 // alert opens and one when it is resolved. Pure.
 
-import type { LastOutcome } from "../db/health.ts";
+import type { Gap, LastOutcome } from "../db/health.ts";
 import type { RotationStatus } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
@@ -9,7 +9,7 @@ import { counted, instantText } from "../report/format.ts";
 import { truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
-import { errorReason, type Gap, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
+import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
 
 /** A condition that a person should know of. */
 export type Alert = {

@@ -1,20 +1,21 @@
-// The Prometheus metrics: what this process is and has done, and what the database knows. Labels hold only names from the
-// configuration and words of closed lists, never a secret, an id or the text of an error.
+// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration and words of
+// closed lists, never a secret, an id or the text of an error.
 
 import type { Logger } from "pino";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { shareInFlight } from "../async.ts";
 import type { SeriesHealth } from "../db/health.ts";
 import { errorText } from "../errors.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
-import { shareInFlight } from "./single-flight.ts";
+
 import type { HealthState, JobHealth, RotationHealth } from "./state.ts";
 
 export type MetricsDeps = {
   readonly log: Logger;
   /** What runs here; `schema` is the newest migration. */
   readonly build: { readonly version: string; readonly schema: string };
-  /** Of the configuration, to see whether replicas have the same. */
+  /** Shows whether replicas have the same configuration. */
   readonly configHash: string;
   readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
   /** What /readyz says. */
@@ -28,7 +29,7 @@ export type Metrics = ProcessMetrics & {
 
 /** Half of what Prometheus waits for a scrape. */
 const DATABASE_MS_MAX = 5_000;
-/** Counts that are no counters by type and yet are called `_total`: names that Prometheus keeps for counters. */
+/** Default gauges whose names end in `_total`, which Prometheus reserves for counters. */
 const MISNAMED_DEFAULT_METRICS = [
   "nodejs_active_handles_total",
   "nodejs_active_requests_total",
@@ -39,13 +40,8 @@ export function openMetrics(deps: MetricsDeps): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULT_METRICS) registry.removeSingleMetric(name);
-  describeProcess(registry, deps);
-  const databaseUp = new Gauge({
-    name: "usage_export_database_up",
-    help: "1 where this scrape could read the database, else 0; what is read from it is absent then.",
-    registers: [registry],
-  });
-  const counts = openProcessMetrics(
+  const databaseUp = openProcessGauges(registry, deps);
+  const counters = openProcessMetrics(
     registry,
     deps.rotations.map(({ name }) => name),
   );
@@ -62,41 +58,37 @@ export function openMetrics(deps: MetricsDeps): Metrics {
     const merged = reading.ok ? Registry.merge([registry, gaugesRegistry(metricSamples(reading.value))]) : registry;
     return { contentType: merged.contentType, text: await merged.metrics() };
   }
-  return { ...counts, scrape };
+  return { ...counters, scrape };
 }
 
-function describeProcess(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps): void {
-  const registers = [registry];
-  new Gauge({
-    name: "usage_export_build_info",
-    help: "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
-    labelNames: ["version", "node_version", "schema"],
-    registers,
-  }).set({ version: build.version, node_version: process.version, schema: build.schema }, 1);
-  new Gauge({
-    name: "usage_export_config_info",
-    help: "Always 1: a hash of the configuration that runs here.",
-    labelNames: ["hash"],
-    registers,
-  }).set({ hash: configHash }, 1);
+/** Describes this process. Returns the gauge that says whether a scrape could read the database. */
+function openProcessGauges(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps): Gauge {
+  const gauge = (name: string, help: string, ...labelNames: readonly string[]) =>
+    new Gauge<string>({ name: `usage_export_${name}`, help, labelNames, registers: [registry] });
+  const { version, schema } = build;
+  gauge(
+    "build_info",
+    "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
+    ...["version", "node_version", "schema"],
+  ).set({ version, node_version: process.version, schema }, 1);
+  gauge("config_info", "Always 1: a hash of the configuration that runs here.", "hash").set({ hash: configHash }, 1);
   new Gauge({
     name: "usage_export_ready",
-    help: "What /readyz says: 1 where this process can do its work, else 0.",
-    registers,
+    help: "What /readyz says: 1 if this process can do its work, else 0.",
+    registers: [registry],
     collect() {
       this.set(ready() ? 1 : 0);
     },
   });
-  const maxAge = new Gauge({
-    name: "usage_export_api_key_max_age_seconds",
-    help: "The configured age at which a key is replaced.",
-    labelNames: ["rotation"],
-    registers,
-  });
+  const maxAge = gauge("api_key_max_age_seconds", "The configured age at which a key is replaced.", "rotation");
   for (const { name, maxAgeDays } of rotations) maxAge.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
+  return gauge(
+    "database_up",
+    "1 if this scrape could read the database, else 0; the metrics read from it are absent then.",
+  );
 }
 
-// What this process does, as counters: they start at 0 with it, and are added up over replicas by whoever reads them.
+// Counters and histograms of this process: they start at 0 with it.
 
 export type ProcessMetrics = {
   /** A run that this process ended. */
@@ -114,7 +106,7 @@ export type ProcessMetrics = {
     readonly seconds: number;
     readonly number: number;
   }) => void;
-  /** The key in use was refused, and the one before it used. */
+  /** The service refused the key in use, and the previous key was used. */
   readonly keyFallback: (rotation: string) => void;
   readonly tickEnded: (seconds: number) => void;
   readonly notificationEnded: (to: NotificationTarget, result: "sent" | "failed") => void;
@@ -123,55 +115,53 @@ export type ProcessMetrics = {
 export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
 const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
 
-/** A breakdown takes from a tenth of a second to the limit of an attempt. */
+/** A breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 function openProcessMetrics(registry: Registry, rotations: readonly string[]): ProcessMetrics {
   const registers = [registry];
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
     new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
-  const histogram = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    buckets: number[],
-  ) => new Histogram({ name: `usage_export_${name}_duration_seconds`, help, labelNames, buckets, registers });
+  const histogram = <Label extends string>(name: string, help: string, buckets: number[], ...labelNames: Label[]) =>
+    new Histogram({ name: `usage_export_${name}_duration_seconds`, help, labelNames, buckets, registers });
 
-  const runs = counter("runs", "Runs that ended, by the process that ended them.", [
-    "kind",
-    "job_name",
-    "trigger",
-    "status",
-  ]);
-  const rows = counter("rows_changed", "Stored rows that appeared, changed or went.", ["job_name"]);
+  const runs = counter(
+    "runs",
+    "Runs that ended, by the process that ended them.",
+    ...(["kind", "job_name", "trigger", "status"] as const),
+  );
+  const rows = counter("rows_changed", "Stored rows that appeared, changed or were removed.", "job_name");
   const requests = counter(
     "service_requests",
-    "Requests sent to the service, each attempt, by how its answer came: ok, or the code of the error.",
-    ["operation", "result"],
+    "Attempts of requests to the service, by result: ok, or the code of the error.",
+    ...(["operation", "result"] as const),
   );
   const retries = counter(
     "service_retries",
-    "Requests sent to the service again after a failure, of those in usage_export_service_requests_total.",
-    ["operation"],
+    "Attempts after a failure, of those in usage_export_service_requests_total.",
+    "operation",
   );
   const latency = histogram(
     "service_request",
-    "How long an attempt took, its whole answer included and the wait for its turn not.",
-    ["operation"],
+    "How long an attempt took, with its whole answer, and without the wait for the rate limiter.",
     CALL_SECONDS,
+    "operation",
   );
-  const fallbacks = counter("api_key_fallbacks", "Times that the key in use was refused and the one before it used.", [
+  const fallbacks = counter(
+    "api_key_fallbacks",
+    "Times that the service refused the key in use and the previous key was used.",
     "rotation",
-  ]);
-  const ticks = histogram("tick", "How long it took to decide what is due.", [], TICK_SECONDS);
-  const notices = counter("notices", "Notices to the webhook and pings of the dead man's switch, sent or failed.", [
-    "to",
-    "result",
-  ]);
+  );
+  const ticks = histogram("tick", "How long a tick took.", TICK_SECONDS);
+  const notifications = counter(
+    "notices",
+    "Notifications to the webhook and pings of the dead man's switch, sent or failed.",
+    ...(["to", "result"] as const),
+  );
   // From 0, so that the first one shows as an increase.
   for (const rotation of rotations) fallbacks.inc({ rotation }, 0);
-  for (const to of NOTIFICATION_TARGETS) for (const result of ["sent", "failed"]) notices.inc({ to, result }, 0);
+  for (const to of NOTIFICATION_TARGETS) for (const result of ["sent", "failed"]) notifications.inc({ to, result }, 0);
 
   return {
     runEnded: ({ kind, job, trigger, status }) => runs.inc({ kind, job_name: job, trigger, status }),
@@ -183,14 +173,13 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
     },
     keyFallback: (rotation) => fallbacks.inc({ rotation }),
     tickEnded: (seconds) => ticks.observe(seconds),
-    notificationEnded: (to, result) => notices.inc({ to, result }),
+    notificationEnded: (to, result) => notifications.inc({ to, result }),
   };
 }
 
-// What the database knows, as gauges: the same at each replica, and made anew for each scrape, so that nothing is shown of
-// what is gone.
+// Gauges of the health state: the same at each replica, and created again for each scrape, so that nothing is shown that is gone.
 
-/** One number that was read from the database. */
+/** One number of the health state. */
 export type MetricSample = {
   readonly gauge: keyof typeof GAUGES;
   readonly labels: Readonly<Record<string, string>>;
@@ -211,37 +200,37 @@ const GAUGES = {
     labelNames: [...SERIES_LABELS, "status"],
   },
   job_last_success_timestamp_seconds: {
-    help: "When the newest run of the job ended in which everything was stored, backfills apart",
+    help: "When the newest run of the job ended in which everything was stored, without backfills",
     labelNames: JOB_LABELS,
   },
   job_failures: {
-    help: "Runs of the job that failed or were interrupted since the last that went well, backfills apart",
+    help: "Runs of the job that failed or were interrupted since the last that ended well, without backfills",
     labelNames: JOB_LABELS,
   },
   job_paused: { help: "1 while the job is paused, else 0", labelNames: JOB_LABELS },
   job_next_run_timestamp_seconds: {
-    help: "When the job is due next; in the past while a moment of its schedule was not taken up; absent while it is paused",
+    help: "When the job is due next; in the past while no worker has planned a run that is due; absent while it is paused",
     labelNames: JOB_LABELS,
   },
   api_key_age_seconds: {
-    help: "How long ago the key in use was asked for, or put back by a person",
+    help: "How long ago the key in use was requested, or put back by a person",
     labelNames: ["rotation"],
   },
   api_keys: { help: "Keys in the ledger that exist or may exist, by state", labelNames: ["rotation", "state"] },
-  api_keys_due_for_removal: { help: "Replaced keys that have rested their days of grace", labelNames: ["rotation"] },
+  api_keys_due_for_removal: { help: "Replaced keys whose grace days are over", labelNames: ["rotation"] },
   api_key_fallback: {
-    help: "1 where the key in use was refused and the one before it used, in the last 7 days, else 0",
+    help: "1 if the service refused the key in use in the last 7 days and the previous key was used, else 0",
     labelNames: ["rotation"],
   },
-  rotation_failed_attempts: { help: "Failures of the rotation since all was well", labelNames: ["rotation"] },
+  rotation_failed_attempts: { help: "Failures of the rotation since its last success", labelNames: ["rotation"] },
   rotation_needs_attention: {
-    help: "1 while the rotation creates nothing more until a person asks for it, else 0",
+    help: "1 while the rotation creates no key until a person asks for it, else 0",
     labelNames: ["rotation"],
   },
   workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
   worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
   queue_jobs: {
-    help: "Work in the queue: waiting, retrying (waits for another try), active, or dead (given up in the last 24 hours)",
+    help: "Jobs in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;

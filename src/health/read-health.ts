@@ -32,7 +32,6 @@ import { rotationWarnings } from "./alerts.ts";
 import {
   countSlices,
   type FailedRun,
-  type Gap,
   type HealthState,
   type JobHealth,
   type Operations,
@@ -63,7 +62,7 @@ export async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
     })),
     series,
     slices,
-    gaps: await gapsOf(tx, series),
+    gaps: await readGaps(tx, series),
     // If no worker runs, nothing is retried.
     causes: causes.map((cause) => (isWorked ? cause : { ...cause, nextTry: undefined })),
     rotations: rotations.map((row) => ({
@@ -73,19 +72,6 @@ export async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
     })),
     queue: await queueDepths(tx),
   };
-}
-
-/** While nothing is missing or failed, no slice is read a second time. */
-async function gapsOf(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
-  const incomplete = series.filter(({ isActive, missing, failed }) => isActive && missing + failed > 0);
-  const byId = new Map(
-    incomplete.map(({ seriesId, key, project, grouping, filter }) => [seriesId, { key, project, grouping, filter }]),
-  );
-  const rows = await readGaps(tx, [...byId.keys()]);
-  return rows.flatMap(({ seriesId, ...gap }) => {
-    const names = byId.get(seriesId);
-    return names ? [{ ...names, ...gap }] : [];
-  });
 }
 
 type ConfiguredJob = JobToJudge &

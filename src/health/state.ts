@@ -1,13 +1,12 @@
 // The health state: jobs, workers, coverage, rotations and queue, read at one moment. `status`, the dashboard, /metrics, the
 // notifications and the dead man's switch are computed from it. Pure.
 
-import type { LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
+import type { Gap, LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { Window } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
 
 export type HealthState = {
@@ -99,16 +98,6 @@ export function countSlices(series: readonly SeriesHealth[]): SliceCounts {
     missing: active.reduce((sum, { missing }) => sum + missing, 0),
   };
 }
-
-/** A stretch of days of a series. */
-export type Gap = SeriesName & {
-  /** The seriesKey. */
-  readonly key: string;
-  readonly status: "missing" | "failed";
-  readonly from: Window["start"];
-  readonly to: Window["end"];
-  readonly error: string | null;
-};
 
 // What the dashboard shows besides the health state.
 

@@ -1,8 +1,8 @@
 // Health states in which all is well but for what a test says.
 
-import type { LastOutcome, RecentRun } from "../../src/db/health.ts";
+import type { Gap, LastOutcome, RecentRun } from "../../src/db/health.ts";
 import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
-import type { Gap, HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
+import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
 

@@ -2,8 +2,8 @@
 // and each page is cached for some seconds, so visitors cannot slow the worker down.
 
 import type { Logger } from "pino";
+import { oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
-import { oneAtATime } from "../../health/single-flight.ts";
 import type { Operations } from "../../health/state.ts";
 import type { ReportData } from "../../report/report-data.ts";
 import { dayOf, type Window } from "../../usage/days.ts";

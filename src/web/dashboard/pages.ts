@@ -1,7 +1,7 @@
 // Draws what the dashboard shows. Loaded when somebody looks for the first time, as charts take a library that is large.
 
+import type { ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
-import type { ReadResult } from "../../health/single-flight.ts";
 import type { Operations } from "../../health/state.ts";
 import { windowText } from "../../report/format.ts";
 import { type Html, html } from "../../report/html.ts";

@@ -2,7 +2,6 @@
 
 import { alertsOf } from "../../health/alerts.ts";
 import {
-  type Gap,
   type GapGroup,
   groupGaps,
   type HealthState,
@@ -172,7 +171,7 @@ export function gapsSection({ slices, gaps }: HealthState): Section {
   return { id: "gaps", title: "Gaps", body: html`${note}${gapsTable(gaps)}` };
 }
 
-function gapsTable(gaps: readonly Gap[]): Html {
+function gapsTable(gaps: HealthState["gaps"]): Html {
   if (gaps.length === 0) return html`<p class="empty">No day that is due is missing or failed.</p>`;
   const groups = groupGaps(gaps);
   const more = groups.length - GAPS_SHOWN_MAX;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Gap } from "../../../src/health/state.ts";
+import type { Gap } from "../../../src/db/health.ts";
 import {
   type DashboardContent,
   dashboardPage,

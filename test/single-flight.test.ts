@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { oneAtATime, shareInFlight } from "../../src/health/single-flight.ts";
+import { oneAtATime, shareInFlight } from "../src/async.ts";
 
 /** Readings that end when the test says so, in the order they began. */
 function readings() {
