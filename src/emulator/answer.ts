@@ -1,6 +1,4 @@
-// An authorised call, the service's answer to it, and the bodies of its errors. Pure.
-
-import type { ApiKey } from "./keys.ts";
+// The service's answers, and the bodies of its errors. Pure.
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -15,43 +13,25 @@ export function ok(json: Json): Answer {
 /** The service answers a key it does not know with plain text. */
 export const INVALID_CREDENTIALS: Answer = { kind: "text", status: 401, text: "Invalid credentials." };
 
-type Refusal = {
-  readonly status: number;
-  readonly category: string;
-  readonly message: string;
-  readonly details: string;
-};
-
-export function refuse({ status, ...words }: Refusal, requestId: string): Answer {
-  return { kind: "json", status, json: { ...words, request_id: requestId } };
-}
+/** An error whose answer also names the request. */
+export type Refusal = { readonly kind: "refusal"; readonly status: number; readonly body: Json };
 
 export function badRequest(details: string): Refusal {
-  return { status: 400, category: "BAD_REQUEST", message: "The request is not valid.", details };
+  return refusal(400, { category: "BAD_REQUEST", message: "The request is not valid.", details });
 }
 
 export function missingScope(scope: string): Refusal {
-  return {
-    status: 403,
+  return refusal(403, {
     category: "INSUFFICIENT_PERMISSIONS",
     message: "The key has not the permissions for this.",
     details: `Check that your account has the '${scope}' scope for this project.`,
-  };
+  });
 }
 
 export function notFound(details: string): Refusal {
-  return { status: 404, category: "NOT_FOUND", message: "There is nothing here.", details };
+  return refusal(404, { category: "NOT_FOUND", message: "There is nothing here.", details });
 }
 
-// A request that may be answered: its key works, is of the project asked for, and has the scope.
-
-export type Call = {
-  readonly caller: ApiKey;
-  /** The key that the path names. */
-  readonly keyId: string | undefined;
-  readonly parameters: URLSearchParams;
-  readonly contentType: string;
-  readonly body: string;
-  readonly now: Date;
-  readonly requestId: string;
-};
+function refusal(status: number, body: Json): Refusal {
+  return { kind: "refusal", status, body };
+}

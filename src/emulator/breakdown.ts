@@ -83,8 +83,7 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
 // Reads the parameters of a usage breakdown by the names of a dialect. Nothing is refused: a name that the dialect does
 // not have is taken for a feature, and a feature that nobody knows narrows nothing. Pure.
 
-const DIALECTS = ["interface", "2026"] as const;
-export type Dialect = (typeof DIALECTS)[number];
+export type Dialect = "interface" | "2026";
 
 export type BreakdownQuery = {
   /** Undefined without a grouping, and for one that the dialect does not have. */

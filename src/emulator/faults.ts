@@ -4,28 +4,28 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { Json } from "./answer.ts";
 import type { BreakdownRow } from "./breakdown.ts";
 
-/** A request as the log keeps it: the id of its key, never the secret. */
+/** A request in the log, with the id of its key and never the secret. */
 export type SeenRequest = {
   readonly method: string;
   /** As it came, with the query. */
   readonly path: string;
-  /** Undefined when the secret is no working key's. */
+  /** Undefined if no working key has the secret. */
   readonly keyId: string | undefined;
-  /** Undefined while nothing was answered, and for good when the connection was dropped before that. */
-  readonly status: number | undefined;
+  /** Set when the client may see it; stays undefined if the connection is dropped before. */
+  status: number | undefined;
   /** By the clock of this machine, not by the service's. */
   readonly receivedAt: Date;
 };
 
 export type Fault =
-  /** Another answer, sent as it stands; the request has no effect. A length or an encoding can be told wrong. */
+  /** Another answer, sent as it is; the request has no effect. Its headers may state a wrong length or encoding. */
   | {
       readonly kind: "answer";
       readonly status: number;
       readonly headers?: OutgoingHttpHeaders;
       readonly body?: string | Uint8Array;
     }
-  /** The good answer with another content; a text is sent as it stands. */
+  /** The good answer with another content; a text is sent as it is. */
   | { readonly kind: "body"; readonly change: (json: Json) => unknown }
   /** The connection ends before any answer, and the request has no effect. */
   | { readonly kind: "drop" }
@@ -37,15 +37,15 @@ export type Fault =
   | { readonly kind: "stall" }
   /** The good answer, byte by byte. */
   | { readonly kind: "trickle"; readonly everyMs: number }
-  /** The good answer of the moment the request came, sent later. */
+  /** The good answer at the time of the request, sent later. */
   | { readonly kind: "delay"; readonly delayMs: number }
-  /** The same, sent when the promise is kept: for tests that need an order of events and not a time. */
+  /** The same, sent when the promise resolves: for tests that need an order of events and not a time. */
   | { readonly kind: "hold"; readonly until: Promise<unknown> };
 
-/** Asked at every request; undefined lets the good answer through. */
+/** Called for every request; undefined: the good answer is sent. */
 export type FaultPlan = (request: SeenRequest) => Fault | undefined;
 
-/** A breakdown whose rows are others: negative, weekly, doubled, none. */
+/** A breakdown with changed rows. */
 export function changeRows(change: (rows: readonly BreakdownRow[]) => readonly unknown[]): Fault {
   return {
     kind: "body",

@@ -3,13 +3,12 @@
 import {
   type Answer,
   badRequest,
-  type Call,
   INVALID_CREDENTIALS,
   type Json,
   missingScope,
   notFound,
   ok,
-  refuse,
+  type Refusal,
 } from "./answer.ts";
 import { type BreakdownStyle, dailyBreakdown, fieldsOf, parseBreakdownQuery, undatedBreakdown } from "./breakdown.ts";
 import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
@@ -17,7 +16,26 @@ import { mayDo, parseKeyRequest } from "./key-request.ts";
 import type { ApiKey, KeyStore } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
-export type Service = UsageService & { readonly keys: KeyStore };
+export type Service = BreakdownStyle & {
+  readonly window: WindowMode;
+  /** "ignored": every answer is the one without a grouping. */
+  readonly grouping: "on" | "ignored";
+  /** The first day of the cumulative summary. */
+  readonly countsFrom: string;
+  /** "missing": Get Fields answers 404. */
+  readonly fields: "on" | "missing";
+  readonly usage: UsageSource;
+  readonly keys: KeyStore;
+};
+
+/**
+ * - "on": `start` and `end` are honoured, and echoed
+ * - "ignored": both are names of features like any unknown name; the answer is of the last 30 days whatever was asked
+ * - "undated": the same, and the answer is one summary of yesterday that does not say so
+ * - "unnamed": both are honoured, and the answer is one summary that does not name them; without them it is of yesterday
+ * - "cumulative": both are ignored, and the answer is one summary of all usage up to now, which only grows and has no date
+ */
+export type WindowMode = "on" | "ignored" | "undated" | "unnamed" | "cumulative";
 
 /** A request as it came, with the key that its secret belongs to. */
 export type IncomingRequest = {
@@ -30,11 +48,14 @@ export type IncomingRequest = {
   readonly requestId: string;
 };
 
+/** A request whose key works, belongs to the project of the path and has the scope. `keyId` is the key that the path names. */
+type Call = IncomingRequest & { readonly caller: ApiKey; readonly keyId: string | undefined };
+
 type Route = {
   readonly method: string;
   readonly path: RegExp;
   readonly scope: string | undefined;
-  readonly answer: (call: Call, service: Service) => Answer;
+  readonly answer: (call: Call, service: Service) => Answer | Refusal;
 };
 
 const PROJECT = "/v1/projects/(?<project>[^/]+)";
@@ -49,28 +70,30 @@ const ROUTES: readonly Route[] = [
     answer: answerBreakdown,
   },
   { method: "GET", path: new RegExp(`^${PROJECT}/usage/fields$`), scope: "project:read", answer: answerFields },
-  { method: "POST", path: KEYS, scope: "keys:write", answer: (call, { keys }) => createKey(call, keys) },
-  { method: "GET", path: KEYS, scope: "keys:read", answer: (call, { keys }) => listKeys(call, keys) },
-  { method: "GET", path: KEY, scope: "keys:read", answer: (call, { keys }) => getKey(call, keys) },
-  { method: "DELETE", path: KEY, scope: "keys:write", answer: (call, { keys }) => deleteKey(call, keys) },
+  { method: "POST", path: KEYS, scope: "keys:write", answer: createKey },
+  { method: "GET", path: KEYS, scope: "keys:read", answer: listKeys },
+  { method: "GET", path: KEY, scope: "keys:read", answer: getKey },
+  { method: "DELETE", path: KEY, scope: "keys:write", answer: deleteKey },
   { method: "GET", path: /^\/v1\/projects$/, scope: undefined, answer: listProjects },
   { method: "GET", path: /^\/v1\/auth\/token$/, scope: undefined, answer: describeCaller },
 ];
 
-export function answerTo(asked: IncomingRequest, service: Service): Answer {
-  const { method, url, caller, ...rest } = asked;
+export function answerTo(incoming: IncomingRequest, service: Service): Answer {
+  const answer = route(incoming, service);
+  if (answer.kind !== "refusal") return answer;
+  return { kind: "json", status: answer.status, json: { ...answer.body, request_id: incoming.requestId } };
+}
+
+function route(incoming: IncomingRequest, service: Service): Answer | Refusal {
+  const { method, url, caller } = incoming;
   if (!caller) return INVALID_CREDENTIALS;
-  const route = ROUTES.find((route) => route.method === method && route.path.test(url.pathname));
-  if (!route) return refuse(notFound("no such path"), asked.requestId);
-  const { project, key } = route.path.exec(url.pathname)?.groups ?? {};
-  // A project of others is not told apart from one that does not exist.
-  if (project !== undefined && project !== encodeURIComponent(caller.projectId)) {
-    return refuse(notFound("no such project"), asked.requestId);
-  }
-  if (route.scope !== undefined && !mayDo(caller.scopes, route.scope)) {
-    return refuse(missingScope(route.scope), asked.requestId);
-  }
-  return route.answer({ ...rest, caller, parameters: url.searchParams, keyId: key }, service);
+  const found = ROUTES.find((one) => one.method === method && one.path.test(url.pathname));
+  if (!found) return notFound("no such path");
+  const { project, key } = found.path.exec(url.pathname)?.groups ?? {};
+  // Another account's project looks like one that does not exist.
+  if (project !== undefined && project !== encodeURIComponent(caller.projectId)) return notFound("no such project");
+  if (found.scope !== undefined && !mayDo(caller.scopes, found.scope)) return missingScope(found.scope);
+  return found.answer({ ...incoming, caller, keyId: key }, service);
 }
 
 function listProjects({ caller: { projectId } }: Call): Answer {
@@ -79,111 +102,87 @@ function listProjects({ caller: { projectId } }: Call): Answer {
 
 // What the service answers about usage.
 
-/**
- * - "on": `start` and `end` are honoured, and echoed
- * - "ignored": both are names of features like any unknown name; the answer is of the last 30 days whatever was asked
- * - "undated": the same, and the answer is one summary of yesterday that does not say so
- * - "unnamed": both are honoured, and the answer is one summary that does not name them; without them it is of yesterday
- * - "cumulative": both are ignored, and the answer is one summary of all usage up to now, which only grows and has no date
- */
-const WINDOW_MODES = ["on", "ignored", "undated", "unnamed", "cumulative"] as const;
-export type WindowMode = (typeof WINDOW_MODES)[number];
-
-type UsageService = BreakdownStyle & {
-  readonly window: WindowMode;
-  /** "ignored": every answer is the one without a grouping. */
-  readonly grouping: "on" | "ignored";
-  /** The first day of the cumulative summary. */
-  readonly countsFrom: string;
-  readonly fields: "on" | "missing";
-  readonly usage: UsageSource;
-};
-
-function answerBreakdown(call: Call, service: UsageService): Answer {
-  const parsed = parseBreakdownQuery(call.parameters, service.dialect);
+function answerBreakdown(call: Call, service: Service): Answer | Refusal {
+  const parsed = parseBreakdownQuery(call.url.searchParams, service.dialect);
   const query = service.grouping === "ignored" ? { ...parsed, grouping: undefined } : parsed;
   const window = requestedWindow(call, service);
-  if (!window) return refuse(badRequest("start and end must be days, YYYY-MM-DD"), call.requestId);
-  if (isUndated(service.window)) {
-    const days = daysOf(summaryWindow(call, service, window));
-    return ok(
-      undatedBreakdown(
-        days.flatMap((day) => usageOn(day, call, service)),
-        query,
-        service,
-      ),
-    );
+  if (!window) return badRequest(WRONG_DAYS);
+  if (!isUndated(service.window)) {
+    return ok(dailyBreakdown(window, (day) => usageOn(day, call, service), query, service));
   }
-  return ok(dailyBreakdown(window, (day) => usageOn(day, call, service), query, service));
+  const records = daysOf(summaryWindow(call, service, window)).flatMap((day) => usageOn(day, call, service));
+  return ok(undatedBreakdown(records, query, service));
 }
 
-function answerFields(call: Call, service: UsageService): Answer {
-  if (service.fields === "missing") return refuse(notFound("no such path"), call.requestId);
+function answerFields(call: Call, service: Service): Answer | Refusal {
+  if (service.fields === "missing") return notFound("no such path");
   const window = requestedWindow(call, service);
-  if (!window) return refuse(badRequest("start and end must be days, YYYY-MM-DD"), call.requestId);
+  if (!window) return badRequest(WRONG_DAYS);
   return ok(fieldsOf(daysOf(window).flatMap((day) => usageOn(day, call, service))));
 }
+
+const WRONG_DAYS = "start and end must be days, YYYY-MM-DD";
 
 function isUndated(window: WindowMode): boolean {
   return window !== "on" && window !== "ignored";
 }
 
 /** The days of a summary that does not name its days. */
-function summaryWindow({ parameters, now }: Call, { window, countsFrom }: UsageService, asked: Window): Window {
+function summaryWindow({ url, now }: Call, { window, countsFrom }: Service, requested: Window): Window {
   if (window === "cumulative") return { start: countsFrom, end: dayOf(now) };
-  if (window === "unnamed" && (parameters.has("start") || parameters.has("end"))) return asked;
+  if (window === "unnamed" && ["start", "end"].some((name) => url.searchParams.has(name))) return requested;
   const yesterday = addDays(dayOf(now), -1);
   return { start: yesterday, end: yesterday };
 }
 
-function requestedWindow({ parameters, now }: Call, { window }: UsageService): Window | undefined {
+/** Undefined if `start` or `end` is no day. */
+function requestedWindow({ url, now }: Call, { window }: Service): Window | undefined {
   if (window !== "on" && window !== "unnamed") return windowOf(undefined, undefined, now);
-  const start = parameters.get("start") ?? undefined;
-  const end = parameters.get("end") ?? undefined;
+  const start = url.searchParams.get("start") ?? undefined;
+  const end = url.searchParams.get("end") ?? undefined;
   if ([start, end].some((day) => day !== undefined && !isDay(day))) return undefined;
   return windowOf(start, end, now);
 }
 
-function usageOn(day: string, { caller, now }: Call, { usage }: UsageService): readonly UsageRecord[] {
+function usageOn(day: string, { caller, now }: Call, { usage }: Service): readonly UsageRecord[] {
   const age = ageDays(day, now);
   return age < 0 ? [] : usage(caller.projectId, day, age);
 }
 
 // What the service answers about API keys. A secret is in the answer of a create and nowhere else.
 
-function createKey(call: Call, keys: KeyStore): Answer {
+function createKey(call: Call, { keys }: Service): Answer | Refusal {
   if (!/^application\/json\b/i.test(call.contentType)) {
-    return refuse(badRequest("expected the content type application/json"), call.requestId);
+    return badRequest("expected the content type application/json");
   }
-  const parsed = parseKeyRequest(call.body, call.now);
-  if (!parsed.ok) return refuse(badRequest(parsed.details), call.requestId);
-  const { key, secret } = keys.create(call.caller, parsed.request, call.now);
+  const request = parseKeyRequest(call.body, call.now);
+  if (typeof request === "string") return badRequest(request);
+  const { key, secret } = keys.create(call.caller, request, call.now);
   return ok({ ...describeKey(key), key: secret });
 }
 
-function listKeys(call: Call, keys: KeyStore): Answer {
-  return ok({ api_keys: keys.visibleTo(call.caller, call.now).map(withMember) });
+function listKeys({ caller, now }: Call, { keys }: Service): Answer {
+  return ok({ api_keys: keys.visibleTo(caller, now).map(withMember) });
 }
 
-function getKey(call: Call, keys: KeyStore): Answer {
-  const key = findVisibleKey(call, keys);
-  return key ? ok(withMember(key)) : refuse(notFound("no such key"), call.requestId);
+function getKey(call: Call, service: Service): Answer | Refusal {
+  const key = findVisibleKey(call, service);
+  return key ? ok(withMember(key)) : notFound("no such key");
 }
 
 /** Nothing protects the caller's own key, nor the last one of a project. */
-function deleteKey(call: Call, keys: KeyStore): Answer {
-  const key = findVisibleKey(call, keys);
-  if (!key) return refuse(notFound("no such key"), call.requestId);
-  keys.remove(key);
+function deleteKey(call: Call, service: Service): Answer | Refusal {
+  const key = findVisibleKey(call, service);
+  if (!key) return notFound("no such key");
+  service.keys.remove(key);
   return ok({ message: "The key was deleted." });
 }
 
-/** Tells a key who it is. */
 function describeCaller({ caller }: Call): Answer {
   return ok({ api_key_id: caller.apiKeyId, scopes: caller.scopes, created: caller.created });
 }
 
-function findVisibleKey({ caller, keyId, now }: Call, keys: KeyStore): ApiKey | undefined {
+function findVisibleKey({ caller, keyId, now }: Call, { keys }: Service): ApiKey | undefined {
   return keys.visibleTo(caller, now).find(({ apiKeyId }) => apiKeyId === keyId);
 }
 

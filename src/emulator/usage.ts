@@ -3,7 +3,18 @@
 import { apiKeyId, pick, randomFrom } from "./catalogue.ts";
 import { isWeekend } from "./days.ts";
 
-type Metric = "hours" | "total_hours" | "agent_hours" | "tokens_in" | "tokens_out" | "tts_characters" | "requests";
+/** The metrics. They are added up in these parts: in millionths for hours, so that a sum has no error of floating point. */
+const SCALE = {
+  hours: 1e6,
+  total_hours: 1e6,
+  agent_hours: 1e6,
+  tokens_in: 1,
+  tokens_out: 1,
+  tts_characters: 1,
+  requests: 1,
+} as const;
+
+type Metric = keyof typeof SCALE;
 export type Amounts = Readonly<Record<Metric, number>>;
 
 /** Dimensions by the service's names; `model` is called `models` by the dialect of 2026. */
@@ -28,17 +39,6 @@ export type UsageRecord = Partial<Amounts> & {
 
 /** The usage of a day as it is known when the day has this age: see `ageDays`. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
-
-/** Millionths for hours, so that a sum has no error of floating point in it. */
-const SCALE: Readonly<Record<Metric, number>> = {
-  hours: 1e6,
-  total_hours: 1e6,
-  agent_hours: 1e6,
-  tokens_in: 1,
-  tokens_out: 1,
-  tts_characters: 1,
-  requests: 1,
-};
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
   return eachMetric(
