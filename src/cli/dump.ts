@@ -4,7 +4,7 @@ import path from "node:path";
 import { type App, withDatabase } from "../app.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type DayRange, hasDayColumn, listDumpViews, readDumpRows, withDumpTransaction } from "../db/dump.ts";
-import { encode } from "../dump/encode.ts";
+import { ENCODERS } from "../dump/encode.ts";
 import { type Batches, DUMP_FORMATS, type DumpFormat, type Row, type View } from "../dump/view.ts";
 import { AppError } from "../errors.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
@@ -19,7 +19,7 @@ export type DumpOptions = DayRange & {
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const { view: name, from, to, out } = options;
-  const format = options.format ?? formatOf(out);
+  const format = options.format ?? formatOfFile(out);
   if (from !== undefined && to !== undefined && from > to) {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
@@ -32,7 +32,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     withDumpTransaction(db, app.signal, async (tx) => {
       const view = chooseView(await listDumpViews(tx), name, options);
       const counted = countingRows(readDumpRows(tx, view, { from, to }));
-      const pieces = encode(format, view, counted.batches);
+      const pieces = ENCODERS[format](view, counted.batches);
       if (out === "-") return writeStandardOutput(pieces, app.signal);
       await writeFileAtomically(out, pieces, app.signal);
       app.write(`${counted.rowCount()} rows of bi.${name} written to ${out}\n`);
@@ -41,7 +41,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   return 0;
 }
 
-function formatOf(out: string): DumpFormat {
+function formatOfFile(out: string): DumpFormat {
   const ending = path.extname(out).slice(1).toLowerCase();
   const format = DUMP_FORMATS.find((one) => one === ending);
   if (format) return format;

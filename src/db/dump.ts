@@ -6,7 +6,7 @@ import type { Day } from "../usage/days.ts";
 import type { Database } from "./connection/database.ts";
 import { readSnapshot, type Tx } from "./connection/transaction.ts";
 
-/** What is not here is dumped as its text. */
+/** Columns of other types are dumped as text. */
 const COLUMN_KINDS: Readonly<Record<string, ColumnKind>> = {
   date: "day",
   integer: "integer",
@@ -46,8 +46,8 @@ const BATCH_ROWS = 1_000;
 const STATEMENT_SECONDS_MAX = 10 * 60;
 
 /**
- * Not tried again, as half of it may have been written by then. The database keeps for it what is changed and removed
- * meanwhile, so whoever takes the rows may rest for ten minutes at most. An aborted signal ends the statement that runs.
+ * Never repeated after an error, because half of the dump may have been written. The database keeps all replaced rows for the snapshot,
+ * so a reader that takes no rows for ten minutes loses it. An aborted signal cancels the running statement.
  */
 export async function withDumpTransaction<T>(
   db: Database,
@@ -55,7 +55,7 @@ export async function withDumpTransaction<T>(
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   const dump = async (tx: Tx) => {
-    // A cursor is planned for its first rows, and here all of them are wanted.
+    // By default a cursor is planned to return its first rows early; here all rows are read.
     const { rows } = await sql<{ pid: number }>`
       select pg_catalog.pg_backend_pid() as pid, pg_catalog.set_config('cursor_tuple_fraction', '1', true),
         pg_catalog.set_config('idle_in_transaction_session_timeout', '10min', true)
@@ -70,7 +70,7 @@ export async function withDumpTransaction<T>(
       return await work(tx);
     } finally {
       signal.removeEventListener("abort", cancel);
-      // Before the transaction ends: a pooler gives its connection to somebody else then, whose statement it would hit.
+      // Awaited before the transaction ends: a pooler then gives the connection to another client, whose statement would be cancelled.
       await cancelled;
     }
   };
@@ -90,42 +90,36 @@ export async function* readDumpRows(tx: Tx, view: View, range: DayRange): AsyncG
 
 // The query that dumps a view: which rows, in which order, and each value as exact text.
 
-/** Both are included. */
+/** Both days are included. */
 export type DayRange = { readonly from?: Day | undefined; readonly to?: Day | undefined };
 
 type SqlExpression = RawBuilder<unknown>;
 
-/** Of the first of these columns that a view has. A row belongs to a range when it has a day of it. */
-const DAY_COLUMNS: readonly {
-  readonly columns: readonly string[];
-  readonly first: SqlExpression;
-  readonly last: SqlExpression;
-}[] = [
-  { columns: ["usage_date"], first: sql`v.usage_date`, last: sql`v.usage_date` },
-  { columns: ["x_UsageDate"], first: sql`v."x_UsageDate"`, last: sql`v."x_UsageDate"` },
+type DayColumns = { readonly columns: readonly string[]; readonly first: SqlExpression; readonly last: SqlExpression };
+
+/** The days of a row are in the first of these columns that its view has. A row belongs to a range if it has a day of the range. */
+const DAY_COLUMNS: readonly DayColumns[] = [
+  dayIn("usage_date", sql`v.usage_date`),
+  dayIn("x_UsageDate", sql`v."x_UsageDate"`),
   { columns: ["from_date", "to_date"], first: sql`v.from_date`, last: sql`v.to_date` },
-  {
-    columns: ["taken_at"],
-    first: sql`(v.taken_at at time zone 'UTC')::date`,
-    last: sql`(v.taken_at at time zone 'UTC')::date`,
-  },
-  {
-    columns: ["started_at"],
-    first: sql`(v.started_at at time zone 'UTC')::date`,
-    last: sql`(v.started_at at time zone 'UTC')::date`,
-  },
+  dayIn("taken_at", sql`(v.taken_at at time zone 'UTC')::date`),
+  dayIn("started_at", sql`(v.started_at at time zone 'UTC')::date`),
 ];
+
+function dayIn(column: string, day: SqlExpression): DayColumns {
+  return { columns: [column], first: day, last: day };
+}
 
 const PROJECT_COLUMNS: readonly string[] = ["project_id", "SubAccountId"];
 
-/** Whether its rows can be told apart by their day. */
+/** Whether rows can be chosen by their day. */
 export function hasDayColumn(view: View): boolean {
   return dayColumnsOf(view) !== undefined;
 }
 
 /**
- * By project, day, the texts in the order of the columns, then the rest: the same rows come in the same order anywhere,
- * whatever language the database sorts in.
+ * Sorted by project, day, the texts in the order of the columns, then the rest: the same rows have the same order in every
+ * database, whatever its locale.
  */
 function dumpQuery(view: View, { from, to }: DayRange): RawBuilder<Record<string, string | null>> {
   const days = dayColumnsOf(view);

@@ -3,29 +3,26 @@
 import { stringify } from "csv-stringify/sync";
 import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 
-/**
- * Without it Excel takes UTF-8 for the code page of the machine, and shows names that are not English as other letters.
- * Who reads the file with a program is better served by the other formats, which also leave every text as it is.
- */
+/** Without it Excel reads UTF-8 in the code page of the machine, and shows wrong letters. Programs should read another format. */
 const BYTE_ORDER_MARK = "\uFEFF";
 
-/** What has no formula in it, and must not be quoted, as a quoted number is text to some programs. */
+/** These can't contain a formula, and are not quoted because some programs take a quoted number for text. */
 const UNQUOTED_KINDS: ReadonlySet<ColumnKind> = new Set<ColumnKind>(["integer", "number", "day", "instant"]);
 
-/** Signs that begin a formula, the full-width ones in some programs only. */
+/** A formula begins with one of these, in some programs also with the full-width ones. */
 const SIGN = /[=+\-@＝＋－＠]/;
-/** What may stand before the sign and changes nothing about it: spaces, quotes, invisible characters. */
+/** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** The same, with what begins a new cell to a spreadsheet that parts lines at another character than the comma. */
+/** The same, with the characters that begin a new cell in a spreadsheet that separates cells by another character than the comma. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
-/** csv-stringify quotes the texts it is given, and leaves the text of an object as it is. */
+/** csv-stringify quotes a string, and writes the result of the cast below for an object without quotes. */
 type UnquotedCell = { readonly plain: string };
 
 const OPTIONS = {
   record_delimiter: "windows",
-  // An empty text is "", so that it is another thing than nothing at all.
+  // An empty text is written as "", which tells it from null.
   quoted_string: true,
   cast: { object: (cell: Record<string, unknown>) => String(cell.plain) },
 } as const;
@@ -48,7 +45,7 @@ function cellsOf(columns: readonly Column[], row: Row): (string | UnquotedCell |
   });
 }
 
-/** A spreadsheet takes what begins with an apostrophe for text. Takes time by the length of the text, whatever is in it. */
+/** A spreadsheet takes a cell that begins with an apostrophe for text. The time is linear in the length of the text. */
 export function withoutFormula(text: string): string {
   const parted = text.replaceAll(GAPS, (gap: string, at: number) =>
     NEW_CELL.test(gap) && SIGN.test(text.charAt(at + gap.length)) ? `${gap}'` : gap,

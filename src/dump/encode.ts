@@ -1,21 +1,17 @@
-// Encodes the rows of a dump: chooses the encoder of a format. JSON lines, for programs, is here: each digit and text as stored.
+// The encoders of a dump. JSON lines, for programs, is here: each digit and text as stored.
 
 import { csvOf } from "./csv.ts";
 import { parquetOf } from "./parquet.ts";
 import type { Batches, Column, DumpFormat, Row, View } from "./view.ts";
 
-const ENCODERS: Readonly<Record<DumpFormat, (view: View, batches: Batches) => AsyncIterable<string | Uint8Array>>> = {
+/** An encoder takes rows only as fast as its output is read. */
+export const ENCODERS: Readonly<
+  Record<DumpFormat, (view: View, batches: Batches) => AsyncIterable<string | Uint8Array>>
+> = {
   csv: csvOf,
   jsonl: jsonLinesOf,
   parquet: parquetOf,
 };
-
-/** Takes rows as fast as what comes out is taken, and no faster. */
-export function encode(format: DumpFormat, view: View, batches: Batches): AsyncIterable<string | Uint8Array> {
-  return ENCODERS[format](view, batches);
-}
-
-// A dump as lines of JSON, for programs: every digit and every text as it is stored.
 
 export async function* jsonLinesOf({ columns }: View, batches: Batches): AsyncGenerator<string> {
   const names = columns.map(({ name }) => JSON.stringify(name));
@@ -28,7 +24,7 @@ function lineOf(columns: readonly Column[], names: readonly string[], row: Row):
   return `{${columns.map((column, at) => `${names[at]}:${jsonOf(column, row[at] ?? null)}`).join(",")}}`;
 }
 
-/** A number goes through as text: as a JavaScript number it would lose the digits behind the 17th. */
+/** A number stays text: as a JavaScript number it would lose the digits after the 17th. */
 function jsonOf({ kind }: Column, text: string | null): string {
   if (text === null) return "null";
   return kind === "number" || kind === "integer" || kind === "json" ? text : JSON.stringify(text);

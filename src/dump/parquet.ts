@@ -6,14 +6,14 @@ import { DAY_MS } from "../usage/days.ts";
 import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 
 /**
- * One type for every number, in every file: a program that reads the files of several months together takes the type of the
- * first, and would round what comes in the others without a word. An hour is 3,600 seconds, so hours have digits without
- * end, and the service sends 17 of them: 24 behind the point hold the hours of a millisecond. No format has more than 38.
+ * One type for every number in every file: a program that reads several files together takes the type of the first, and would
+ * silently round numbers of the others. The service sends hours with up to 17 digits: 24 digits after the point hold the hours of a
+ * millisecond. A decimal of Parquet has at most 38 digits.
  */
 const DECIMAL_PRECISION = 38;
 const DECIMAL_SCALE = 24;
 
-/** The value of a column, which is not null; undefined where it can't be held. */
+/** Undefined if the number has more digits than the type holds. */
 function parquetValue(kind: ColumnKind, text: string): string | number | bigint | undefined {
   switch (kind) {
     case "integer":
@@ -30,7 +30,7 @@ function parquetValue(kind: ColumnKind, text: string): string | number | bigint 
   }
 }
 
-/** The number times ten to the power of the scale: 1.5 is 15 and 23 zeros. */
+/** The number times ten to the power of DECIMAL_SCALE: 1.5 is 15 and 23 zeros. */
 function unscaled(text: string): bigint | undefined {
   const [whole = "", fraction = ""] = text.split(".");
   const digits = fraction.length > DECIMAL_SCALE ? fraction.replace(/0+$/, "") : fraction;
@@ -45,9 +45,7 @@ function microseconds(text: string): bigint {
   return BigInt(Date.parse(`${text.slice(0, digits)}Z`)) * 1000n + BigInt(text.slice(digits, digits + 3));
 }
 
-// A dump as Parquet, one group of rows after the other, so that only one is ever in memory.
-
-/** A group ends at the first of the two: few groups make a small file that is fast to read, long texts fill memory. */
+/** A group ends at the first of the two limits: few groups make a small file that is fast to read; long texts fill memory. */
 const GROUP_ROWS_MAX = 20_000;
 const GROUP_CHARACTERS_MAX = 16_000_000;
 
@@ -74,7 +72,7 @@ const COLUMN_TYPES: Readonly<Record<ColumnKind, Omit<SchemaElement, "name">>> = 
 
 type ParquetValue = ReturnType<typeof parquetValue> | null;
 
-/** Throws `bad_answer` at a number with more digits than the type holds: a sum over rounded ones would be another. */
+/** Throws `bad_answer` at a number with more digits than the type holds: sums of rounded numbers would be wrong. */
 export async function* parquetOf(view: View, batches: Batches): AsyncGenerator<Uint8Array> {
   const bytes = new ByteWriter();
   const file = new ParquetWriter({ writer: bytes, schema: schemaOf(view), kvMetadata: meaningsOf(view) });
@@ -144,7 +142,7 @@ async function writeGroup(
   });
 }
 
-/** What was written since the last time. The writer goes on in the same memory, so it is copied. */
+/** The bytes written since the last call, copied because the writer reuses its memory. */
 function takeBytes(writer: ByteWriter): Uint8Array {
   const bytes = writer.getBytes().slice();
   writer.index = 0;

@@ -13,10 +13,9 @@ export type View = { readonly name: string; readonly meaning: string; readonly c
  */
 export type Row = readonly (string | null)[];
 
-/** Some rows at a time, and never all of them. */
+/** Some rows at a time: all rows of a view need not fit into memory. */
 export type Batches = AsyncIterable<readonly Row[]>;
 
-// The formats there are, apart from what writes them, which is loaded when it is used.
-
+/** Not beside the encoders, which are loaded only when one is used. */
 export const DUMP_FORMATS = ["csv", "jsonl", "parquet"] as const;
 export type DumpFormat = (typeof DUMP_FORMATS)[number];

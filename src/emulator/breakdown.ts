@@ -4,10 +4,11 @@ import { FEATURES, modelId } from "./catalogue.ts";
 import { daysOf, type Window } from "./days.ts";
 import { type Amounts, DIMENSIONS, type Dimension, type GroupValue, sumOf, type UsageRecord } from "./usage.ts";
 
-/** "nested": a row's days are in its `grouping`; "flat": they are beside its metrics. */
-export type RowShape = "nested" | "flat";
-
-export type BreakdownStyle = { readonly dialect: Dialect; readonly shape: RowShape };
+export type BreakdownStyle = {
+  readonly dialect: Dialect;
+  /** "nested": a row's days are in its `grouping`; "flat": they are beside its metrics. */
+  readonly shape: "nested" | "flat";
+};
 
 export type BreakdownRow = Amounts & {
   readonly start?: string;

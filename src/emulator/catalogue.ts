@@ -55,9 +55,9 @@ export function apiKeyId(seed: number, projectId: string, n: number): string {
   return uuidFrom("key", seed, projectId, n);
 }
 
-// Chance that comes out the same every time: numbers and identifiers from a text. Pure.
+// Seeded random numbers and ids: the same seed gives the same ones.
 
-/** Draws in [0, 1), always the same ones for the same parts. */
+/** Random numbers in [0, 1), always the same sequence for the same parts. */
 export function randomFrom(...parts: readonly (string | number)[]): () => number {
   let state = fnvHash(JSON.stringify(parts));
   // mulberry32: small, and even enough for made-up usage.

@@ -38,7 +38,7 @@ export type KeyStore = {
   states(now: Date): KeyState[];
 };
 
-/** Who holds all of these sees the keys of others too. */
+/** A key with all of these scopes sees the keys of other members too. */
 const SEE_ALL_SCOPES = ["members:read", "admins:read", "owners:read"];
 
 export function openKeyStore(consoleKeys: readonly ConsoleKey[], seed: number, now: Date): KeyStore {

@@ -64,8 +64,8 @@ function eachMetric(amountOf: (metric: Metric) => number): Amounts {
   };
 }
 
-// Usage like that of a real project, the same for the same seed, project and day whenever and in whatever order it is
-// asked for. What has not arrived yet is left out. Pure.
+// Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. What has not arrived
+// yet is left out.
 
 const WEEKEND_SHARE = 0.35;
 
@@ -116,7 +116,7 @@ function millionths(hours: number): number {
   return Math.round(hours * 1e6) / 1e6;
 }
 
-// The made-up customers of a project: which application sends what kind of request, and how many a day. Pure.
+// The made-up customers of a project: which application sends what kind of request, and how many a day.
 
 const WORKLOADS = 48;
 const ACCESSORS = 7;
