@@ -12,21 +12,23 @@ const CLAIM_SECONDS = 60;
 
 export type LastSent = {
   readonly state: "wrong" | "well";
-  /** Another one with each claim, and once more when it was said. */
+  /** Changes with each claim and with each notification sent. */
   readonly claim: string;
 };
 
-/** What was said last, by subject. */
+/** The last notification of each subject. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
-  const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
-  return new Map(rows.map(({ subject, ...said }) => [subject, said]));
+  const { rows } = await sql<LastSent & { subject: string }>`
+    select subject, state, claim from usage_export.notice
+  `.execute(db);
+  return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
 }
 
-/** Undefined while somebody else says it, or where they have since `said` was read. */
+/** Returns the claim; undefined if another replica holds one, or has sent a notification since `lastSent` was read. */
 export async function claimNotification(
   db: Database,
   subject: string,
-  said: LastSent | undefined,
+  lastSent: LastSent | undefined,
 ): Promise<string | undefined> {
   const claim = randomUUID();
   const { rows } = await inTransaction(db, (tx) =>
@@ -35,7 +37,7 @@ export async function claimNotification(
       values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
       on conflict (subject) do update set claim = excluded.claim, claimed_until = excluded.claimed_until
       where n.claim = excluded.claim
-        or (n.claim = ${said?.claim ?? null}::uuid and (n.claimed_until is null
+        or (n.claim = ${lastSent?.claim ?? null}::uuid and (n.claimed_until is null
           or n.claimed_until not between clock_timestamp() and clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})))
       returning n.subject
     `.execute(tx),
@@ -43,30 +45,29 @@ export async function claimNotification(
   return rows.length > 0 ? claim : undefined;
 }
 
-/** It was said. Leaves alone what somebody else has claimed by now. Who read the claim meanwhile must not say it again, hence the new one. */
+/**
+ * Does nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
+ * send the notification again.
+ */
 export async function markSent(
   db: Database,
   { subject, state }: { readonly subject: string; readonly state: LastSent["state"] },
   claim: string,
 ): Promise<void> {
   await inTransaction(db, (tx) =>
-    tx
-      .updateTable("usage_export.notice")
-      .set({ state, since: sql<Date>`clock_timestamp()`, claim: randomUUID(), claimed_until: null })
-      .where("subject", "=", subject)
-      .where("claim", "=", claim)
-      .execute(),
+    sql`
+      update usage_export.notice
+      set state = ${state}, since = clock_timestamp(), claim = ${randomUUID()}::uuid, claimed_until = null
+      where subject = ${subject} and claim = ${claim}::uuid
+    `.execute(tx),
   );
 }
 
-/** It could not be said: anybody may try. */
+/** After a failed attempt to send: any replica may claim the subject. */
 export async function releaseNotification(db: Database, subject: string, claim: string): Promise<void> {
   await inTransaction(db, (tx) =>
-    tx
-      .updateTable("usage_export.notice")
-      .set({ claimed_until: null })
-      .where("subject", "=", subject)
-      .where("claim", "=", claim)
-      .execute(),
+    sql`
+      update usage_export.notice set claimed_until = null where subject = ${subject} and claim = ${claim}::uuid
+    `.execute(tx),
   );
 }

@@ -1,49 +1,12 @@
-// Names and types of the private tables as pg returns them, with the parsers that connection/database.ts sets, and the text that a column can hold.
+// The private tables that the query builder is used on, as pg returns them with the parsers that connection/database.ts sets, and the
+// text that a column can hold.
 
 import type { ColumnType, Generated, GeneratedAlways } from "kysely";
 import type { KeyState, PendingStep } from "../keys/ledger.ts";
-import type { Day } from "../usage/days.ts";
 
 /** numeric and bigint come as text, so that no digit is lost. */
 type Numeric = string;
 type Instant = ColumnType<Date, Date, Date>;
-
-interface SeriesTable {
-  series_id: GeneratedAlways<number>;
-  project_id: string;
-  project: string;
-  grouping: string;
-  filter_key: string;
-  filter: string;
-  window_days: number | null;
-  due_from: Day | null;
-  due_through: Day | null;
-  next_due_at: Date | null;
-  retired_at: Date | null;
-  superseded_at: Date | null;
-  undated_since: Date | null;
-  created_at: Generated<Date>;
-}
-
-interface SliceTable {
-  series_id: number;
-  usage_date: Day;
-  status: "complete" | "suspect" | "failed";
-  fetch_no: Generated<Numeric>;
-  fetched_at: Date | null;
-  closed_at: Date | null;
-  content_hash: string | null;
-  rows: Generated<number>;
-  error: string | null;
-  error_code: string | null;
-  failing_since: Date | null;
-  suspect_run: string | null;
-  suspect_why: "empty" | "fall" | null;
-  suspect_since: Date | null;
-  suspect_fetch_no: Numeric | null;
-  attempted_at: Generated<Date>;
-  failures: Generated<number>;
-}
 
 interface JobTable {
   kind: "export" | "rotation";
@@ -131,14 +94,6 @@ interface KeyEventTable {
   reason: string;
 }
 
-interface NoticeTable {
-  subject: string;
-  state: "wrong" | "well";
-  since: Generated<Date>;
-  claim: string;
-  claimed_until: Date | null;
-}
-
 /** The schema that pg-boss manages. */
 export const QUEUE_SCHEMA = "usage_export_queue";
 
@@ -148,9 +103,6 @@ export interface Tables {
   "usage_export.api_key": ApiKeyTable;
   "usage_export.key_delivery": KeyDeliveryTable;
   "usage_export.key_event": KeyEventTable;
-  "usage_export.notice": NoticeTable;
-  "usage_export.series": SeriesTable;
-  "usage_export.slice": SliceTable;
   "usage_export.run": RunTable;
 }
 

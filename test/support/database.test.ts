@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { expect, inject, test } from "vitest";
 import { testDatabase } from "./database.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
@@ -6,7 +7,7 @@ const { db, url } = await testDatabase();
 const other = await testDatabase();
 
 test("a copy has the migrated schema and no rows", async () => {
-  expect(await db.selectFrom("usage_export.series").selectAll().execute()).toEqual([]);
+  expect((await sql`select from usage_export.series`.execute(db)).rows).toEqual([]);
 });
 
 test("what one copy is given does not show in another", async () => {

@@ -1,6 +1,7 @@
 // Writes a batch of answers in one transaction: slices are replaced whole, and only rows that differ are written.
 
 import { createHash } from "node:crypto";
+import { sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
 import { METRICS } from "../../usage/metrics.ts";
@@ -251,11 +252,8 @@ async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[])
   if (start === undefined || end === undefined) return;
   await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
   await markDated(tx, seriesId);
-  await tx
-    .deleteFrom("usage_export.slice")
-    .where("series_id", "=", seriesId)
-    .where("status", "=", "failed")
-    .where("fetch_no", "=", "0")
-    .where("usage_date", ">", end)
-    .execute();
+  await sql`
+    delete from usage_export.slice
+    where series_id = ${seriesId} and status = 'failed' and fetch_no = 0 and usage_date > ${end}::date
+  `.execute(tx);
 }

@@ -21,11 +21,10 @@ export async function registerSeries(db: Database, configured: readonly Configur
     await supersede(tx, configured);
     await upsert(tx, configured);
     await updatePeriods(tx);
-    const rows = await tx
-      .selectFrom("usage_export.series")
-      .select(["series_id", "project_id", "grouping", "filter_key"])
-      .execute();
-    return new Map(rows.map((row) => [JSON.stringify([row.project_id, row.grouping, row.filter_key]), row.series_id]));
+    const { rows } = await sql<{ seriesId: number; parts: readonly string[] }>`
+      select series_id as "seriesId", array[project_id, "grouping", filter_key] as parts from usage_export.series
+    `.execute(tx);
+    return new Map(rows.map(({ seriesId, parts }) => [JSON.stringify(parts), seriesId]));
   });
 }
 
@@ -129,12 +128,10 @@ export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<voi
 /** The same for a schedule that may be another than before. A moment that is past stays: what was due then is due still. */
 export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
   await inTransaction(db, async (tx) => {
-    const past = await tx
-      .selectFrom("usage_export.series")
-      .select("series_id")
-      .where("next_due_at", "<=", sql<Date>`now()`)
-      .execute();
-    const overdue = new Set(past.map(({ series_id }) => series_id));
+    const { rows } = await sql<{ seriesId: number }>`
+      select series_id as "seriesId" from usage_export.series where next_due_at <= now()
+    `.execute(tx);
+    const overdue = new Set(rows.map(({ seriesId }) => seriesId));
     await markNextDue(
       tx,
       next.filter(({ seriesId }) => !overdue.has(seriesId)),

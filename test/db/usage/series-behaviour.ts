@@ -171,12 +171,9 @@ export function testSeries(db: Database): void {
   ])("%s", async (_, nights, [from, through]) => {
     const { seriesId } = await newSeries(db);
     for (const night of nights) await markDue(db, [seriesId], night);
-    const row = await db
-      .selectFrom("usage_export.series")
-      .select(["due_from", "due_through"])
-      .where("series_id", "=", seriesId)
-      .executeTakeFirstOrThrow();
-    expect(row).toEqual({ due_from: from, due_through: through });
+    const { rows } =
+      await sql`select due_from, due_through from usage_export.series where series_id = ${seriesId}`.execute(db);
+    expect(rows).toEqual([{ due_from: from, due_through: through }]);
   });
 
   test("series of the same project keep their own due days", async () => {
