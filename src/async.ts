@@ -108,19 +108,28 @@ export function batched<In, Out extends object | number | undefined>(
 
 // Remembers answers, but never failures.
 
+type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
+
 /**
- * Asks once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer.
- * All callers that waited share a failure; the next caller asks again.
+ * Asks once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer for
+ * `keepMs`, or always. All callers that waited share a failure; the next caller asks again.
  */
-export function memoizeAsync<T>(): (key: string, ask: () => Promise<T>) => Promise<T> {
-  const known = new Map<string, Promise<T>>();
+export function memoizeAsync<T>(
+  keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
+  now: () => number = () => performance.now(),
+): (key: string, ask: () => Promise<T>) => Promise<T> {
+  const known = new Map<string, Remembered<T>>();
   return async (key, ask) => {
-    const asked = known.get(key) ?? ask();
-    known.set(key, asked);
+    const before = known.get(key);
+    if (before && now() < before.untilMs) return before.answer;
+    const begun: Remembered<T> = { answer: ask(), untilMs: Number.POSITIVE_INFINITY };
+    known.set(key, begun);
     try {
-      return await asked;
+      const answer = await begun.answer;
+      begun.untilMs = now() + keepMs(answer);
+      return answer;
     } catch (error) {
-      if (known.get(key) === asked) known.delete(key);
+      if (known.get(key) === begun) known.delete(key);
       throw error;
     }
   };

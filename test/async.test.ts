@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { batched } from "../src/async.ts";
+import { batched, memoizeAsync } from "../src/async.ts";
 
 const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
 
@@ -119,4 +119,22 @@ test("nothing is run for nobody, where two gather what one takes", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   await Promise.all([...first, double(4)]);
   expect(batches).toEqual([[1, 2, 3], [4]]);
+});
+
+test("an answer is asked for again when its time is over, counted from when it came", async () => {
+  let now = 0;
+  let asked = 0;
+  const memo = memoizeAsync<number>(
+    (answer) => (answer === 1 ? 10 : 100),
+    () => now,
+  );
+  const ask = async () => {
+    now += 5;
+    return ++asked;
+  };
+  const at = async (moment: number) => {
+    now = moment;
+    return memo("key", ask);
+  };
+  expect([await at(0), await at(14), await at(15), await at(119), await at(120)]).toEqual([1, 1, 2, 2, 3]);
 });

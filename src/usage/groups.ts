@@ -1,7 +1,6 @@
 // What makes a group the same group in every answer. Pure.
 
-import { AppError } from "../errors.ts";
-import { kindOf } from "./json-value.ts";
+import { badAnswer, kindOf } from "./json-value.ts";
 import type { Dimension } from "./series.ts";
 
 export type Group = {
@@ -20,18 +19,18 @@ export const UNGROUPED: Group = { key: "all", sent: "absent", display: null };
  * A service that has sent a text and an array of one text for the same dimension in turn means the same group by them, so
  * both are a set of one. Null, an empty set, an empty text and nothing at all are groups of their own.
  */
-export function groupOf(dimension: Dimension, value: unknown, place: string): Group {
+export function groupOf(dimension: Dimension, value: unknown, path: string): Group {
   if (value === undefined) return { key: "absent", sent: "absent", display: null };
   if (value === null) return { key: "null", sent: "null", display: null };
-  const values = canonicalSet(Array.isArray(value) ? value : [value], place);
+  const values = canonicalSet(Array.isArray(value) ? value : [value], path);
   const key = JSON.stringify(values);
   return { key, sent: JSON.stringify(value), display: dimension === "tags" ? key : displayOf(values, key) };
 }
 
-function canonicalSet(values: readonly unknown[], place: string): (string | null)[] {
+function canonicalSet(values: readonly unknown[], path: string): (string | null)[] {
   for (const value of values) {
     if (value !== null && typeof value !== "string") {
-      throw new AppError("bad_answer", `${place}: expected a text, an array of texts or null, got ${kindOf(value)}`);
+      throw badAnswer(`${path}: expected a text, an array of texts or null, got ${kindOf(value)}`);
     }
   }
   const texts = values.filter((value) => typeof value === "string");

@@ -1,5 +1,7 @@
 // What a value that came as JSON is: checks, the texts that errors quote, and numbers that a double can't hold. Pure.
 
+import { AppError } from "../errors.ts";
+
 /** Kept as the digits that were sent: 9007199254740993 would lose its last one, and 1e999 would become Infinity. */
 export class ExactNumber {
   /** The number as JSON writes it. */
@@ -9,8 +11,6 @@ export class ExactNumber {
     this.source = source;
   }
 }
-
-// What a value that came as JSON is, for a check and for the sentence that refuses it. Pure.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -32,4 +32,9 @@ export function kindOf(value: unknown): string {
 
 export function numberSource(value: number | ExactNumber): string {
   return value instanceof ExactNumber ? value.source : String(value);
+}
+
+/** An answer that can't be read, or must not be believed. */
+export function badAnswer(reason: string): AppError {
+  return new AppError("bad_answer", reason);
 }

@@ -1,7 +1,6 @@
 // Reads the metrics of a row as exact decimal text. Pure.
 
-import { AppError } from "../errors.ts";
-import { ExactNumber, isNumber, type JsonObject, kindOf, numberSource } from "./json-value.ts";
+import { badAnswer, ExactNumber, isNumber, type JsonObject, kindOf, numberSource } from "./json-value.ts";
 import { DIMENSIONS } from "./series.ts";
 
 /** The metrics with a column of their own, in the order of the columns. */
@@ -25,38 +24,34 @@ export type RowMetrics = {
 const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
 
 /** The service adds metrics without notice: an unknown number is kept, anything else unknown is not a metric. */
-export function readMetrics(row: JsonObject, place: string): RowMetrics {
-  const values = METRICS.map((metric) => readMetric(row[metric], place, metric));
+export function readMetrics(row: JsonObject, path: string): RowMetrics {
+  const values = METRICS.map((metric) => readMetric(row[metric], path, metric));
   const extra: string[] = [];
   for (const name of Object.keys(row)
     .filter((each) => !KNOWN_NAMES.has(each))
     .sort()) {
     const value = row[name];
-    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finiteText(value, place, name)}`);
+    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finiteText(value, path, name)}`);
   }
   if (extra.length === 0 && values.every((value) => value === null)) {
-    throw new AppError("bad_answer", `${place}: the row has none of the metrics ${METRICS.join(", ")}`);
+    throw badAnswer(`${path}: the row has none of the metrics ${METRICS.join(", ")}`);
   }
   return { values, extra: extra.length > 0 ? `{${extra.join(",")}}` : null };
 }
 
-function readMetric(value: unknown, place: string, metric: string): string | null {
+function readMetric(value: unknown, path: string, metric: string): string | null {
   if (value === undefined || value === null) return null;
-  if (!isNumber(value)) throw badMetric(place, metric, `expected a number, got ${kindOf(value)}`);
-  const text = finiteText(value, place, metric);
-  if (text.startsWith("-")) throw badMetric(place, metric, `expected 0 or more, got ${text.slice(0, 40)}`);
+  if (!isNumber(value)) throw badAnswer(`${path}.${metric}: expected a number, got ${kindOf(value)}`);
+  const text = finiteText(value, path, metric);
+  if (text.startsWith("-")) throw badAnswer(`${path}.${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
   return text;
 }
 
-function finiteText(value: number | ExactNumber, place: string, metric: string): string {
+function finiteText(value: number | ExactNumber, path: string, metric: string): string {
   const double = typeof value === "number" ? value : Number(value.source);
   const text = Number.isFinite(double) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw badMetric(place, metric, `expected a finite number, got ${numberSource(value).slice(0, 40)}`);
-}
-
-function badMetric(place: string, metric: string, reason: string): AppError {
-  return new AppError("bad_answer", `${place}.${metric}: ${reason}`);
+  throw badAnswer(`${path}.${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
 // Decimal numbers as text, so that no digit is lost on the way to numeric columns. Pure.

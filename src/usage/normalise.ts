@@ -1,10 +1,9 @@
 // Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
 // a number that looks right and is wrong would cost more than a day that is late.
 
-import { AppError } from "../errors.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
 import { type Group, groupOf, UNGROUPED } from "./groups.ts";
-import { isObject, type JsonObject, kindOf } from "./json-value.ts";
+import { badAnswer, isObject, type JsonObject, kindOf } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import type { Dimension } from "./series.ts";
@@ -58,10 +57,10 @@ export function normalise(
   }));
 }
 
-function readRow(row: JsonObject, grouping: "none" | Dimension, place: string): SnapshotRow {
-  const metrics = readMetrics(row, place);
+function readRow(row: JsonObject, grouping: "none" | Dimension, path: string): SnapshotRow {
+  const metrics = readMetrics(row, path);
   if (grouping === "none") return { group: UNGROUPED, metrics };
-  return { group: groupOf(grouping, dimensionValue(row, grouping).value, `${place}.${grouping}`), metrics };
+  return { group: groupOf(grouping, dimensionValue(row, grouping).value, `${path}.${grouping}`), metrics };
 }
 
 /** The same group twice with the same numbers is one row said twice; with others, nobody knows which is right. */
@@ -106,21 +105,19 @@ function requireDimension(dimension: Dimension, askedAs: string, results: readon
 }
 
 /**
- * Whether a grouped answer has null in place of every value of its dimension. Either no usage has a value, as in a project
- * without tags, or the service ignores the grouping and sends null for every dimension. False without rows, which prove nothing.
+ * Whether some row of a grouped answer has a value of its dimension. "all null": either no usage has a value, as in a project without
+ * tags, or the service ignores the grouping and sends null for every dimension. "none": the answer proves nothing.
  */
-export function isAllNull(request: UsageRequest, answer: unknown): boolean {
-  return valuesOf(request, answer).some((value) => value === null) && !hasValue(request, answer);
-}
-
-/** Whether some row of a grouped answer has a value of its dimension. */
-export function hasValue(request: UsageRequest, answer: unknown): boolean {
-  return valuesOf(request, answer).some((value) => value !== null && value !== undefined);
-}
-
-function valuesOf({ series: { grouping } }: UsageRequest, answer: unknown): readonly unknown[] {
-  if (grouping === "none" || !isObject(answer) || !Array.isArray(answer.results)) return [];
-  return answer.results.map((row: unknown) => (isObject(row) ? dimensionValue(row, grouping).value : undefined));
+export function groupingEvidence(
+  { series: { grouping } }: UsageRequest,
+  answer: unknown,
+): "values" | "all null" | "none" {
+  if (grouping === "none" || !isObject(answer) || !Array.isArray(answer.results)) return "none";
+  const values = answer.results.map((row: unknown) =>
+    isObject(row) ? dimensionValue(row, grouping).value : undefined,
+  );
+  if (values.some((value) => value !== null && value !== undefined)) return "values";
+  return values.includes(null) ? "all null" : "none";
 }
 
 /** Its value and the name it stands under, in the row's `grouping` or flat on the row; undefined where it is absent. */
@@ -133,10 +130,6 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
     }
   }
   return { value: undefined, name: dimension };
-}
-
-function badAnswer(reason: string): AppError {
-  return new AppError("bad_answer", reason);
 }
 
 // Which days an answer and its rows are about. Pure.
@@ -153,13 +146,12 @@ export function answerDates(answer: JsonObject, window: Window | undefined): Win
   const end = readDay(answer.end, "end");
   if (window && (start !== window.start || end !== window.end)) {
     const came = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
-    throw new AppError(
-      "bad_answer",
+    throw badAnswer(
       `asked for ${window.start} to ${window.end}, and the answer names ${came} as its window; a service that does not know windows needs an export without "window"`,
     );
   }
   if (start === undefined || end === undefined) return undefined;
-  if (end < start) throw new AppError("bad_answer", `the answer's window ends before it starts: ${start} to ${end}`);
+  if (end < start) throw badAnswer(`the answer's window ends before it starts: ${start} to ${end}`);
   return { start, end };
 }
 
@@ -167,10 +159,7 @@ function requireDailyBuckets(resolution: unknown): void {
   if (resolution === undefined || resolution === null) return;
   const { units, amount } = isObject(resolution) ? resolution : {};
   if ((units === "day" || units === "days") && amount === 1) return;
-  throw new AppError(
-    "bad_answer",
-    `expected buckets of one day, got resolution ${JSON.stringify(resolution)?.slice(0, 80)}`,
-  );
+  throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution)?.slice(0, 80)}`);
 }
 
 /**
@@ -180,20 +169,20 @@ function requireDailyBuckets(resolution: unknown): void {
 export function dayOfRow(
   row: JsonObject,
   period: Window | undefined,
-  place: string,
+  path: string,
   runDay: Day,
   known: Set<Day> = new Set(),
 ): DatedRow {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
-  const start = readDay(holder.start, `${place}.start`, known);
-  const end = readDay(holder.end, `${place}.end`, known);
+  const start = readDay(holder.start, `${path}.start`, known);
+  const end = readDay(holder.end, `${path}.end`, known);
   if (start === undefined && end === undefined) {
     if (!period) return { day: runDay, undated: true };
-    return { day: requireOneDay(period, `${place} names no day, and the answer's period`), undated: false };
+    return { day: requireOneDay(period, `${path} names no day, and the answer's period`), undated: false };
   }
-  const day = requireOneDay({ start: start ?? end ?? "", end: end ?? start ?? "" }, place);
+  const day = requireOneDay({ start: start ?? end ?? "", end: end ?? start ?? "" }, path);
   if (period && (day < period.start || day > period.end)) {
-    throw new AppError("bad_answer", `${place}: ${day} lies outside the window ${period.start} to ${period.end}`);
+    throw badAnswer(`${path}: ${day} lies outside the window ${period.start} to ${period.end}`);
   }
   return { day, undated: false };
 }
@@ -215,10 +204,7 @@ export function coveredDays(
   const covered = window ?? ownDays(period, rowDays, runDay);
   if (!covered) return [{ day: runDay, undated: true }];
   if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {
-    throw new AppError(
-      "bad_answer",
-      `expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`,
-    );
+    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`);
   }
   return daysOf(covered).map((day) => ({ day, undated: false }));
 }
@@ -245,11 +231,11 @@ export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefin
 
 function requireOneDay({ start, end }: Window, what: string): Day {
   if (start === end) return start;
-  throw new AppError("bad_answer", `${what}: expected a bucket of one day, got ${start} to ${end}`);
+  throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }
 
 /** A day, also where it comes as the midnight that begins it. Null and nothing are no day. */
-function readDay(value: unknown, place: string, known: Set<Day> = new Set()): Day | undefined {
+function readDay(value: unknown, path: string, known: Set<Day> = new Set()): Day | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string" && known.has(value)) return value;
   const text = typeof value === "string" ? value.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "") : "";
@@ -257,5 +243,5 @@ function readDay(value: unknown, place: string, known: Set<Day> = new Set()): Da
     known.add(text);
     return text;
   }
-  throw new AppError("bad_answer", `${place}: expected a day as YYYY-MM-DD, got ${kindOf(value)}`);
+  throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${kindOf(value)}`);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/usage/json-value.ts";
-import { hasValue, isAllNull, type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
+import { groupingEvidence, type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";
@@ -143,16 +143,14 @@ test.each<[string, unknown, string, boolean]>([
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
 });
 
-test.each<[string, readonly unknown[], { allNull: boolean; value: boolean }]>([
-  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], { allNull: true, value: false }],
-  ["null, or nothing", [{ tags: null }, { requests: 1 }], { allNull: true, value: false }],
-  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], { allNull: false, value: true }],
-  ["an empty set", [{ tags: [] }], { allNull: false, value: true }],
-  ["no such member, which names no dimension", [{ requests: 1 }], { allNull: false, value: false }],
-  ["no rows", [], { allNull: false, value: false }],
-])("whether an answer shows groups: %s", (_, results, { allNull, value }) => {
-  const request = sampleRequest("tags");
-  expect(isAllNull(request, { results })).toBe(allNull);
-  expect(hasValue(request, { results })).toBe(value);
-  expect(isAllNull(sampleRequest("none"), { results })).toBe(false);
+test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
+  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "all null"],
+  ["null, or nothing", [{ tags: null }, { requests: 1 }], "all null"],
+  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "values"],
+  ["an empty set", [{ tags: [] }], "values"],
+  ["no such member, which names no dimension", [{ requests: 1 }], "none"],
+  ["no rows", [], "none"],
+])("whether an answer shows groups: %s", (_, results, evidence) => {
+  expect(groupingEvidence(sampleRequest("tags"), { results })).toBe(evidence);
+  expect(groupingEvidence(sampleRequest("none"), { results })).toBe("none");
 });

@@ -176,8 +176,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "the dialect is the default, whatever the service speaks",
     file: "src/jobs/dialects.ts",
-    replace: "if (dialect !== undefined) return dialect;",
-    by: "if (dialect !== undefined) return DEFAULT_DIALECT;",
+    replace: "if (found !== undefined) return found;",
+    by: "if (found !== undefined) return DEFAULT_DIALECT;",
     caughtBy: [
       "test/cli/service/dialect.test.ts",
       "a service that speaks interface is asked in its dialect, by every run after one probe",

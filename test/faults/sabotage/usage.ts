@@ -212,8 +212,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "the total that is named with null is taken for usage without a value",
     file: "src/jobs/dialects.ts",
-    replace: "if (!isAllNull(request, answer) || (await groups(request, ask))) return;",
-    by: "if (!isAllNull(request, answer) || (await groups(request, ask)) || answer !== undefined) return;",
+    replace: `if (groupingEvidence(request, answer) !== "all null") return;`,
+    by: `if (groupingEvidence(request, answer) !== "all null" || answer !== undefined) return;`,
     caughtBy: ["test/cli/export/ungrouped.test.ts", "a total that comes in place of groups is refused"],
   },
   {

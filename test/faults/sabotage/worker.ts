@@ -79,7 +79,7 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "a failure is remembered like an answer",
     file: "src/async.ts",
-    replace: "if (known.get(key) === asked) known.delete(key);",
+    replace: "if (known.get(key) === begun) known.delete(key);",
     by: "",
     caughtBy: [
       "test/jobs/filter-check.test.ts",
