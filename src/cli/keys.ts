@@ -50,7 +50,7 @@ function renderKey({
   ].join(", ");
 }
 
-/** Seals everything with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
+/** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
 export async function runRewrap(app: App, { json }: KeysOptions): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     await raiseSequencesOf(app, db);

@@ -47,15 +47,16 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   return { jobs, selection };
 }
 
-function requireKnown(option: string, given: readonly string[] | undefined, known: readonly string[]): void {
+export function requireKnown(option: string, given: readonly string[] | undefined, known: readonly string[]): void {
   for (const name of given ?? []) {
     if (known.includes(name)) continue;
-    const list = known.map((one) => JSON.stringify(one)).join(", ") || "none";
-    throw new AppError(
-      "config",
-      `${option}: ${JSON.stringify(name)} is not configured (there is ${list})${didYouMean(name, known)}`,
-    );
+    const found = `${JSON.stringify(name)} is not configured (there is ${quotedList(known) || "none"})`;
+    throw new AppError("config", `${option}: ${found}${didYouMean(name, known)}`);
   }
+}
+
+export function quotedList(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
 // Which jobs and which days a backfill is asked for, and whether they can be read at all.
@@ -91,10 +92,9 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   const dated = jobs.filter(({ window }) => window !== undefined);
   const dateless = jobs.filter(({ window }) => window === undefined).map(({ name }) => name);
   if (dated.length === 0) {
-    const names = dateless.map((name) => JSON.stringify(name)).join(", ");
     throw new AppError(
       "config",
-      `nothing to backfill: days can be asked for by exports with a "window" only, and ${names} has none`,
+      `nothing to backfill: days can be asked for by exports with a "window" only, and ${quotedList(dateless)} has none`,
     );
   }
   return { jobs: distinctSeries(dated, selection), dateless, range };

@@ -6,23 +6,35 @@ import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
-import { AppError } from "../errors.ts";
+import { storeListedKeys } from "../db/keys/listed-keys.ts";
+import { AppError, errorText } from "../errors.ts";
 import { holdsScope, scopesFault } from "../keys/policy.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
+import { listKeys } from "../service/keys.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
-import type { KeyRing } from "./export-context.ts";
+import type { ExportContext, KeyRing } from "./export-context.ts";
 
-/** Throws `config` with all that is wrong with keys as far as it shows without the database. */
+/** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
   const mayBeRotated = new Set(config.rotations.map(({ name }) => name));
   throwProblems([...rotationProblems(config), ...(await missingKeys(app, config, mayBeRotated))]);
 }
 
+type Ring = {
+  readonly app: App;
+  readonly db: Database | undefined;
+  /** Undefined without a database, and if no key is rotated. */
+  readonly masterKeys: MasterKeys | undefined;
+  readonly onFallback: (rotation: string) => void;
+  /** When each fallback was reported last, by its reason. */
+  readonly reportedMs: Map<string, number>;
+};
+
 /**
- * Throws `config` with all that is wrong with keys, so that it is known before the first call. Without a database there
+ * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database there
  * are no rotated keys, and the first ones are used.
  */
 export async function openKeyRing(
@@ -32,95 +44,96 @@ export async function openKeyRing(
   onFallback: (rotation: string) => void = () => {},
 ): Promise<KeyRing> {
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
+  const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
   const creators = new Map(
     config.rotations.flatMap(({ name, createWith }) => (createWith ? [[name, createWith] as const] : [])),
   );
-  const all = [...config.projects.map(({ key }) => key), ...creators.values()];
-  const isRotated = all.some(({ kind }) => kind === "rotation");
-  const keystore = db && isRotated ? { db, masterKeys: await openMasterKeys(app, db) } : undefined;
-  const references = new Map(config.projects.map(({ id, key }) => [id, key]));
-  const alertedMs = new Map<string, number>();
+  const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
+  const masterKeys = db && isRotated ? await openMasterKeys(app, db) : undefined;
+  const ring: Ring = { app, db, masterKeys, onFallback, reportedMs: new Map() };
   return {
-    use: (project, call) => {
-      const reference = references.get(project.id);
-      if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
-      return callWith({ project, reference, keysMax: 2 }, call);
-    },
-    useToRotate: (job, call) => {
-      const reference = creators.get(job.name) ?? references.get(job.project.id);
-      if (!reference) throw new AppError("config", `project "${job.project.name}" has no key`);
-      return callWith({ project: job.project, reference, keysMax: 3 }, call);
-    },
+    use: (project, call) => callWithKey(ring, project, projectKeys.get(project.id), 2, call),
+    useToRotate: ({ name, project }, call) =>
+      callWithKey(ring, project, creators.get(name) ?? projectKeys.get(project.id), 3, call),
   };
+}
 
-  async function callWith<T>(calling: KeyCall, call: (key: Secret) => Promise<T>): Promise<T> {
-    const { project, reference, keysMax } = calling;
-    const [first, ...others] = await candidates(calling);
-    if (!first) throw new AppError("config", `project "${project.name}" has no key`);
-    const tried: CandidateKey[] = [];
-    for (let used = first; ; ) {
-      tried.push(used);
-      try {
-        const answer = await call(used.key);
-        if (reference.kind === "rotation" && tried.length > 1) await alert(project, reference.rotation, first, used);
-        return answer;
-      } catch (error) {
-        if (!(error instanceof AppError) || !isKeyRejected(error) || tried.length >= keysMax) throw error;
-        // Read again, because the refused key may have been replaced since the keys were read.
-        const known = [...(await candidates(calling)), ...others];
-        const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
-        if (!next) throw error;
-        used = next;
+/** Calls with the first key, and after a refusal with the next one, of at most `keysMax` keys. */
+async function callWithKey<T>(
+  ring: Ring,
+  project: Project,
+  reference: KeyReference | undefined,
+  keysMax: number,
+  call: (key: Secret) => Promise<T>,
+): Promise<T> {
+  if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
+  const candidates = () => candidateKeys(ring, project, reference, keysMax);
+  const [first, ...others] = await candidates();
+  const tried: CandidateKey[] = [];
+  for (let used = first; ; ) {
+    tried.push(used);
+    try {
+      const answer = await call(used.key);
+      if (reference.kind === "rotation" && used !== first) {
+        await reportFallback(ring, project, reference.rotation, first, used);
       }
+      return answer;
+    } catch (error) {
+      if (!(error instanceof AppError) || !isKeyRejected(error) || tried.length >= keysMax) throw error;
+      // Read again, because the refused key may have been replaced since the keys were read.
+      const known = [...(await candidates()), ...others];
+      const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
+      if (!next) throw error;
+      used = next;
     }
-  }
-
-  /** The key to use, followed by the keys to fall back to. */
-  async function candidates({ project, reference, keysMax }: KeyCall): Promise<CandidateKey[]> {
-    if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
-    const kept: CandidateKey[] = [];
-    const sealedKeys = keystore ? await usableKeys(keystore.db, reference.rotation, project.id) : [];
-    for (const sealedKey of sealedKeys.slice(0, 2)) {
-      const key = keystore && (await openSealedKey(sealedKey, keystore.masterKeys, app.scrubber));
-      if (key) kept.push({ id: sealedKey.apiKeyId, key });
-    }
-    if (kept.length >= keysMax) return kept;
-    // Once there is a rotated key the first one may be gone from the environment.
-    const first =
-      kept.length === 0 ? await readStatic(reference.first) : await readStatic(reference.first).catch(() => undefined);
-    return first ? [...kept, { id: "the first key", key: first }] : kept;
-  }
-
-  async function readStatic(reference: SecretReference): Promise<Secret> {
-    return app.scrubber.add(await readSecret("key", reference, app.env));
-  }
-
-  /** Everything went well, and nothing is: the key in use does not work. */
-  async function alert(project: Project, rotation: string, refused: CandidateKey, used: CandidateKey): Promise<void> {
-    onFallback(rotation);
-    const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
-    // Said again after a day: an alert that is not renewed is over.
-    const nowMs = Date.now();
-    if (nowMs - (alertedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
-    alertedMs.set(reason, nowMs);
-    app.log.error(
-      { project: project.name, rotation, refused: refused.id, used: used.id },
-      "fell back to the previous key",
-    );
-    if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
   }
 }
 
-type KeyCall = {
-  readonly project: Project;
-  readonly reference: KeyReference;
-  /** How many keys are tried at most. */
-  readonly keysMax: number;
-};
-
 type CandidateKey = { readonly id: string; readonly key: Secret };
 
-/** The master keys of the environment. Throws `config` where one is missing that something is sealed with. */
+/** The key to use, followed by the keys to fall back to. */
+async function candidateKeys(
+  { app, db, masterKeys }: Ring,
+  project: Project,
+  reference: KeyReference,
+  keysMax: number,
+): Promise<[CandidateKey, ...CandidateKey[]]> {
+  const readStatic = async (of: SecretReference) => app.scrubber.add(await readSecret("key", of, app.env));
+  if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
+  const stored: CandidateKey[] = [];
+  if (db && masterKeys) {
+    for (const sealed of (await usableKeys(db, reference.rotation, project.id)).slice(0, 2)) {
+      stored.push({ id: sealed.apiKeyId, key: await openSealedKey(sealed, masterKeys, app.scrubber) });
+    }
+  }
+  const [newest, ...older] = stored;
+  if (!newest) return [{ id: "the first key", key: await readStatic(reference.first) }];
+  if (stored.length >= keysMax) return [newest, ...older];
+  // Once there is a rotated key the first one may be gone from the environment.
+  const first = await readStatic(reference.first).catch(() => undefined);
+  return [newest, ...older, ...(first ? [{ id: "the first key", key: first }] : [])];
+}
+
+/** The call succeeded, but a person must know that the key in use does not work. */
+async function reportFallback(
+  { app, db, onFallback, reportedMs }: Ring,
+  project: Project,
+  rotation: string,
+  refused: CandidateKey,
+  used: CandidateKey,
+): Promise<void> {
+  onFallback(rotation);
+  const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
+  // Reported again after a day: an alert that is not renewed counts as resolved.
+  const nowMs = Date.now();
+  if (nowMs - (reportedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
+  reportedMs.set(reason, nowMs);
+  const facts = { project: project.name, rotation, refused: refused.id, used: used.id };
+  app.log.error(facts, "fell back to the previous key");
+  if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
+}
+
+/** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
 export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys> {
   const masterKeys = readMasterKeys(app.env);
   requireMasterKeys(masterKeys, await masterKeysUsed(db));
@@ -150,4 +163,31 @@ function rotationProblems({ rotations, projects }: Config): string[] {
 
 function throwProblems(problems: readonly string[]): void {
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
+}
+
+/** Long enough for an answer, and too short for a wait that the service asks for: comments and tags are not worth it. */
+const SYNC_MS_MAX = 10_000;
+
+/**
+ * Stores the service's list of API keys at the end of a run, so that a deleted key keeps its comment and tags. Never throws: the run
+ * has succeeded without it.
+ */
+export async function syncKeyList(
+  { app, db, service, keys }: ExportContext,
+  projects: readonly Project[],
+): Promise<void> {
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(SYNC_MS_MAX)]);
+  const distinct = [...new Map(projects.map((project) => [project.id, project])).values()];
+  await Promise.all(
+    distinct.map(async (project) => {
+      const log = app.log.child({ project: project.name });
+      try {
+        const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
+        if (listed) await storeListedKeys(db, project.id, listed);
+        else log.debug("the service does not list the project's keys");
+      } catch (error) {
+        log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+      }
+    }),
+  );
 }

@@ -18,9 +18,9 @@ import {
 } from "../usage/export.ts";
 import { type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
+import { syncKeyList } from "./api-keys.ts";
 import type { ExportContext } from "./export-context.ts";
 import { FilterCheck } from "./filter-check.ts";
-import { syncKeyList } from "./key-list.ts";
 import { requestDeps } from "./request-deps.ts";
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */

@@ -56,23 +56,23 @@ export function commentOf({ commentTemplate, comment }: RotationJob, intentId: s
   );
 }
 
-// What scopes and roles give. Pure.
+// What scopes and roles allow. Pure.
 
 const SELF_HOSTED_PRODUCTS = ["self-hosted:product:api", "self-hosted:product:engine"];
 
-/** Scopes a request may name by one word. */
+/** Names that a request may use for several scopes. */
 const SCOPE_SHORTHANDS: Readonly<Record<string, readonly string[]>> = { "self-hosted:products": SELF_HOSTED_PRODUCTS };
 
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** A role gives its scopes; one with a star gives all that begin so. */
+/** The scopes of a role. One that ends in a star stands for every scope that begins so. */
 const ROLES: Readonly<Record<string, readonly string[]>> = {
   member: MEMBER_SCOPES,
   admin: ["member", ...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"],
   owner: ["*"],
 };
 
-/** The scopes that were asked for and not granted. What comes back is in another order, expanded, and often more. */
+/** The requested scopes that were not granted. The service answers in another order, with shorthands expanded, and often with more. */
 export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
   return expandScopes(asked).filter((scope) => !holdsScope(granted, scope) && !holdsRole(granted, scope));
 }
@@ -84,7 +84,7 @@ export function holdsScope(granted: readonly string[], scope: string): boolean {
   });
 }
 
-/** What is wrong with the scopes of a request; undefined where nothing is. */
+/** What is wrong with the scopes of a request, if anything is. */
 export function scopesFault(asked: readonly string[]): string | undefined {
   const products = SELF_HOSTED_PRODUCTS.filter((product) => expandScopes(asked).includes(product));
   return products.length === 1
@@ -92,7 +92,7 @@ export function scopesFault(asked: readonly string[]): string | undefined {
     : undefined;
 }
 
-/** The two kinds of key are made by the same call, and told apart by what is asked for. */
+/** One call makes both kinds of key; the requested scopes decide which. */
 export function makesSelfHosted(asked: readonly string[]): boolean {
   return expandScopes(asked).some((scope) => SELF_HOSTED_PRODUCTS.includes(scope));
 }
@@ -101,7 +101,7 @@ function expandScopes(scopes: readonly string[]): string[] {
   return scopes.flatMap((scope) => SCOPE_SHORTHANDS[scope] ?? [scope]);
 }
 
-/** A role that the service wrote out as the scopes it gives. */
+/** Whether the scopes of the role were granted one by one. */
 function holdsRole(granted: readonly string[], role: string): boolean {
   const parts = ROLES[role]?.filter((part) => ROLES[part] === undefined) ?? [];
   return parts.length > 0 && parts.every((part) => granted.includes(part));

@@ -27,33 +27,34 @@ export async function tickRotation({ db, queue }: WorkerContext, job: RotationJo
   });
 }
 
-// Works at one rotation from the queue. The ledger says how far it is, so that whoever takes it next goes on there.
-
-const RotationItem = z.object({
+const QueuedRotation = z.object({
   runId: z.string(),
   job: z.string(),
   trigger: z.enum(["schedule", "catchup"]),
 });
 
-/** A rotation that fails is not tried again before its next time: what it could not create once it may have created. */
-export async function handleRotation(world: WorkerContext, taken: ClaimedJob): Promise<void> {
-  const { runId, job: name, trigger } = RotationItem.parse(taken.data);
-  const { app, db, queue, config, masterKeys } = world;
-  const run = { kind: "rotation", job: name, trigger, runId } as const;
-  const job = config.rotations.find((one) => one.name === name);
+/**
+ * Runs a queued rotation. One that fails is not repeated before its next scheduled time, because a repeated create could make
+ * another key each time.
+ */
+export async function handleRotation(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
+  const { runId, job: name, trigger } = QueuedRotation.parse(claimed.data);
+  const { app, db, queue, config, masterKeys } = context;
+  const job = config.rotations.find((rotation) => rotation.name === name);
   if (job && masterKeys) {
+    const run = { kind: "rotation", job: name, trigger, runId } as const;
     try {
-      const { status, did, errors } = await runRotationJob({ ...world, masterKeys }, job, trigger, { runId });
-      reportRunEnd(world, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });
+      const { status, did, errors } = await runRotationJob({ ...context, masterKeys }, job, trigger, { runId });
+      reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });
     } catch (error) {
       app.signal.throwIfAborted();
-      // Whoever takes it next finds in the ledger how far it is.
+      // The queue job is released then, and the next worker continues from the ledger.
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
-      reportRunEnd(world, { ...run, status: "failed", error: app.scrubber.scrub(errorText(error)) });
+      reportRunEnd(context, { ...run, status: "failed", error: app.scrubber.scrub(errorText(error)) });
       app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");
     }
   } else {
     await finishRun(db, runId, "failed", NO_COUNTS, `no rotation ${JSON.stringify(name)} is configured any more`);
   }
-  await inTransaction(db, async (tx) => void (await queue.complete(tx, taken)));
+  await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
 }

@@ -1,12 +1,12 @@
-// One process at a time rotates a key: a lease on a row, with a number that only grows. A process that slept through its
-// lease holds an old number, and writes nothing with it. No session lock: a pooler would hand it to others.
+// One process at a time rotates a key: a lease on a row, with a fencing number that only grows. A process that slept through its
+// lease holds an old number and can't write with it. Not a session lock: a pooler would hand the session to other clients.
 
 import { sql } from "kysely";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 
-/** Renewed well within it; after a crash another process waits this long. */
+/** Renewed three times within it. After a crash another process waits this long. */
 export const LEASE_SECONDS = 10;
 
 export type Lease = { readonly rotation: string; readonly fence: string };
@@ -14,11 +14,7 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 /** Undefined while another process holds it. */
 export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
-    await tx
-      .insertInto("usage_export.rotation")
-      .values({ name: rotation })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
+    await sql`insert into usage_export.rotation (name) values (${rotation}) on conflict do nothing`.execute(tx);
     // No lease is granted for longer than this, so a later end was stored by a clock that has been set back. Shortened, the lease
     // expires unless its holder still renews it.
     await sql`
@@ -36,7 +32,7 @@ export async function takeLease(db: Database, rotation: string, owner: string): 
   });
 }
 
-/** Throws `stopped` where the lease ran out and another process has it, or where it was given back in the meantime. */
+/** Throws `stopped` if the lease was released, or expired and was taken by another process. */
 export async function renewLease(db: Database, { rotation, fence }: Lease): Promise<void> {
   const { rows } = await inTransaction(db, (tx) =>
     sql`
@@ -49,7 +45,7 @@ export async function renewLease(db: Database, { rotation, fence }: Lease): Prom
   if (rows.length === 0) throw leaseLost(rotation);
 }
 
-/** Leaves alone a lease that is another process's by now. */
+/** Does nothing if another process has the lease by now. */
 export async function releaseLease(db: Database, { rotation, fence }: Lease): Promise<void> {
   await inTransaction(db, (tx) =>
     sql`
@@ -59,7 +55,7 @@ export async function releaseLease(db: Database, { rotation, fence }: Lease): Pr
   );
 }
 
-/** Locks the rotation for the transaction, so that nobody takes the lease while it writes. */
+/** Locks the rotation's row, so that no other process takes the lease during the transaction. Throws `stopped` as renewLease does. */
 export async function requireLease(tx: Tx, { rotation, fence }: Lease): Promise<void> {
   const { rows } = await sql`
     select name from usage_export.rotation where name = ${rotation} and fence = ${fence}::bigint for update

@@ -1,4 +1,4 @@
-// Remembers the API keys that the service lists, so that one that is deleted keeps its comment and tags.
+// Stores the API keys that the service lists, so that a key that is deleted there keeps its comment and tags.
 
 import { sql } from "kysely";
 import type { Database } from "../connection/database.ts";
@@ -9,15 +9,15 @@ export type ListedKey = {
   readonly apiKeyId: string;
   readonly comment: string;
   readonly scopes: readonly string[];
-  /** Undefined where the service sent none, which does not take away those it sent before. */
+  /** Undefined if the service sent none: the tags that it sent earlier are kept. */
   readonly tags?: readonly string[] | undefined;
-  /** As the service says; never relied on. */
+  /** A time as the service writes it; one that can't be parsed is ignored. */
   readonly created?: string | undefined;
 };
 
 /**
- * `listed` is all that the service shows of a project. One that is empty is not believed: whoever reads it has a key. Safe to
- * repeat.
+ * `listed` is the whole list of a project. An empty list is ignored, because it lacks the very key that the service was called with.
+ * Safe to repeat.
  */
 export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
   const keys = [...new Map(listed.map((key) => [key.apiKeyId, key])).values()];
@@ -46,7 +46,7 @@ export async function storeListedKeys(db: Database, projectId: string, listed: r
   });
 }
 
-/** Sorted: their order means nothing, and may be another each time. */
+/** Sorted, because their order means nothing and may differ in each answer. */
 function sortedJson(texts: readonly string[]): string {
   return JSON.stringify(texts.map(storableText).sort());
 }

@@ -18,8 +18,8 @@ export type KeyStatus = {
 };
 
 /**
- * Every key that still exists or may exist, by rotation, the newest first. As bi.api_keys, which looks for the last use of
- * a key in all usage there is: here its days are looked through backwards.
+ * Every key that still exists or may exist, by rotation, the newest first. The last use is the same as in bi.api_keys, which
+ * aggregates all stored usage; here each key's days are read backwards until the first one with usage.
  */
 export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`

@@ -203,5 +203,5 @@ test("a rotation that was given to another project is refused, and its keys stay
 test("a rotation that is not configured is a mistake of the command line", async ({ context }) => {
   const { status, stderr } = await context.run(["rotate", "--job", "exportr"]);
   expect(status).toBe(2);
-  expect(stderr).toContain('--job: no rotation "exportr" is configured; did you mean "exporter"?');
+  expect(stderr).toContain('--job: "exportr" is not configured (there is "exporter"); did you mean "exporter"?');
 });
