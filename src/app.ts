@@ -1,5 +1,6 @@
 // Opens what a command needs, once, and closes it: the only place that knows all the parts.
 
+import { randomUUID } from "node:crypto";
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
@@ -8,7 +9,7 @@ import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
-import { holdCalls, keepTurns, takeTurns } from "./db/rate-limit.ts";
+import { pauseCalls, releaseLease, renewLease } from "./db/rate-limit.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
@@ -205,7 +206,7 @@ export function databaseUnreachable({ env }: App, error: Error, variable: UrlVar
 export async function openServiceFor(
   app: App,
   config: Config,
-  deps: Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax"> = {},
+  deps: Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
   const proxy = proxyOf(app.env);
@@ -217,13 +218,14 @@ export function originOf({ service }: Pick<Config, "service">): string {
   return new URL(service.baseUrl).origin;
 }
 
-/** The pace of the service, kept in the database for all processes that call it. */
-export function turnsOf({ service }: Config, db: Database): NonNullable<ServiceDeps["turns"]> {
+/** The share of this process in the rate limit of the service. */
+export function leaseOf({ service }: Config, db: Database): NonNullable<ServiceDeps["lease"]> {
   const { requestsPerSecond, maxConcurrent } = service;
-  const pace = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
+  const limit = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
+  const id = randomUUID();
   return {
-    take: (calls) => takeTurns(db, pace, calls),
-    keep: (callIds) => keepTurns(db, callIds),
-    hold: (ms) => holdCalls(db, pace.service, ms),
+    renew: (demand) => renewLease(db, limit, id, demand),
+    reportPause: (ms) => pauseCalls(db, limit.service, ms),
+    release: (nextStartMs) => releaseLease(db, limit.service, id, nextStartMs),
   };
 }

@@ -1,87 +1,168 @@
-// Slots, permits and pauses of the rate limiter that all processes on this database share. Each question is one statement, outside
-// any transaction of ours, so that no process waits for another's.
+// The leases by which the processes on this database share a service's rate limit, and the pause the service asked for. Each question
+// is one or two statements outside any transaction, so that a process that stops in between blocks no other.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 
-export type ServicePace = {
+export type ServiceLimit = {
   readonly service: string;
   readonly requestsPerSecond: number;
   readonly maxConcurrent: number;
 };
 
-/**
- * - `turn`: the call has a place and may start after `wait` milliseconds
- * - `busy`: it has none yet, and is `wait` places away from one
- * - `held`: the service wants no call for `wait` milliseconds
- */
-export type TurnAnswer = { readonly outcome: "turn" | "busy" | "held"; readonly wait: number };
+export type Demand = { readonly kept: number; readonly wanted: number };
 
-/** A call whose process says nothing for so long has no place any more. */
-const CALL_LIVES_SECONDS = 10;
-
-/** Turns are given ahead for so long: what a process does not use of it is lost for all. */
-const AHEAD_SECONDS = 0.1;
-
-export type Asked = {
-  readonly ended: readonly string[];
-  readonly waiting: readonly string[];
-  readonly ahead: number;
+type Allocated = {
+  /** The slots that are reserved for the process. */
+  readonly slots: number;
+  /** The slots it may use from now on: fewer while it keeps some that another process needs. */
+  readonly usableSlots: number;
+  /** The slots it is entitled to, and gets as soon as others give them back. */
+  readonly fairSlots: number;
 };
 
-export type Turns = {
-  readonly answers: readonly TurnAnswer[];
-  readonly aheadMs: readonly number[];
+export type LeasedShare = Allocated & {
+  readonly lifeMs: number;
+  readonly startMs: number;
+  readonly pauseMs: number;
 };
 
+/** The times are those of the database's clock, in milliseconds since 1970. */
+export type Lease = { readonly slots: number; readonly wanted: number; readonly untilMs: number };
+export type Leases = Readonly<Record<string, Lease>>;
+
+/** A lease that is not renewed ends after this time. */
+const LEASE_MS = 10_000;
+/** How long the same processes get what can't be divided evenly. */
+const ROTATION_MS = 10_000;
+
 /**
- * Gives back the places of the calls that ended and asks for turns for those that wait: an answer for each of these, in
- * their order; those before it are served before it. While nobody else waits there are turns ahead, as many as are asked
- * for or fewer: each is usable after so many milliseconds, on a place that the process has.
+ * Renews the lease of a process, or gives it one. All leases are one value, which is replaced only if it is still the one that was
+ * read: the slots of live leases never exceed the cap.
  */
-export async function takeTurns(db: Database, pace: ServicePace, { ended, waiting, ahead }: Asked): Promise<Turns> {
-  const { service, requestsPerSecond, maxConcurrent } = pace;
-  const { rows } = await withRetries(() =>
-    sql<{ callId: string | null; outcome: TurnAnswer["outcome"]; wait: number }>`
-      select call_id as "callId", outcome, wait_ms as wait from usage_export.take_turns(
-        ${service}::pg_catalog.text, ${ended}::pg_catalog.uuid[], ${waiting}::pg_catalog.uuid[], ${ahead}::pg_catalog.int4,
-        ${requestsPerSecond}::pg_catalog.float8, ${maxConcurrent}::pg_catalog.int4,
-        ${CALL_LIVES_SECONDS}::pg_catalog.float8, ${AHEAD_SECONDS}::pg_catalog.float8
-      )
-    `.execute(db),
-  );
-  const answers = new Map(rows.map(({ callId, outcome, wait }) => [callId, { outcome, wait }]));
-  return {
-    answers: waiting.map((callId) => {
-      const answer = answers.get(callId);
-      if (!answer) throw new Error("the database did not answer a call that waits");
-      return answer;
-    }),
-    aheadMs: rows.filter(({ callId }) => callId === null).map(({ wait }) => wait),
-  };
+export async function renewLease(db: Database, limit: ServiceLimit, id: string, demand: Demand): Promise<LeasedShare> {
+  const { service, requestsPerSecond, maxConcurrent } = limit;
+  for (;;) {
+    const { leases, nowMs, startMs, pauseMs } = await readLimit(db, service);
+    const { next, ...allocated } = allocate(JSON.parse(leases), id, demand, maxConcurrent, nowMs);
+    const { rows } = await withRetries(() =>
+      sql`
+        update usage_export.rate_limit set leases = ${JSON.stringify(next)}::jsonb
+        where service = ${service} and leases = ${leases}::jsonb returning 1
+      `.execute(db),
+    );
+    if (rows.length === 0) continue;
+    // After the clock was set back, no wait is longer than one between two calls at the lowest share.
+    const startMsMax = (1000 * maxConcurrent) / requestsPerSecond;
+    return { ...allocated, lifeMs: LEASE_MS, startMs: Math.min(startMs, startMsMax), pauseMs };
+  }
 }
 
-/** Says that the calls are under way. */
-export async function keepTurns(db: Database, callIds: readonly string[]): Promise<void> {
+type StoredLimit = {
+  readonly leases: string;
+  readonly nowMs: number;
+  readonly startMs: number;
+  readonly pauseMs: number;
+};
+
+async function readLimit(db: Database, service: string): Promise<StoredLimit> {
+  const read = () =>
+    sql<StoredLimit>`
+      select leases::text,
+        extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
+        greatest(extract(epoch from next_start_at - clock_timestamp())::float8 * 1000, 0) as "startMs",
+        greatest(extract(epoch from least(paused_until - clock_timestamp(), pause))::float8 * 1000, 0) as "pauseMs"
+      from usage_export.rate_limit where service = ${service}
+    `.execute(db);
+  for (;;) {
+    const { rows } = await withRetries(read);
+    if (rows[0]) return rows[0];
+    await withRetries(() =>
+      sql`insert into usage_export.rate_limit (service) values (${service}) on conflict do nothing`.execute(db),
+    );
+  }
+}
+
+/**
+ * Decides what a process gets. It keeps the slots it can't give back now, and gets what is free: all of it, or up to its fair share
+ * if another process has less than its own fair share. A process that holds more than its share then gives the rest back: it
+ * uses no more than `usableSlots`, and keeps no more at its next renewal.
+ */
+export function allocate(
+  stored: Leases,
+  id: string,
+  { kept, wanted }: Demand,
+  cap: number,
+  nowMs: number,
+): Allocated & { readonly next: Leases } {
+  const live = Object.entries(stored)
+    .filter(([, { untilMs }]) => untilMs > nowMs)
+    // A lease that ends later than it can was stored before the clock was set back.
+    .map(([other, lease]) => [other, { ...lease, untilMs: Math.min(lease.untilMs, nowMs + LEASE_MS) }] as const);
+  const others = live.filter(([other]) => other !== id);
+  const held = Math.min(kept, live.find(([other]) => other === id)?.[1].slots ?? 0);
+  const free = others.reduce((left, [, { slots }]) => left - slots, cap - held);
+  const fair = fairShares([...others, [id, { wanted }]], cap, Math.floor(nowMs / ROTATION_MS));
+  const isContested = others.some(([other, { slots, wanted }]) => slots < Math.min(wanted, fair.get(other) ?? 0));
+  const fairSlots = fair.get(id) ?? 0;
+  const slots = held + Math.max(Math.min(free, isContested ? fairSlots - held : free), 0);
+  const next = Object.fromEntries([...others, [id, { slots, wanted, untilMs: nowMs + LEASE_MS }]]);
+  return { slots, usableSlots: isContested ? Math.min(slots, fairSlots) : slots, fairSlots, next };
+}
+
+/**
+ * Divides the cap: nobody gets more than it wants while another wants more, and then the rest is divided too. What can't be divided
+ * evenly goes to other processes in each rotation, so with n processes for each slot everybody has one in n rotations.
+ */
+function fairShares(
+  claims: readonly (readonly [id: string, claim: { readonly wanted: number }])[],
+  cap: number,
+  rotation: number,
+): ReadonlyMap<string, number> {
+  const sorted = claims.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const first = rotation % sorted.length;
+  const order = [...sorted.slice(first), ...sorted.slice(0, first)];
+  const shares = new Map(order.map(([id]) => [id, 0]));
+  let left = cap;
+  for (const limitOf of [({ wanted }: { wanted: number }) => Math.min(wanted, cap), () => cap]) {
+    for (;;) {
+      const open = order.filter(([id, claim]) => (shares.get(id) ?? 0) < limitOf(claim));
+      if (open.length === 0 || left === 0) break;
+      const each = Math.max(Math.floor(left / open.length), 1);
+      for (const [id, claim] of open) {
+        const share = shares.get(id) ?? 0;
+        const more = Math.min(each, limitOf(claim) - share, left);
+        shares.set(id, share + more);
+        left -= more;
+      }
+    }
+  }
+  return shares;
+}
+
+/** `nextStartMs` is when another process may start a call on these slots, by the rate. */
+export async function releaseLease(db: Database, service: string, id: string, nextStartMs: number): Promise<void> {
   await sql`
-    update usage_export.service_call set until = clock_timestamp() + make_interval(secs => ${CALL_LIVES_SECONDS})
-    where call_id = any(${callIds}::uuid[])
+    update usage_export.rate_limit
+    set leases = leases - ${id}::text,
+      next_start_at = greatest(next_start_at, clock_timestamp() + make_interval(secs => ${nextStartMs / 1000}))
+    where service = ${service}
   `.execute(db);
 }
 
 /** Upper limit of a pause, whatever the caller passes. */
-const HOLD_SECONDS_MAX = 60 * 60;
+const PAUSE_SECONDS_MAX = 60 * 60;
 
-/** No call starts for so long. A shorter wait does not end a longer one. */
-export async function holdCalls(db: Database, service: string, ms: number): Promise<void> {
-  const seconds = Math.min(ms / 1000, HOLD_SECONDS_MAX);
+/** No call starts for so long. A shorter pause does not end a longer one. */
+export async function pauseCalls(db: Database, service: string, ms: number): Promise<void> {
+  const seconds = Math.min(ms / 1000, PAUSE_SECONDS_MAX);
   await withRetries(() =>
     sql`
-      insert into usage_export.service_pace as p (service, held_until, held_for)
+      insert into usage_export.rate_limit as stored (service, paused_until, pause)
       values (${service}, clock_timestamp() + make_interval(secs => ${seconds}), make_interval(secs => ${seconds}))
-      on conflict (service) do update set held_until = excluded.held_until, held_for = excluded.held_for
-      where p.held_until < excluded.held_until
+      on conflict (service) do update set paused_until = excluded.paused_until, pause = excluded.pause
+      where stored.paused_until < excluded.paused_until
     `.execute(db),
   );
 }
@@ -89,8 +170,8 @@ export async function holdCalls(db: Database, service: string, ms: number): Prom
 /** When the pause that the service asked for ends; undefined if calls are not paused. */
 export async function pausedUntil(db: Database, service: string): Promise<Date | undefined> {
   const { rows } = await sql<{ until: Date }>`
-    select least(held_until, clock_timestamp() + held_for) as until from usage_export.service_pace
-    where service = ${service} and held_until > clock_timestamp()
+    select least(paused_until, clock_timestamp() + pause) as until from usage_export.rate_limit
+    where service = ${service} and paused_until > clock_timestamp()
   `.execute(db);
   return rows[0]?.until;
 }
@@ -100,7 +181,7 @@ export async function resumeCalls(db: Database, service: string): Promise<Date |
   return inTransaction(db, async (tx) => {
     const until = await pausedUntil(tx, service);
     await sql`
-      update usage_export.service_pace set held_until = '-infinity', held_for = '0' where service = ${service}
+      update usage_export.rate_limit set paused_until = '-infinity', pause = '0' where service = ${service}
     `.execute(tx);
     return until;
   });

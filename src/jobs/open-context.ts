@@ -1,6 +1,6 @@
 // Opens the resources that commands and workers share, in the order that is safe, and closes them. The only wiring there is.
 
-import { type App, openServiceFor, raiseSequencesOf, turnsOf } from "../app.ts";
+import { type App, leaseOf, openServiceFor, raiseSequencesOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
@@ -14,8 +14,8 @@ import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
 
-type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "turns" | "waitMsMax">;
-type ContextOptions = Omit<ServiceOptions, "turns"> & {
+type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax">;
+type ContextOptions = Omit<ServiceOptions, "lease"> & {
   /** Called when the service refused the key in use and an older one was used instead. */
   readonly onKeyFallback?: (rotation: string) => void;
 };
@@ -52,7 +52,7 @@ export async function openExportContext(
   const keys = await openKeyRing(app, config, db, onKeyFallback);
   const ids = await registerSeries(db, configuredSeries(config.exports));
   return {
-    ...(await connect(app, config, db, keys, { ...options, turns: turnsOf(config, db) })),
+    ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),
     ids,
     fetchNumbers: openFetchNumbers(db),
     writer: openAnswerWriter(db),

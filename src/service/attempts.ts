@@ -1,18 +1,22 @@
-// The attempt loop around a call: waits for its turn, tries, decides, and tries again. Always the whole request: a
+// The attempt loop around a call: waits for a permit, tries, decides, and tries again. Always the whole request: a
 // resumed answer could be made of two different ones.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
-import { type Pace, tooLong } from "./rate-limiter.ts";
+import { type RateLimiter, tooLong } from "./rate-limiter.ts";
 import { ATTEMPTS_MAX, type FailureKind, retryDelayMs } from "./retry.ts";
 
-/** One try; it answers a failure and throws only when the call is over. */
-export type Attempt = () => Promise<Outcome>;
+export type Attempt = {
+  /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
+  readonly prepare: () => Promise<void>;
+  /** Returns a failure that may be tried again, and throws only when the call is over. */
+  readonly send: () => Promise<Outcome>;
+};
 
 export type AttemptsDeps = {
-  readonly pace: Pace;
+  readonly limiter: RateLimiter;
   readonly waitMsMax: number;
   readonly random: () => number;
   readonly sleep: Sleep;
@@ -28,14 +32,20 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
   let unanswered = 0;
 
   async function once(attempt: Attempt, signal: AbortSignal): Promise<Outcome> {
-    const leave = await deps.pace.enter(signal);
-    try {
-      const outcome = await attempt();
-      // Before the place goes on, or whoever gets it would not know.
-      if (!outcome.ok && outcome.failure.requestedWaitMs !== undefined) deps.pace.hold(outcome.failure.requestedWaitMs);
-      return outcome;
-    } finally {
-      leave();
+    for (;;) {
+      const permit = await deps.limiter.acquire(signal);
+      try {
+        await attempt.prepare();
+        // The process may have been suspended meanwhile.
+        if (!permit.isValid()) continue;
+        const outcome = await attempt.send();
+        const pauseMs = outcome.ok ? undefined : outcome.failure.requestedWaitMs;
+        // Before the slot is released, so that the next holder sees the pause.
+        if (pauseMs !== undefined) deps.limiter.pause(pauseMs);
+        return outcome;
+      } finally {
+        permit.release();
+      }
     }
   }
 

@@ -16,11 +16,11 @@ import {
   redactorFor,
   statusFailure,
 } from "./errors.ts";
-import { openPace } from "./rate-limiter.ts";
+import { openLeasedRateLimiter } from "./rate-lease.ts";
+import { LocalRateLimiter, type OnLongWait } from "./rate-limiter.ts";
 import { headersOf, pathOf } from "./request.ts";
 import { serviceTimeMs } from "./retry.ts";
 import { type Service, type ServiceDeps, type ServiceSettings, withReport } from "./service.ts";
-import { openSharedPace, type TellOfWait } from "./shared-rate-limiter.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
 /** About a hundred thousand rows. A body without an end is held up to here, so this bounds what one costs. */
@@ -48,16 +48,17 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
   // knows then whether it arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
-  const pace = deps.turns
-    ? openSharedPace(deps.turns, waitMsMax, now, sleep, logLongWaits(deps.log))
-    : openPace({ ...settings, waitMsMax }, now, sleep);
+  const limits = { ...settings, waitMsMax };
+  const limiter = deps.lease
+    ? openLeasedRateLimiter(limits, deps.lease, now, sleep, logLongWaits(deps.log))
+    : new LocalRateLimiter(limits, now, sleep);
   const refusals = openAuthFailures();
   let serviceAheadMs: number | undefined;
   const recordServiceTime = (headers: Reply["headers"]) => {
     const timeMs = serviceTimeMs(headers);
     if (timeMs !== undefined) serviceAheadMs = timeMs - now();
   };
-  const attempts = openAttempts({ pace, waitMsMax, random, sleep, log: deps.log });
+  const attempts = openAttempts({ limiter, waitMsMax, random, sleep, log: deps.log });
 
   return {
     baseUrl: settings.baseUrl,
@@ -79,11 +80,12 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 
       const send = () =>
         attemptOnce(call.retry ? shared : unshared, options, { limit, description, redact, recordServiceTime });
-      const told = deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send;
-      const attempt: Attempt = async () => {
-        refusals.check(use);
-        await call.beforeAttempt?.();
-        return await told();
+      const attempt: Attempt = {
+        async prepare() {
+          refusals.check(use);
+          await call.beforeAttempt?.();
+        },
+        send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send,
       };
       return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));
     },
@@ -98,18 +100,21 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     },
     async close() {
       // Waiting for what is still open could take as long as a connection that is never made.
-      await Promise.all([shared.destroy(), unshared.destroy(), pace.close()]);
+      await Promise.all([shared.destroy(), unshared.destroy(), limiter.close()]);
     },
   };
 }
 
-function logLongWaits(log: ServiceDeps["log"]): TellOfWait {
+function logLongWaits(log: ServiceDeps["log"]): OnLongWait {
   return (wait, seconds) => {
     if (wait === "over") log.info({ waitedSeconds: seconds }, "calls to the service go on");
     else if (wait === "pause")
       log.warn({ seconds }, "calls to the service wait, as it asked for a pause; usage-export resume-calls ends it");
     else
-      log.warn({ waitedSeconds: seconds }, "calls to the service wait: others have all that may be under way at once");
+      log.warn(
+        { waitedSeconds: seconds },
+        "calls to the service wait: other processes use all of service.maxConcurrent",
+      );
   };
 }
 

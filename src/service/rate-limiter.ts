@@ -1,109 +1,232 @@
-// Limits how fast one process calls the service: slots (calls in flight), permits (calls a second) and the pause a service asks for.
+// Limits how fast this process calls the service: slots (calls in flight), permits (calls a second) and the pause a service asks for.
+// All of it holds for the process's share of the cap, which rate-lease.ts renews; without a lease the share is the whole cap.
 
 import type { Sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
 
-export type PaceSettings = {
+export type RateLimitSettings = {
   readonly requestsPerSecond: number;
+  /** The cap of slots, of all processes together. */
   readonly maxConcurrent: number;
-  /** The longest wait that the service may ask for before calls are given up instead. */
+  /** The longest pause that calls wait out. If the service asks for a longer one, they fail instead. */
   readonly waitMsMax: number;
 };
 
-export type Pace = {
-  /** Resolves when a request may start, with what has to be called when it is over. */
-  readonly enter: (signal: AbortSignal) => Promise<() => void>;
-  /** No request starts in the next `ms`. A shorter wait does not end a longer one. */
-  readonly hold: (ms: number) => void;
-  /** Resolves when all is told to whoever keeps the pace. */
+export type RateLimiter = {
+  /** Resolves when a call may start. */
+  readonly acquire: (signal: AbortSignal) => Promise<Permit>;
+  /** The service asked for no call in the next `ms`. A shorter pause does not end a longer one. */
+  readonly pause: (ms: number) => void;
+  /** Resolves when other processes can use the share of this one. */
   readonly close: () => Promise<void>;
 };
 
-/** `now` is in milliseconds and never goes back, unlike the time of day. */
-export function openPace(settings: PaceSettings, now: () => number, sleep: Sleep): Pace {
-  const places = openPlaces(settings.maxConcurrent);
-  const intervalMs = 1000 / settings.requestsPerSecond;
-  let heldUntilMs = Number.NEGATIVE_INFINITY;
-  let nextMs = Number.NEGATIVE_INFINITY;
+/** The right to make one call. It takes up a slot until it is released. */
+export type Permit = {
+  /** False once its share ended before it was renewed: another process may have the slot by now, so nothing may be sent. */
+  readonly isValid: () => boolean;
+  readonly release: () => void;
+};
 
-  async function turn(signal: AbortSignal): Promise<void> {
-    let startMs: number | undefined;
-    for (;;) {
-      const nowMs = now();
-      if (heldUntilMs - nowMs > settings.waitMsMax)
-        throw tooLong("the service", heldUntilMs - nowMs, settings.waitMsMax, { sent: "no" });
-      if (heldUntilMs > nowMs) {
-        await sleep(heldUntilMs - nowMs, signal);
-      } else if (startMs === undefined) {
-        // Taken once, so that waiting again for the service does not use up a second turn.
-        startMs = Math.max(nextMs, nowMs);
-        nextMs = startMs + intervalMs;
-      } else if (startMs > nowMs) {
-        await sleep(startMs - nowMs, signal);
-      } else {
-        return;
-      }
-    }
+/** How many of the cap's slots this process may use, until that moment of `now`. Its rate is the same part of the whole rate. */
+export type Share = { readonly slots: number; readonly untilMs: number };
+
+/** Called once for a long wait, and once when it is over. */
+export type OnLongWait = (wait: "pause" | "slots" | "over", seconds: number) => void;
+
+/** A longer pause is reported, so that nobody has to guess why nothing happens. */
+const LONG_PAUSE_MS = 5_000;
+/** Longer than the slots of a killed process stay taken, and than two processes wait for each other at a cap of one. */
+const LONG_SLOT_WAIT_MS = 15_000;
+/** A timer that is late by less than this costs no permit. */
+const LATE_MS_MAX = 100;
+
+/** Why no call can start now. Without `ms`, only a change of slots or share helps. */
+type Obstacle =
+  | { readonly kind: "pause" | "permit"; readonly ms: number }
+  | { readonly kind: "share" | "slot"; readonly ms?: undefined };
+
+type Waiter = { readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
+
+/**
+ * First come, first served. In any second at most `requestsPerSecond` plus `maxConcurrent` calls start, of all processes that
+ * share the cap. `now` is in milliseconds and never goes back, unlike the time of day.
+ */
+export class LocalRateLimiter implements RateLimiter {
+  readonly #settings: RateLimitSettings;
+  readonly #now: () => number;
+  readonly #sleep: Sleep;
+  readonly #onLongWait: OnLongWait | undefined;
+  readonly #waiting = new Set<Waiter>();
+  #share: Share;
+  /** Rises when a share ended before it was renewed. */
+  #shareNumber = 0;
+  #inFlight = 0;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
+  #isServing = false;
+  #waitedForPermit = false;
+  #sleeping: { readonly kind: Obstacle["kind"]; readonly end: AbortController } | undefined;
+  #longWait: { readonly sinceMs: number; readonly isReported: boolean } | undefined;
+
+  constructor(settings: RateLimitSettings, now: () => number, sleep: Sleep, onLongWait?: OnLongWait) {
+    this.#settings = settings;
+    this.#now = now;
+    this.#sleep = sleep;
+    this.#onLongWait = onLongWait;
+    this.#share = { slots: settings.maxConcurrent, untilMs: Number.POSITIVE_INFINITY };
   }
 
-  return {
-    async enter(signal) {
-      await places.take(signal);
-      try {
-        await turn(signal);
-      } catch (error) {
-        places.give();
-        throw error;
+  async acquire(signal: AbortSignal): Promise<Permit> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Permit>();
+    const waiter = { resolve, reject };
+    const leave = () => {
+      this.#waiting.delete(waiter);
+      reject(signal.reason);
+      if (this.#waiting.size === 0) this.#wake();
+    };
+    this.#waiting.add(waiter);
+    signal.addEventListener("abort", leave, { once: true });
+    void this.#serve();
+    return await promise.finally(() => signal.removeEventListener("abort", leave));
+  }
+
+  pause(ms: number): void {
+    this.setPause(Math.max(ms, this.#pausedUntilMs - this.#now()));
+  }
+
+  async close(): Promise<void> {}
+
+  /** Unlike `pause`, can end a pause early. */
+  setPause(ms: number): void {
+    this.#pausedUntilMs = this.#now() + ms;
+    this.#wake();
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  get share(): Share {
+    return this.#share;
+  }
+
+  setShare(share: Share): void {
+    if (this.#share.untilMs <= this.#now()) this.#shareNumber++;
+    this.#share = share;
+    this.#wake();
+  }
+
+  /** Milliseconds until the next call may start by the rate of this share. */
+  get nextStartMs(): number {
+    return this.#share.slots === 0 ? 0 : Math.max(this.#lastStartMs + this.#intervalMs() - this.#now(), 0);
+  }
+
+  /** No call starts in the next `ms`, because of calls that other processes made. */
+  delayStart(ms: number): void {
+    this.#lastStartMs = Math.max(this.#lastStartMs, this.#now() + ms - this.#intervalMs());
+  }
+
+  rejectWaiting(error: unknown): void {
+    for (const { reject } of this.#waiting) reject(error);
+    this.#waiting.clear();
+    this.#wake();
+  }
+
+  /** Starts the waiting calls, each as soon as it may start. */
+  async #serve(): Promise<void> {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
+      const obstacle = this.#obstacle();
+      if (obstacle === undefined) {
+        this.#waiting.delete(first);
+        first.resolve(this.#start());
+        continue;
       }
-      return () => places.give();
-    },
-    hold(ms) {
-      heldUntilMs = Math.max(heldUntilMs, now() + ms);
-    },
-    async close() {},
-  };
+      this.#waitedForPermit = obstacle.kind === "permit";
+      this.#reportLongWait(obstacle);
+      if (obstacle.kind === "pause" && obstacle.ms > this.#settings.waitMsMax) {
+        this.rejectWaiting(tooLong("the service", obstacle.ms, this.#settings.waitMsMax, { sent: "no" }));
+      } else {
+        await this.#sleepUntilChange(obstacle);
+      }
+    }
+    this.#waitedForPermit = false;
+    // A wait that all callers gave up is no part of the next one.
+    if (this.#longWait?.isReported === false) this.#longWait = undefined;
+    this.#isServing = false;
+  }
+
+  #obstacle(): Obstacle | undefined {
+    const nowMs = this.#now();
+    const { slots, untilMs } = this.#share;
+    if (this.#pausedUntilMs > nowMs) return { kind: "pause", ms: this.#pausedUntilMs - nowMs };
+    if (slots === 0 || untilMs <= nowMs) return { kind: "share" };
+    if (this.#inFlight >= slots) return { kind: "slot" };
+    const ms = this.nextStartMs;
+    return ms > 0 ? { kind: "permit", ms } : undefined;
+  }
+
+  async #sleepUntilChange({ kind, ms }: Obstacle): Promise<void> {
+    const end = new AbortController();
+    this.#sleeping = { kind, end };
+    const limitMs = kind === "share" ? LONG_SLOT_WAIT_MS : ms;
+    if (limitMs !== undefined) await this.#sleep(limitMs, end.signal).catch(() => {});
+    else await new Promise((resolve) => end.signal.addEventListener("abort", resolve, { once: true }));
+    this.#sleeping = undefined;
+  }
+
+  #wake(): void {
+    // An abort without a reason makes an error with a stack.
+    this.#sleeping?.end.abort("changed");
+  }
+
+  #start(): Permit {
+    const nowMs = this.#now();
+    if (this.#longWait?.isReported) this.#onLongWait?.("over", Math.round((nowMs - this.#longWait.sinceMs) / 1000));
+    this.#longWait = undefined;
+    // At most the share's slots: then all processes together exceed the rate by the cap at most.
+    const lateMsMax = this.#waitedForPermit ? Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs()) : 0;
+    this.#lastStartMs = Math.max(this.#lastStartMs + this.#intervalMs(), nowMs - lateMsMax);
+    this.#inFlight++;
+    const ofShare = this.#shareNumber;
+    let isReleased = false;
+    return {
+      isValid: () => ofShare === this.#shareNumber && this.#now() < this.#share.untilMs,
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#inFlight--;
+        if (this.#sleeping?.kind === "slot") this.#wake();
+      },
+    };
+  }
+
+  #intervalMs(): number {
+    const { requestsPerSecond, maxConcurrent } = this.#settings;
+    return (1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots);
+  }
+
+  #reportLongWait({ kind, ms }: Obstacle): void {
+    if (kind !== "pause" && kind !== "share") return;
+    const nowMs = this.#now();
+    this.#longWait ??= { sinceMs: nowMs, isReported: false };
+    const waitedMs = nowMs - this.#longWait.sinceMs;
+    if (this.#longWait.isReported || ((ms ?? 0) <= LONG_PAUSE_MS && waitedMs < LONG_SLOT_WAIT_MS)) return;
+    this.#longWait = { ...this.#longWait, isReported: true };
+    this.#onLongWait?.(ms === undefined ? "slots" : "pause", Math.ceil((ms ?? waitedMs) / 1000));
+  }
 }
 
 /** The error for a wait that is not waited out; it is never shortened instead. */
-export function tooLong(who: string, askedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
-  const askedSeconds = Math.ceil(askedMs / 1000);
+export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
+  const askedSeconds = Math.ceil(requestedMs / 1000);
   const message = `${who} asks to be called again in ${askedSeconds} s, and at most ${waitMsMax / 1000} s are waited`;
   return new AppError("rate_limited", message, { details: { ...details, askedSeconds } });
-}
-
-/** First come, first served. */
-function openPlaces(count: number): { take: (signal: AbortSignal) => Promise<void>; give: () => void } {
-  const waiting = new Set<() => void>();
-  let free = count;
-
-  return {
-    async take(signal) {
-      signal.throwIfAborted();
-      if (free > 0) {
-        free--;
-        return;
-      }
-      await new Promise<void>((resolve, reject) => {
-        const start = () => {
-          signal.removeEventListener("abort", stop);
-          resolve();
-        };
-        const stop = () => {
-          waiting.delete(start);
-          reject(signal.reason);
-        };
-        waiting.add(start);
-        signal.addEventListener("abort", stop, { once: true });
-      });
-    },
-    give() {
-      const [next] = waiting;
-      if (next === undefined) {
-        free++;
-      } else {
-        waiting.delete(next);
-        next();
-      }
-    },
-  };
 }

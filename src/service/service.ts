@@ -7,9 +7,8 @@ import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/series.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
-import type { Attempt } from "./attempts.ts";
 import type { Redact } from "./errors.ts";
-import type { Turns } from "./shared-rate-limiter.ts";
+import type { RateLease } from "./rate-lease.ts";
 
 /** "auto": a probe finds the dialect, see jobs/dialects.ts. */
 type DialectSetting = Dialect | "auto";
@@ -33,8 +32,8 @@ export type ServiceDeps = {
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: OnAttempt;
-  /** Where the pace is kept for all processes that call the service. Left out, it is this process's own. */
-  readonly turns?: Turns;
+  /** Shares the rate limit with the other processes that call the service. Without it, this process has all of it. */
+  readonly lease?: RateLease;
   /** The longest wait the service may ask for before calls are given up instead. */
   readonly waitMsMax?: number;
   /** Milliseconds that never go back. */
@@ -54,7 +53,7 @@ export type ServiceCall = {
    * under way: its effect could not be taken back, and its answer would be lost.
    */
   readonly retry: boolean;
-  /** Waited for before each attempt, when it has its turn; what it throws ends the call. */
+  /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
   readonly beforeAttempt?: () => Promise<void>;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
@@ -122,12 +121,12 @@ export function operationOf({ method, path }: Pick<ServiceCall, "method" | "path
 
 /** The same attempt, told about. */
 export function withReport(
-  attempt: Attempt,
+  attempt: () => Promise<Outcome>,
   call: ServiceCall,
   signal: AbortSignal,
   now: () => number,
   tell: OnAttempt,
-): Attempt {
+): () => Promise<Outcome> {
   const operation = operationOf(call);
   let number = 0;
   return async () => {

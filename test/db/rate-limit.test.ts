@@ -1,202 +1,290 @@
-// The pace of a service that several processes call, each on connections of its own.
+// The leases of several processes that share a service's rate limit: who gets what, and on real connections that it is strict.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
+import { sleep as sleepUntil } from "../../src/async.ts";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import {
-  holdCalls,
-  keepTurns,
+  allocate,
+  type Leases,
+  pauseCalls,
   pausedUntil,
+  releaseLease,
+  renewLease,
   resumeCalls,
-  type ServicePace,
-  type TurnAnswer,
-  takeTurns,
+  type ServiceLimit,
 } from "../../src/db/rate-limit.ts";
+import { openLeasedRateLimiter, type RateLease } from "../../src/service/rate-lease.ts";
+import type { RateLimiter } from "../../src/service/rate-limiter.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db, url } = await testDatabase();
+const NEVER = new AbortController().signal;
 
 /** A service of its own for each test. */
-function paceOf(part: Partial<ServicePace> = {}): ServicePace {
+function limitOf(part: Partial<ServiceLimit> = {}): ServiceLimit {
   return { service: `https://${randomUUID()}.test`, requestsPerSecond: 1000, maxConcurrent: 4, ...part };
 }
 
-function connections(count: number): readonly Database[] {
-  return Array.from({ length: count }, () => {
-    const connection = openPostgres(url);
-    onTestFinished(() => connection.destroy());
-    return connection;
+/** The processes a, b, c … as they renew, on a clock of seconds. */
+function openModel(cap: number) {
+  let leases: Leases = {};
+  const held = new Map<string, number>();
+  return {
+    held,
+    renew(id: string, seconds: number, wanted = 100, kept = held.get(id) ?? 0) {
+      const { next, ...allocated } = allocate(leases, id, { kept, wanted }, cap, seconds * 1000);
+      leases = next;
+      held.set(id, allocated.usableSlots);
+      return allocated;
+    },
+  };
+}
+
+test("a process alone takes the whole cap, however little it wants", () => {
+  expect(openModel(4).renew("a", 0, 1)).toEqual({ slots: 4, usableSlots: 4, fairSlots: 4 });
+});
+
+test("a newcomer gets nothing until the process before it gave back what exceeds its fair share", () => {
+  const { renew } = openModel(4);
+  renew("a", 0);
+  expect(renew("b", 1)).toMatchObject({ slots: 0, fairSlots: 2 });
+  expect(renew("a", 2)).toMatchObject({ slots: 4, usableSlots: 2 });
+  expect(renew("b", 2)).toMatchObject({ slots: 0 });
+  expect(renew("a", 2)).toMatchObject({ slots: 2, usableSlots: 2 });
+  expect(renew("b", 3)).toMatchObject({ slots: 2, usableSlots: 2 });
+});
+
+test("slots of calls in flight are given back only after the calls", () => {
+  const { renew } = openModel(4);
+  renew("a", 0);
+  renew("b", 1);
+  renew("a", 2);
+  expect(renew("a", 2, 100, 3)).toMatchObject({ slots: 3, usableSlots: 2 });
+  expect(renew("b", 2)).toMatchObject({ slots: 1 });
+  expect(renew("a", 3, 100, 2)).toMatchObject({ slots: 2 });
+  expect(renew("b", 3)).toMatchObject({ slots: 2 });
+});
+
+test("a process that wants little leaves the rest to the other", () => {
+  const { renew } = openModel(8);
+  renew("a", 0);
+  expect(renew("b", 1, 1)).toMatchObject({ slots: 0, fairSlots: 1 });
+  renew("a", 2);
+  expect(renew("a", 2)).toMatchObject({ slots: 7, usableSlots: 7 });
+  expect(renew("b", 2, 1)).toMatchObject({ slots: 1 });
+});
+
+test("the slots of a process that does not renew are free after ten seconds", () => {
+  const { renew } = openModel(4);
+  renew("a", 0);
+  expect(renew("b", 9.9)).toMatchObject({ slots: 0 });
+  expect(renew("b", 10)).toMatchObject({ slots: 4 });
+  // The process before it wakes up.
+  expect(renew("a", 11)).toMatchObject({ slots: 0 });
+});
+
+test("with more processes than slots each has one in turn", () => {
+  const { renew, held } = openModel(2);
+  const processes = ["a", "b", "c", "d", "e"];
+  const seen = new Map(processes.map((id) => [id, [] as number[]]));
+  for (let seconds = 0; seconds < 300; seconds += 0.5) {
+    for (const id of processes) {
+      renew(id, seconds);
+      if ((held.get(id) ?? 0) > 0) seen.get(id)?.push(seconds);
+    }
+  }
+  for (const moments of seen.values()) {
+    const waits = [0, ...moments, 300].map((moment, i, all) => (all[i + 1] ?? moment) - moment);
+    expect(Math.max(...waits)).toBeLessThan(50);
+  }
+});
+
+test("the live slots never exceed the cap, and all of them are used when every process wants more", () => {
+  const step = fc.record({
+    process: fc.constantFrom("a", "b", "c", "d", "e", "f"),
+    seconds: fc.double({ min: 0, max: 4, noNaN: true }),
+    wanted: fc.integer({ min: 0, max: 12 }),
+    started: fc.double({ min: 0, max: 1, noNaN: true }),
+    isSuspended: fc.boolean(),
   });
-}
-
-async function takeTurn(db: Database, pace: ServicePace, callId: string): Promise<TurnAnswer> {
-  const { answers } = await takeTurns(db, pace, { ended: [], waiting: [callId], ahead: 0 });
-  if (!answers[0]) throw new Error("no answer");
-  return answers[0];
-}
-
-async function giveBack(pace: ServicePace, callId: string): Promise<void> {
-  await takeTurns(db, pace, { ended: [callId], waiting: [], ahead: 0 });
-}
-
-/** When each call that has a turn has it, in milliseconds after the first. */
-async function turns({ service }: ServicePace): Promise<readonly number[]> {
-  const { rows } = await sql<{ ms: number }>`
-    select extract(epoch from turn_at - min(turn_at) over ())::float8 * 1000 as ms
-    from usage_export.service_call where service = ${service} and turn_at is not null order by turn_at
-  `.execute(db);
-  return rows.map(({ ms }) => Math.round(ms));
-}
-
-test("turns are handed out evenly by the rate, whoever asks for them", async () => {
-  const pace = paceOf({ requestsPerSecond: 20, maxConcurrent: 100 });
-  await Promise.all(
-    connections(3).map(async (connection) => {
-      for (let i = 0; i < 10; i++) await takeTurn(connection, pace, randomUUID());
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), fc.array(step, { maxLength: 60 }), (cap, steps) => {
+      let seconds = 0;
+      let leases: Leases = {};
+      const states = new Map<string, { usable: number; inFlight: number; untilSeconds: number }>();
+      const renew = (id: string, wanted: number, started: number) => {
+        const state = states.get(id) ?? { usable: 0, inFlight: 0, untilSeconds: 0 };
+        const isLive = state.untilSeconds > seconds;
+        // What ran before the lease ended is over by now.
+        const inFlight = isLive ? Math.max(Math.round(state.usable * started), state.inFlight - 1) : 0;
+        const kept = isLive ? Math.max(state.usable, inFlight) : inFlight;
+        const { next, usableSlots } = allocate(leases, id, { kept, wanted: wanted + inFlight }, cap, seconds * 1000);
+        leases = next;
+        states.set(id, { usable: usableSlots, inFlight, untilSeconds: seconds + 8 });
+      };
+      const inUse = () =>
+        [...states.values()]
+          .filter(({ untilSeconds }) => untilSeconds > seconds)
+          .reduce((sum, { usable, inFlight }) => sum + Math.max(usable, inFlight), 0);
+      for (const one of steps) {
+        seconds += one.seconds;
+        if (one.isSuspended) continue;
+        renew(one.process, one.wanted, one.started);
+        expect(inUse()).toBeLessThanOrEqual(cap);
+      }
+      const used: number[] = [];
+      for (let round = 0; round < 60; round++) {
+        seconds += 0.5;
+        for (const id of ["a", "b", "c"]) renew(id, 100, 0);
+        used.push(inUse());
+      }
+      expect(Math.max(...used)).toBeLessThanOrEqual(cap);
+      // Slots are idle only while they change hands.
+      expect(used.slice(-20).filter((slots) => slots === cap).length).toBeGreaterThan(10);
     }),
+    { numRuns: 300 },
   );
-  const times = await turns(pace);
-  expect(times).toHaveLength(30);
-  const gaps = times.slice(1).map((time, i) => time - (times[i] ?? 0));
-  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(49);
 });
 
-test("no more calls have a place at once than may, whoever asks for them", async () => {
-  const pace = paceOf({ maxConcurrent: 4 });
-  const answers = await Promise.all(
-    connections(3).flatMap((connection) => Array.from({ length: 5 }, () => takeTurn(connection, pace, randomUUID()))),
+test("a lease that was stored before the clock was set back ends ten seconds later at most", () => {
+  const { renew } = openModel(4);
+  renew("a", 100_000);
+  expect(renew("b", 0)).toMatchObject({ slots: 0 });
+  expect(renew("b", 10)).toMatchObject({ slots: 4 });
+});
+
+function connection(): Database {
+  const opened = openPostgres(url);
+  onTestFinished(() => opened.destroy());
+  return opened;
+}
+
+test("processes that ask at the same moment get no more than the cap together", async () => {
+  const limit = limitOf({ maxConcurrent: 7 });
+  const connections = Array.from({ length: 6 }, connection);
+  await Promise.all(connections.map((one) => pausedUntil(one, limit.service)));
+  const shares = await Promise.all(
+    connections.map((one) => renewLease(one, limit, randomUUID(), { kept: 0, wanted: 3 })),
   );
-  expect(answers.filter(({ outcome }) => outcome === "turn")).toHaveLength(4);
-  expect(answers.filter(({ outcome }) => outcome === "busy")).toHaveLength(11);
+  expect(shares.reduce((sum, { slots }) => sum + slots, 0)).toBe(7);
 });
 
-test("a place that is given back goes to the call that waits longest", async () => {
-  const pace = paceOf({ maxConcurrent: 1 });
-  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
-  await takeTurn(db, pace, first);
-  expect(await takeTurn(db, pace, second)).toEqual({ outcome: "busy", wait: 1 });
-  expect(await takeTurn(db, pace, third)).toEqual({ outcome: "busy", wait: 2 });
-  await giveBack(pace, first);
-  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
-  expect(await takeTurn(db, pace, second)).toMatchObject({ outcome: "turn" });
-});
-
-test("a call that asks again keeps its turn and hears what is left to wait", async () => {
-  const pace = paceOf({ requestsPerSecond: 1 });
-  await takeTurn(db, pace, randomUUID());
-  const call = randomUUID();
-  const { wait } = await takeTurn(db, pace, call);
-  expect(wait).toBeGreaterThan(900);
-  await sleep(50);
-  const again = await takeTurn(db, pace, call);
-  expect(again.outcome).toBe("turn");
-  expect(again.wait).toBeLessThan(wait - 40);
-  expect(await turns(pace)).toHaveLength(2);
-});
-
-test("after a time without calls there is no burst", async () => {
-  const pace = paceOf({ requestsPerSecond: 20, maxConcurrent: 10 });
-  await takeTurn(db, pace, randomUUID());
-  await sql`update usage_export.service_pace set next_at = now() - interval '1 hour' where service = ${pace.service}`.execute(
-    db,
-  );
-  await takeTurn(db, pace, randomUUID());
-  const { wait } = await takeTurn(db, pace, randomUUID());
-  expect(wait).toBeGreaterThan(20);
-});
-
-test("a call whose process says nothing any more loses its place, and one that does keeps it", async () => {
-  const pace = paceOf({ maxConcurrent: 2 });
-  const [silent, alive] = [randomUUID(), randomUUID()];
-  await takeTurn(db, pace, silent);
-  await takeTurn(db, pace, alive);
-  await sql`update usage_export.service_call set until = now() - interval '1 second' where service = ${pace.service}`.execute(
-    db,
-  );
-  await keepTurns(db, [alive]);
-  expect(await takeTurn(db, pace, randomUUID())).toMatchObject({ outcome: "turn" });
-  expect(await takeTurn(db, pace, randomUUID())).toMatchObject({ outcome: "busy" });
-});
-
-test("while the service wants no call nobody has a turn, and a shorter wait does not end a longer one", async () => {
-  const pace = paceOf();
-  await holdCalls(db, pace.service, 60_000);
-  await holdCalls(db, pace.service, 1_000);
-  const answer = await takeTurn(db, pace, randomUUID());
-  expect(answer.outcome).toBe("held");
-  expect(answer.wait).toBeGreaterThan(50_000);
+test("a lease that is released is free at once, and the next call waits for the rate", async () => {
+  const limit = limitOf({ requestsPerSecond: 2, maxConcurrent: 2 });
+  const [first, second] = [randomUUID(), randomUUID()];
+  expect(await renewLease(db, limit, first, { kept: 0, wanted: 1 })).toMatchObject({ slots: 2, startMs: 0 });
+  await releaseLease(db, limit.service, first, 60_000);
+  // Not longer than between two calls at the lowest share.
+  expect(await renewLease(db, limit, second, { kept: 0, wanted: 1 })).toMatchObject({ slots: 2, startMs: 1000 });
 });
 
 test("services do not wait for each other", async () => {
-  const one = paceOf({ maxConcurrent: 1 });
-  await takeTurn(db, one, randomUUID());
-  expect(await takeTurn(db, paceOf({ maxConcurrent: 1 }), randomUUID())).toMatchObject({ outcome: "turn" });
+  await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 });
+  expect(await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 })).toMatchObject({ slots: 4 });
 });
 
-test("calls that ask together are served in their order, and take the places that are given back with them", async () => {
-  const pace = paceOf({ maxConcurrent: 2, requestsPerSecond: 100 });
-  const [one, two, three, four] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
-  const asked = await takeTurns(db, pace, { ended: [], waiting: [one, two, three], ahead: 0 });
-  expect(asked.answers).toMatchObject([
-    { outcome: "turn", wait: 0 },
-    { outcome: "turn", wait: 10 },
-    { outcome: "busy", wait: 1 },
-  ]);
-  const later = await takeTurns(db, pace, { ended: [one], waiting: [four, three], ahead: 0 });
-  expect(later.answers).toMatchObject([{ outcome: "busy", wait: 1 }, { outcome: "turn" }]);
+test("every process sees the pause, a shorter one does not end a longer one, and a person ends it", async () => {
+  const limit = limitOf();
+  await pauseCalls(db, limit.service, 60_000);
+  await pauseCalls(db, limit.service, 1_000);
+  const { pauseMs } = await renewLease(connection(), limit, randomUUID(), { kept: 0, wanted: 1 });
+  expect(pauseMs).toBeGreaterThan(50_000);
+  expect(await resumeCalls(db, limit.service)).toBeInstanceOf(Date);
+  expect(await renewLease(db, limit, randomUUID(), { kept: 0, wanted: 1 })).toMatchObject({ pauseMs: 0 });
+  expect(await resumeCalls(db, limit.service)).toBeUndefined();
 });
 
-test("turns are given ahead for as long as they come soon, and count for the rate", async () => {
-  const pace = paceOf({ maxConcurrent: 1, requestsPerSecond: 100 });
-  const { aheadMs } = await takeTurns(db, pace, { ended: [], waiting: [randomUUID()], ahead: 3 });
-  expect(aheadMs).toEqual([10, 20, 30]);
-  const soon = await takeTurns(db, pace, { ended: [], waiting: [], ahead: 1_000 });
-  expect(soon.aheadMs.length).toBeGreaterThan(3);
-  expect(Math.max(...soon.aheadMs)).toBeLessThan(100);
-  expect(Math.max(...soon.aheadMs)).toBeGreaterThan(80);
-});
-
-test("no turn is given ahead while a call of somebody else waits", async () => {
-  const pace = paceOf({ maxConcurrent: 1 });
-  const [mine, theirs, next] = [randomUUID(), randomUUID(), randomUUID()];
-  await takeTurn(db, pace, mine);
-  await takeTurn(db, pace, theirs);
-  expect(await takeTurns(db, pace, { ended: [], waiting: [next], ahead: 5 })).toMatchObject({ aheadMs: [] });
-  expect(await takeTurns(db, pace, { ended: [theirs], waiting: [next], ahead: 5 })).toMatchObject({
-    aheadMs: { length: 5 },
-  });
-});
-
-test("a clock that is set back makes no wait longer than it was, and ends none before", async () => {
-  const pace = paceOf({ requestsPerSecond: 2, maxConcurrent: 2 });
-  await holdCalls(db, pace.service, 60_000);
-  await sql`update usage_export.service_pace set held_until = held_until + interval '1 day'`.execute(db);
-  const { outcome, wait } = await takeTurn(db, pace, randomUUID());
-  expect(outcome).toBe("held");
-  expect(wait).toBeGreaterThan(50_000);
-  expect(wait).toBeLessThanOrEqual(60_000);
-  expect((await pausedUntil(db, pace.service))?.getTime()).toBeLessThan(Date.now() + 61_000);
-  expect(await resumeCalls(db, pace.service)).toBeInstanceOf(Date);
-
-  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
-  for (const call of [first, second]) expect(await takeTurn(db, pace, call)).toMatchObject({ outcome: "turn" });
-  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "busy" });
-  await sql`update usage_export.service_pace set next_at = next_at + interval '1 day'`.execute(db);
+test("a clock that is set back makes no pause longer than it was", async () => {
+  const limit = limitOf();
+  await pauseCalls(db, limit.service, 60_000);
   await sql`
-    update usage_export.service_call
-    set asked_at = asked_at + interval '1 day', turn_at = turn_at + interval '1 day', until = until + interval '1 day'
+    update usage_export.rate_limit set paused_until = paused_until + interval '1 day' where service = ${limit.service}
   `.execute(db);
-  const answers = await Promise.all([first, second].map((call) => takeTurn(db, pace, call)));
-  expect(answers.map(({ outcome }) => outcome)).toEqual(["turn", "turn"]);
-  expect(Math.max(...answers.map(({ wait }) => wait))).toBeLessThan(2_000);
-  const times = await turns(pace);
-  expect(times[1]).toBeGreaterThanOrEqual(500);
-  // Whoever asked before the step is served before those who came after it.
-  const newcomer = randomUUID();
-  await takeTurn(db, pace, newcomer);
-  await giveBack(pace, first);
-  expect(await takeTurn(db, pace, newcomer)).toMatchObject({ outcome: "busy" });
-  expect(await takeTurn(db, pace, third)).toMatchObject({ outcome: "turn" });
+  const { pauseMs } = await renewLease(db, limit, randomUUID(), { kept: 0, wanted: 1 });
+  expect(pauseMs).toBeGreaterThan(50_000);
+  expect(pauseMs).toBeLessThanOrEqual(60_000);
+  expect((await pausedUntil(db, limit.service))?.getTime()).toBeLessThan(Date.now() + 61_000);
 });
+
+/** The service: how many calls it has at once, and when each began. */
+function openJudge() {
+  const starts: number[] = [];
+  let atOnce = 0;
+  let atOnceMax = 0;
+  return {
+    starts,
+    atOnceMax: () => atOnceMax,
+    async call(ms: number) {
+      starts.push(performance.now());
+      atOnceMax = Math.max(atOnceMax, ++atOnce);
+      await sleep(ms);
+      atOnce--;
+    },
+  };
+}
+
+function openProcess(limit: ServiceLimit, part: Partial<RateLease> = {}): RateLimiter {
+  const [own, id] = [connection(), randomUUID()];
+  const lease: RateLease = {
+    renew: (demand) => renewLease(own, limit, id, demand),
+    reportPause: (ms) => pauseCalls(own, limit.service, ms),
+    release: (nextStartMs) => releaseLease(own, limit.service, id, nextStartMs),
+    ...part,
+  };
+  return openLeasedRateLimiter({ ...limit, waitMsMax: 60_000 }, lease, () => performance.now(), sleepUntil);
+}
+
+test("six processes that come and go make no more calls at once than the cap, nor in a second than the rate and the cap", async () => {
+  const limit = limitOf({ requestsPerSecond: 40, maxConcurrent: 5 });
+  const judge = openJudge();
+  const work = async (process: RateLimiter, calls: number) => {
+    for (let i = 0; i < calls; i++) {
+      const permit = await process.acquire(NEVER);
+      await judge.call(20 + Math.random() * 100);
+      permit.release();
+    }
+  };
+  await Promise.all(
+    Array.from({ length: 6 }, async (_, number) => {
+      await sleep(number * 700);
+      const process = openProcess(limit);
+      await Promise.all(Array.from({ length: 6 }, () => work(process, 5)));
+      await process.close();
+    }),
+  );
+  expect(judge.starts).toHaveLength(180);
+  expect(judge.atOnceMax()).toBeLessThanOrEqual(limit.maxConcurrent);
+  const inSecond = judge.starts.map((from) => judge.starts.filter((ms) => ms >= from && ms < from + 1_000).length);
+  expect(Math.max(...inSecond)).toBeLessThanOrEqual(limit.requestsPerSecond + limit.maxConcurrent);
+  // The cap was used: five at once, at this rate, take 4.5 s.
+  expect((judge.starts.at(-1) ?? 0) - (judge.starts[0] ?? 0)).toBeLessThan(40_000);
+});
+
+test("the slots of a process that never releases them go to another after ten seconds", {
+  timeout: 40_000,
+}, async () => {
+  const limit = limitOf({ maxConcurrent: 2 });
+  const killed = openProcess(limit, { renew: onlyOnce(limit) });
+  await killed.acquire(NEVER);
+  const startMs = performance.now();
+  const next = openProcess(limit);
+  const permit = await next.acquire(NEVER);
+  expect(performance.now() - startMs).toBeGreaterThan(9_000);
+  expect(permit.isValid()).toBe(true);
+  await Promise.all([killed.close(), next.close()]);
+});
+
+/** A lease that is never renewed, as that of a killed process. */
+function onlyOnce(limit: ServiceLimit): RateLease["renew"] {
+  const first = renewLease(db, limit, randomUUID(), { kept: 0, wanted: 1 });
+  let isFirst = true;
+  return () => {
+    if (!isFirst) return Promise.reject(new Error("killed"));
+    isFirst = false;
+    return first;
+  };
+}

@@ -32,12 +32,16 @@ test.each([
   expect(times).toEqual([0, waitMs]);
 });
 
-test("what the service asks for is known before the place goes to another call", async () => {
-  const events: string[] = [];
-  const attempts = openAttempts({
-    pace: {
-      enter: async () => () => void events.push("leave"),
-      hold: () => void events.push("hold"),
+/** Attempts whose permits are invalid for as often as that. */
+function recordedAttempts(events: string[], invalid = 0) {
+  let permits = 0;
+  return openAttempts({
+    limiter: {
+      async acquire() {
+        const number = ++permits;
+        return { isValid: () => number > invalid, release: () => void events.push("release") };
+      },
+      pause: () => void events.push("pause"),
       close: async () => {},
     },
     waitMsMax: 1_000,
@@ -45,13 +49,31 @@ test("what the service asks for is known before the place goes to another call",
     sleep: async () => {},
     log: pino({ enabled: false }),
   });
+}
+
+test("a pause that the service asks for is known before the slot goes to another call", async () => {
+  const events: string[] = [];
+  const attempts = recordedAttempts(events);
   const error = new AppError("rate_limited", "slow down");
   const outcomes: Outcome[] = [
     { ok: false, failure: { kind: "transient", error, requestedWaitMs: 500 } },
     { ok: true, answer: { status: 200, value: {} } },
   ];
-  await attempts(async () => outcomes.shift() ?? { ok: false, failure: { kind: "final", error } }, true, limit());
-  expect(events).toEqual(["hold", "leave", "leave"]);
+  const send = async () => outcomes.shift() ?? ({ ok: false, failure: { kind: "final", error } } as const);
+  await attempts({ prepare: async () => {}, send }, true, limit());
+  expect(events).toEqual(["pause", "release", "release"]);
+});
+
+test("a call whose permit ended while it was prepared takes another permit, and is prepared again before it is sent", async () => {
+  const events: string[] = [];
+  const attempts = recordedAttempts(events, 2);
+  const prepare = async () => void events.push("prepare");
+  const send = async (): Promise<Outcome> => {
+    events.push("send");
+    return { ok: true, answer: { status: 200, value: {} } };
+  };
+  await attempts({ prepare, send }, true, limit());
+  expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
 test("one call that is told to wait makes all the others wait", async () => {

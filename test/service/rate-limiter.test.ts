@@ -1,109 +1,193 @@
 import { expect, test } from "vitest";
-import { openPace, type PaceSettings } from "../../src/service/rate-limiter.ts";
+import { LocalRateLimiter, type RateLimitSettings } from "../../src/service/rate-limiter.ts";
 
 const NEVER = new AbortController().signal;
 
-/** A pace on a clock that moves only when somebody sleeps. */
-function paceOf(settings: Partial<PaceSettings>) {
+/** A rate limiter on a clock that moves only when somebody sleeps, or by `pass`. */
+function openLimiter(settings: Partial<RateLimitSettings>) {
   let nowMs = 1_000_000;
   const startMs = nowMs;
-  const pace = openPace(
+  const reported: string[] = [];
+  const limiter = new LocalRateLimiter(
     { requestsPerSecond: 1_000, maxConcurrent: 1_000, waitMsMax: 300_000, ...settings },
     () => nowMs,
     async (ms, signal) => {
       signal.throwIfAborted();
       nowMs += ms;
     },
+    (wait, seconds) => reported.push(`${wait} ${seconds}`),
   );
-  return {
-    ...pace,
+  return Object.assign(limiter, {
+    reported,
+    now: () => nowMs,
     sinceStartMs: () => nowMs - startMs,
     pass: (ms: number) => {
       nowMs += ms;
     },
-  };
+  });
 }
 
-async function startsOf(pace: ReturnType<typeof paceOf>, count: number): Promise<number[]> {
+async function startsOf(limiter: ReturnType<typeof openLimiter>, count: number): Promise<number[]> {
   const starts: number[] = [];
   for (let i = 0; i < count; i++) {
-    const leave = await pace.enter(NEVER);
-    starts.push(pace.sinceStartMs());
-    leave();
+    const permit = await limiter.acquire(NEVER);
+    starts.push(limiter.sinceStartMs());
+    permit.release();
   }
   return starts;
 }
 
 test("requests start evenly, so that no second has more than it may", async () => {
-  expect(await startsOf(paceOf({ requestsPerSecond: 5 }), 8)).toEqual([0, 200, 400, 600, 800, 1_000, 1_200, 1_400]);
+  expect(await startsOf(openLimiter({ requestsPerSecond: 5 }), 8)).toEqual([
+    0, 200, 400, 600, 800, 1_000, 1_200, 1_400,
+  ]);
 });
 
 test("less than one request a second is possible", async () => {
-  expect(await startsOf(paceOf({ requestsPerSecond: 0.5 }), 3)).toEqual([0, 2_000, 4_000]);
+  expect(await startsOf(openLimiter({ requestsPerSecond: 0.5 }), 3)).toEqual([0, 2_000, 4_000]);
 });
 
 test("a long pause saves nothing up", async () => {
-  const pace = paceOf({ requestsPerSecond: 2 });
-  pace.pass(3_600_000);
-  const [first = 0, ...others] = await startsOf(pace, 4);
+  const limiter = openLimiter({ requestsPerSecond: 2 });
+  limiter.pass(3_600_000);
+  const [first = 0, ...others] = await startsOf(limiter, 4);
   expect(others.map((start) => start - first)).toEqual([500, 1_000, 1_500]);
 });
 
-test("no request starts while the service is left alone, whoever was told", async () => {
-  const pace = paceOf({});
-  pace.hold(31_000);
-  pace.hold(2_000);
-  expect(await startsOf(pace, 2)).toEqual([31_000, 31_001]);
+test("no request starts during a pause, and a shorter pause does not end a longer one", async () => {
+  const limiter = openLimiter({});
+  limiter.pause(31_000);
+  limiter.pause(2_000);
+  expect(await startsOf(limiter, 2)).toEqual([31_000, 31_001]);
 });
 
-test("a wait that is longer than what is waited fails at once, for every call, until enough of it has passed", async () => {
-  const pace = paceOf({ waitMsMax: 60_000 });
-  pace.hold(90_000);
+test("a pause that is too long to wait for fails every call at once, until enough of it has passed", async () => {
+  const limiter = openLimiter({ waitMsMax: 60_000 });
+  limiter.pause(90_000);
   const tooLong = { code: "rate_limited", details: { askedSeconds: 90, sent: "no" } };
-  await expect(pace.enter(NEVER)).rejects.toMatchObject(tooLong);
-  await expect(pace.enter(NEVER)).rejects.toMatchObject(tooLong);
-  expect(pace.sinceStartMs()).toBe(0);
+  await expect(limiter.acquire(NEVER)).rejects.toMatchObject(tooLong);
+  await expect(limiter.acquire(NEVER)).rejects.toMatchObject(tooLong);
+  expect(limiter.sinceStartMs()).toBe(0);
 
-  pace.pass(30_000);
-  expect(await startsOf(pace, 1)).toEqual([90_000]);
+  limiter.pass(30_000);
+  expect(await startsOf(limiter, 1)).toEqual([90_000]);
 });
 
-test("a failed wait gives its place back", async () => {
-  const pace = paceOf({ maxConcurrent: 1, waitMsMax: 1_000 });
-  pace.hold(2_000);
-  await expect(pace.enter(NEVER)).rejects.toMatchObject({ code: "rate_limited" });
-  pace.pass(2_000);
-  expect(await startsOf(pace, 1)).toEqual([2_000]);
+test("a call that fails by a pause takes no slot", async () => {
+  const limiter = openLimiter({ maxConcurrent: 1, waitMsMax: 1_000 });
+  limiter.pause(2_000);
+  await expect(limiter.acquire(NEVER)).rejects.toMatchObject({ code: "rate_limited" });
+  limiter.pass(2_000);
+  expect(await startsOf(limiter, 1)).toEqual([2_000]);
 });
 
 test("only so many run at once, and the others follow in order", async () => {
-  const pace = paceOf({ maxConcurrent: 2 });
+  const limiter = openLimiter({ maxConcurrent: 2 });
   const started: number[] = [];
-  const enter = async (number: number) => {
-    const leave = await pace.enter(NEVER);
+  const acquire = async (number: number) => {
+    const permit = await limiter.acquire(NEVER);
     started.push(number);
-    return leave;
+    return permit;
   };
-  const [first, second, third, fourth] = [enter(1), enter(2), enter(3), enter(4)];
-  const leaveFirst = await first;
+  const [first, second, third, fourth] = [acquire(1), acquire(2), acquire(3), acquire(4)];
+  const permit = await first;
   await second;
   expect(started).toEqual([1, 2]);
-  leaveFirst();
-  const leaveThird = await third;
-  expect(started).toEqual([1, 2, 3]);
-  leaveThird();
+  permit.release();
+  permit.release();
+  (await third).release();
   await fourth;
   expect(started).toEqual([1, 2, 3, 4]);
 });
 
-test("an abort ends the wait for a place with its own reason, and the place goes to the next", async () => {
-  const pace = paceOf({ maxConcurrent: 1 });
-  const leave = await pace.enter(NEVER);
+test("an abort ends the wait for a slot with its own reason, and the slot goes to the next call", async () => {
+  const limiter = openLimiter({ maxConcurrent: 1 });
+  const permit = await limiter.acquire(NEVER);
   const controller = new AbortController();
-  const aborted = pace.enter(controller.signal);
-  const next = pace.enter(NEVER);
+  const aborted = limiter.acquire(controller.signal);
+  const next = limiter.acquire(NEVER);
   controller.abort("no more");
   await expect(aborted).rejects.toBe("no more");
-  leave();
+  permit.release();
   await next;
+});
+
+test("a process with a part of the slots has the same part of the rate", async () => {
+  const limiter = openLimiter({ requestsPerSecond: 20, maxConcurrent: 8 });
+  limiter.setShare({ slots: 2, untilMs: Number.POSITIVE_INFINITY });
+  expect(await startsOf(limiter, 3)).toEqual([0, 200, 400]);
+  const permits = [await limiter.acquire(NEVER), await limiter.acquire(NEVER)];
+  expect(limiter).toMatchObject({ inFlight: 2, waiting: 0 });
+  const third = limiter.acquire(NEVER);
+  expect(limiter).toMatchObject({ inFlight: 2, waiting: 1 });
+  permits[0]?.release();
+  await third;
+});
+
+test("no call starts when the share has ended, and the permits of before are invalid even after it is renewed", async () => {
+  const limiter = openLimiter({});
+  limiter.setShare({ slots: 4, untilMs: limiter.now() + 8_000 });
+  const permit = await limiter.acquire(NEVER);
+  expect(permit.isValid()).toBe(true);
+  limiter.pass(7_999);
+  limiter.setShare({ slots: 4, untilMs: limiter.now() + 8_000 });
+  expect(permit.isValid()).toBe(true);
+  limiter.pass(8_000);
+  expect(permit.isValid()).toBe(false);
+  limiter.setShare({ slots: 4, untilMs: limiter.now() + 8_000 });
+  expect(permit.isValid()).toBe(false);
+  expect((await limiter.acquire(NEVER)).isValid()).toBe(true);
+});
+
+test("a timer that is late costs no permit, but what a suspended process missed is lost", async () => {
+  let nowMs = 0;
+  let lateMs = 3;
+  const limiter = new LocalRateLimiter(
+    { requestsPerSecond: 100, maxConcurrent: 4, waitMsMax: 0 },
+    () => nowMs,
+    async (ms) => {
+      // The call that was started before runs first.
+      await new Promise((resolve) => setImmediate(resolve));
+      nowMs += ms + lateMs;
+    },
+  );
+  const starts: number[] = [];
+  const start = async () => {
+    const permit = await limiter.acquire(NEVER);
+    starts.push(nowMs);
+    permit.release();
+  };
+  await Promise.all(Array.from({ length: 5 }, start));
+  expect(starts).toEqual([0, 13, 23, 33, 43]);
+  lateMs = 60_000;
+  await Promise.all(Array.from({ length: 6 }, start));
+  // At most the slots at once.
+  expect(starts.slice(5).filter((ms) => ms < 120_000).length).toBeLessThanOrEqual(4);
+});
+
+test("a long pause is reported once, and its end; a short one is not", async () => {
+  const limiter = openLimiter({});
+  limiter.pause(4_000);
+  await startsOf(limiter, 1);
+  expect(limiter.reported).toEqual([]);
+  limiter.pause(60_000);
+  await startsOf(limiter, 2);
+  expect(limiter.reported).toEqual(["pause 60", "over 60"]);
+});
+
+test("a long wait for slots that others have is reported once, and its end", async () => {
+  let nowMs = 0;
+  const reported: string[] = [];
+  const limiter = new LocalRateLimiter(
+    { requestsPerSecond: 100, maxConcurrent: 4, waitMsMax: 0 },
+    () => nowMs,
+    async (ms) => {
+      nowMs += ms;
+      if (nowMs >= 60_000) limiter.setShare({ slots: 1, untilMs: Number.POSITIVE_INFINITY });
+    },
+    (wait, seconds) => reported.push(`${wait} ${seconds}`),
+  );
+  limiter.setShare({ slots: 0, untilMs: 0 });
+  await limiter.acquire(NEVER);
+  expect(reported).toEqual(["slots 15", "over 60"]);
 });

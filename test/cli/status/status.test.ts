@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { pauseJob } from "../../../src/db/jobs/jobs.ts";
 import { heartbeatWorker } from "../../../src/db/jobs/workers.ts";
-import { holdCalls } from "../../../src/db/rate-limit.ts";
+import { pauseCalls } from "../../../src/db/rate-limit.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -125,7 +125,7 @@ test("the fields of the answer in JSON are those that scripts read, and no other
   await context.run(["export", "--job", "nightly"]);
   await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
   await heartbeatWorker(db, { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" });
-  await holdCalls(db, emulator.url, 60_000);
+  await pauseCalls(db, emulator.url, 60_000);
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "active");
 
@@ -176,7 +176,7 @@ test("clocks that differ by more than half a minute are told, and no key is sent
   for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
 
   // Nor is a service asked that wants no call.
-  await holdCalls(db, server.origin, 60_000);
+  await pauseCalls(db, server.origin, 60_000);
   await context.run(["status"]);
   expect(server.requests).toHaveLength(3);
 });

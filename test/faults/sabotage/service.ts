@@ -37,7 +37,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: `const to = reply.status < 400 ? reply.headers.location : undefined;
   if (typeof to === "string" && URL.canParse(to)) {
     const { origin, pathname } = new URL(to);
-    return attemptOnce(agent, { ...options, origin, path: pathname }, { limit, words, hide, noteTime });
+    return attemptOnce(agent, { ...options, origin, path: pathname }, { limit, description, redact, recordServiceTime });
   }
   if (reply.status >= 300) return`,
     caughtBy: ["test/service/client.test.ts", "a 301 to http://other.example/x?key=1 is never followed"],
@@ -74,7 +74,7 @@ export const SERVICE: readonly Sabotage[] = [
     name: "Retry-After is not read",
     file: "src/service/errors.ts",
     replace: "isTransient(status) ? requestedWait(status, headers, nowMs) : undefined",
-    by: "askedWait(status, {}, nowMs)",
+    by: "requestedWait(status, {}, nowMs)",
     caughtBy: [
       "test/service/attempts.test.ts",
       "a 429 that asks to wait, in seconds, is asked again not a millisecond early",
@@ -104,8 +104,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "four times as many calls at once as allowed",
     file: "src/service/rate-limiter.ts",
-    replace: "openPlaces(settings.maxConcurrent)",
-    by: "openPlaces(4 * settings.maxConcurrent)",
+    replace: "this.#inFlight >= slots",
+    by: "this.#inFlight >= 4 * slots",
     caughtBy: ["test/service/rate-limiter.test.ts", "only so many run at once, and the others follow in order"],
   },
   {
@@ -146,22 +146,55 @@ export const SERVICE: readonly Sabotage[] = [
     caughtBy: ["test/db/usage/fetch-numbers.test.ts", "a number is taken not long before it is given out"],
   },
   {
-    name: "turns given ahead outlast what the service asked for",
-    file: "src/service/shared-rate-limiter.ts",
-    replace: `      forgotten++;
-      turns = [];`,
-    by: "      forgotten++;",
+    name: "a renewal of the lease ends the pause that the service asked for meanwhile",
+    file: "src/service/rate-lease.ts",
+    replace: "if (pauseReportedMs < askedMs) local.setPause(pauseMs);",
+    by: "local.setPause(pauseMs);",
     caughtBy: [
-      "test/service/turn-line.test.ts",
-      "what the service asks for makes the turns void that were given ahead",
+      "test/service/rate-lease.test.ts",
+      "a pause is stored before the lease is renewed, and a renewal that was asked for before does not end it",
     ],
   },
   {
-    name: "a turn given ahead can be used at any time after",
-    file: "src/service/shared-rate-limiter.ts",
-    replace: "turns.filter((atMs) => atMs > nowMs - VALID_MS)",
-    by: "turns.filter((atMs) => atMs > nowMs - VALID_MS || turns.length > 0)",
-    caughtBy: ["test/service/turn-line.test.ts", "a turn that was given ahead and not used in time is void"],
+    name: "a process goes on calling after its lease ended",
+    file: "src/service/rate-limiter.ts",
+    replace: "slots === 0 || untilMs <= nowMs",
+    by: "slots === 0",
+    caughtBy: [
+      "test/service/rate-lease.test.ts",
+      "a process that can't renew its lease starts no call from two seconds before it ends",
+    ],
+  },
+  {
+    name: "a suspended process sends the calls that it had prepared",
+    file: "src/service/rate-limiter.ts",
+    replace: "ofShare === this.#shareNumber && this.#now() < this.#share.untilMs",
+    by: "ofShare <= this.#shareNumber",
+    caughtBy: ["test/service/rate-lease.test.ts", "a suspended process starts no call before it has renewed its lease"],
+  },
+  {
+    name: "every process has a rate of its own",
+    file: "src/service/rate-limiter.ts",
+    replace: "(1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots)",
+    by: "(1000 * maxConcurrent) / (requestsPerSecond * maxConcurrent)",
+    caughtBy: ["test/service/rate-limiter.test.ts", "a process with a part of the slots has the same part of the rate"],
+  },
+  {
+    name: "two processes that lease at the same moment get the same slots",
+    file: "src/db/rate-limit.ts",
+    replace: "and leases = $",
+    by: "and 'null' <> $",
+    caughtBy: ["test/db/rate-limit.test.ts", "processes that ask at the same moment get no more than the cap together"],
+  },
+  {
+    name: "a process keeps slots that another needs",
+    file: "src/db/rate-limit.ts",
+    replace: "usableSlots: isContested ? Math.min(slots, fairSlots) : slots",
+    by: "usableSlots: slots",
+    caughtBy: [
+      "test/db/rate-limit.test.ts",
+      "a newcomer gets nothing until the process before it gave back what exceeds its fair share",
+    ],
   },
   {
     name: "an answer in another dialect than was found is not looked at again",

@@ -1,0 +1,116 @@
+// The rate limiter of a process that shares the cap with others: it leases slots, renews the lease while it makes calls, and stops
+// calling before the lease ends if it can't renew it.
+
+import type { Sleep } from "../async.ts";
+import { LocalRateLimiter, type OnLongWait, type RateLimiter, type RateLimitSettings } from "./rate-limiter.ts";
+
+/** The leases of all processes, wherever they are stored. */
+export type RateLease = {
+  readonly renew: (demand: Demand) => Promise<LeasedShare>;
+  /** The service asked all processes for no call in the next `ms`. */
+  readonly reportPause: (ms: number) => Promise<void>;
+  /** `nextStartMs` is when these slots may start their next call, by the rate. */
+  readonly release: (nextStartMs: number) => Promise<void>;
+};
+
+export type Demand = {
+  /** The slots that this process can't give back now. */
+  readonly kept: number;
+  /** Calls in flight and calls that wait. */
+  readonly wanted: number;
+};
+
+export type LeasedShare = {
+  /** The slots that are reserved for this process. */
+  readonly slots: number;
+  /** How long they are reserved, from a moment after `renew` was called. */
+  readonly lifeMs: number;
+  /** How many of them it may use from now on: the process gives the others back as soon as it can. */
+  readonly usableSlots: number;
+  /** How many it gets as soon as other processes give them back. */
+  readonly fairSlots: number;
+  /** How long a process that had no slots before waits with its first call. */
+  readonly startMs: number;
+  /** What is left of the pause the service asked for. */
+  readonly pauseMs: number;
+};
+
+/** No call starts in the end of the lease, as it takes a moment to reach the service. */
+const MARGIN_MS = 2_000;
+const RENEW_MS = 2_000;
+/** For a process that waits for slots, or that others wait for. */
+const RENEW_MS_WANTED = 500;
+
+const NO_SHARE = { slots: 0, untilMs: 0 };
+
+export function openLeasedRateLimiter(
+  settings: RateLimitSettings,
+  lease: RateLease,
+  now: () => number,
+  sleep: Sleep,
+  onLongWait?: OnLongWait,
+): RateLimiter {
+  const local = new LocalRateLimiter(settings, now, sleep, onLongWait);
+  local.setShare(NO_SHARE);
+  const closing = new AbortController();
+  let isInUse = false;
+  let renewals: Promise<void> | undefined;
+  let pauseReports: Promise<unknown> = Promise.resolve();
+  let pauseReportedMs = Number.NEGATIVE_INFINITY;
+
+  async function renewWhileInUse(): Promise<void> {
+    // Calls that are made at the same moment count for the first lease.
+    await Promise.resolve();
+    while (isInUse || local.inFlight + local.waiting > 0) {
+      isInUse = false;
+      const waitMs = await renew();
+      if (waitMs > 0) await sleep(waitMs, closing.signal).catch(() => {});
+      if (closing.signal.aborted) break;
+    }
+    const nextStartMs = local.nextStartMs;
+    local.setShare(NO_SHARE);
+    // If this fails, the lease ends by itself.
+    await lease.release(nextStartMs).catch(() => {});
+    renewals = isInUse && !closing.signal.aborted ? renewWhileInUse() : undefined;
+  }
+
+  /** Returns after how many milliseconds to renew again. */
+  async function renew(): Promise<number> {
+    // After the pause is stored, or the answer would end it.
+    await pauseReports;
+    const askedMs = now();
+    const before = local.share;
+    const demand = { kept: Math.max(before.slots, local.inFlight), wanted: local.inFlight + local.waiting };
+    let leased: LeasedShare;
+    try {
+      leased = await lease.renew(demand);
+    } catch (error) {
+      if (local.share.untilMs <= now()) local.rejectWaiting(error);
+      return RENEW_MS_WANTED;
+    }
+    const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
+    if (pauseReportedMs < askedMs) local.setPause(pauseMs);
+    local.setShare({ slots: usableSlots, untilMs: askedMs + lifeMs - MARGIN_MS });
+    if (before.slots === 0) local.delayStart(startMs);
+    if (usableSlots < slots && local.inFlight < demand.kept) return 0;
+    return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_WANTED : RENEW_MS;
+  }
+
+  return {
+    acquire(signal) {
+      isInUse = true;
+      renewals ??= renewWhileInUse();
+      return local.acquire(signal);
+    },
+    pause(ms) {
+      local.pause(ms);
+      pauseReportedMs = now();
+      pauseReports = Promise.allSettled([pauseReports, lease.reportPause(ms)]);
+    },
+    async close() {
+      closing.abort("closed");
+      await renewals;
+      await pauseReports;
+    },
+  };
+}

@@ -1,0 +1,225 @@
+// The lease loop of one process, with the clock and the stored leases played by the test.
+
+import { expect, test } from "vitest";
+import { type Demand, type LeasedShare, openLeasedRateLimiter, type RateLease } from "../../src/service/rate-lease.ts";
+
+const NEVER = new AbortController().signal;
+const CAP = 4;
+
+/** What happens without a timer has happened. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function openLimiter(
+  answers: readonly (Partial<LeasedShare> | Error)[] = [],
+  requestsPerSecond = Number.POSITIVE_INFINITY,
+) {
+  let nowMs = 1_000;
+  const left = [...answers];
+  const demands: Demand[] = [];
+  const events: string[] = [];
+  const timers = new Set<{ readonly atMs: number; readonly ring: () => void }>();
+  let duringRenewal: (() => Promise<void>) | undefined;
+  const lease: RateLease = {
+    async renew(demand) {
+      demands.push(demand);
+      const answer = left.length > 1 ? left.shift() : left[0];
+      await duringRenewal?.();
+      if (answer instanceof Error) throw answer;
+      return { slots: CAP, usableSlots: CAP, fairSlots: CAP, lifeMs: 10_000, startMs: 0, pauseMs: 0, ...answer };
+    },
+    reportPause: async (ms) => void events.push(`pause ${ms}`),
+    release: async (nextStartMs) => void events.push(`release ${nextStartMs}`),
+  };
+  const limiter = openLeasedRateLimiter(
+    { requestsPerSecond, maxConcurrent: CAP, waitMsMax: 60_000 },
+    lease,
+    () => nowMs,
+    (ms, signal) =>
+      new Promise<void>((resolve, reject) => {
+        const timer = { atMs: nowMs + ms, ring: resolve };
+        timers.add(timer);
+        signal.addEventListener("abort", () => {
+          timers.delete(timer);
+          reject(signal.reason);
+        });
+      }),
+  );
+  async function pass(ms: number): Promise<void> {
+    const untilMs = nowMs + ms;
+    for (;;) {
+      await settled();
+      const [next] = [...timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
+      if (next === undefined) break;
+      timers.delete(next);
+      nowMs = Math.max(nowMs, next.atMs);
+      next.ring();
+    }
+    nowMs = untilMs;
+    await settled();
+  }
+  let started = 0;
+  async function start() {
+    const permit = await limiter.acquire(NEVER);
+    started++;
+    return permit;
+  }
+  return {
+    limiter,
+    demands,
+    events,
+    pass,
+    start,
+    started: () => started,
+    suspend: (ms: number) => {
+      nowMs += ms;
+    },
+    duringRenewal: (work: () => Promise<void>) => {
+      duringRenewal = work;
+    },
+  };
+}
+
+test("calls that come together wait for one lease, which is renewed every two seconds while they run", async () => {
+  const { start, demands, pass, events } = openLimiter();
+  const permits = await Promise.all([start(), start(), start()]);
+  expect(demands).toEqual([{ kept: 0, wanted: 3 }]);
+  await pass(6_000);
+  expect(demands).toHaveLength(4);
+  expect(demands.at(-1)).toEqual({ kept: 4, wanted: 3 });
+  for (const permit of permits) permit.release();
+  await pass(10_000);
+  expect(demands).toHaveLength(4);
+  expect(events).toEqual(["release 0"]);
+});
+
+test("a process without a slot asks again twice a second", async () => {
+  const none = { slots: 0, usableSlots: 0, fairSlots: 2 };
+  const { start, started, demands, pass } = openLimiter([none, none, none, { slots: 2, usableSlots: 2, fairSlots: 2 }]);
+  void start();
+  await pass(1_400);
+  expect(started()).toBe(0);
+  await pass(200);
+  expect(started()).toBe(1);
+  expect(demands).toHaveLength(4);
+});
+
+test("a process gives back the slots that another needs once no call holds them", async () => {
+  const contested = { slots: 4, usableSlots: 2, fairSlots: 2 };
+  const { start, started, demands, pass } = openLimiter([{}, contested, { slots: 2, usableSlots: 2, fairSlots: 2 }]);
+  const permits = await Promise.all([start(), start(), start(), start()]);
+  void start();
+  await pass(2_000);
+  permits[0]?.release();
+  permits[1]?.release();
+  await pass(400);
+  // Two are in flight, which is the share now.
+  expect(started()).toBe(4);
+  await pass(100);
+  expect(demands).toMatchObject([{ kept: 0 }, { kept: 4 }, { kept: 2 }]);
+  permits[2]?.release();
+  await pass(10);
+  expect(started()).toBe(5);
+});
+
+test("a process that can't renew its lease starts no call from two seconds before it ends", async () => {
+  const { start, started, pass, suspend, duringRenewal } = openLimiter();
+  const permit = await start();
+  duringRenewal(() => new Promise(() => {}));
+  await pass(2_000);
+  suspend(5_999);
+  await start();
+  expect(permit.isValid()).toBe(true);
+  suspend(1);
+  expect(permit.isValid()).toBe(false);
+  void start();
+  await settled();
+  expect(started()).toBe(2);
+});
+
+test("a suspended process starts no call before it has renewed its lease", async () => {
+  const { start, started, demands, pass, suspend, duringRenewal } = openLimiter([{}, {}, { slots: 1, usableSlots: 1 }]);
+  const permits = await Promise.all([start(), start()]);
+  await pass(2_000);
+  const renewed = Promise.withResolvers<void>();
+  duringRenewal(() => renewed.promise);
+  suspend(60_000);
+  void start();
+  await settled();
+  expect(started()).toBe(2);
+  await pass(0);
+  expect(demands.at(-1)).toEqual({ kept: 4, wanted: 3 });
+  renewed.resolve();
+  await settled();
+  expect(started()).toBe(2);
+  expect(permits.map((permit) => permit.isValid())).toEqual([false, false]);
+  for (const permit of permits) permit.release();
+  await settled();
+  expect(started()).toBe(3);
+});
+
+test("a lease that can't be read fails the calls that wait for it, and no other", async () => {
+  const { start, pass, limiter } = openLimiter([new Error("no database"), {}]);
+  await expect(start()).rejects.toThrow("no database");
+  const later = start();
+  await pass(500);
+  const permit = await later;
+  expect(permit.isValid()).toBe(true);
+  await limiter.close();
+});
+
+test("a lease that can't be renewed fails no call while it lasts", async () => {
+  const { start, started, pass } = openLimiter([{}, new Error("no database")]);
+  await start();
+  await pass(7_000);
+  await start();
+  await pass(2_000);
+  const failed = expect(start()).rejects.toThrow("no database");
+  await pass(500);
+  await failed;
+  expect(started()).toBe(2);
+});
+
+test("a pause is stored before the lease is renewed, and a renewal that was asked for before does not end it", async () => {
+  const { limiter, start, started, events, pass, duringRenewal } = openLimiter();
+  const permit = await start();
+  duringRenewal(async () => {
+    if (events.length === 0) limiter.pause(7_000);
+  });
+  await pass(2_000);
+  expect(events).toEqual(["pause 7000"]);
+  void start();
+  await pass(1_000);
+  expect(started()).toBe(1);
+  permit.release();
+});
+
+test("a pause that another process was asked for, or that a person ended, is known at the next renewal", async () => {
+  const { start, started, pass } = openLimiter([{}, { pauseMs: 60_000 }, { pauseMs: 58_000 }, { pauseMs: 0 }]);
+  await start();
+  await pass(2_000);
+  void start();
+  await pass(2_000);
+  expect(started()).toBe(1);
+  await pass(2_000);
+  expect(started()).toBe(2);
+});
+
+test("a process that had no slots waits with its first call for those who had them, and says when it released them", async () => {
+  const { limiter, start, started, pass, events } = openLimiter([{ startMs: 700 }], 1_000);
+  const first = start();
+  await pass(600);
+  expect(started()).toBe(0);
+  await pass(100);
+  (await first).release();
+  await limiter.close();
+  expect(events).toEqual(["release 1"]);
+});
+
+test("closing releases the lease at once", async () => {
+  const { limiter, start, events } = openLimiter();
+  (await start()).release();
+  await limiter.close();
+  expect(events).toEqual(["release 0"]);
+});
