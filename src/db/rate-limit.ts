@@ -29,7 +29,7 @@ export type LeasedShare = Allocated & {
 };
 
 /** The times are those of the database's clock, in milliseconds since 1970. */
-export type Lease = { readonly slots: number; readonly wanted: number; readonly untilMs: number };
+type Lease = { readonly slots: number; readonly wanted: number; readonly untilMs: number };
 export type Leases = Readonly<Record<string, Lease>>;
 
 /** A lease that is not renewed ends after this time. */
