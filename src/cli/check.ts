@@ -95,7 +95,7 @@ async function checkProjects(app: App, config: Config, db: Database | undefined)
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-function renderFindings({ of, findings }: FindingGroup): string {
+export function renderFindings({ of, findings }: FindingGroup): string {
   // One cause may affect many checks and is reported once. Request ids differ each time, so the comparison leaves them out.
   const told = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;

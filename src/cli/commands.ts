@@ -50,6 +50,22 @@ export const COMMANDS: readonly CommandDefinition[] = [
     run: async (app, options) => (await import("./demo.ts")).runDemo(app, options),
   },
   {
+    name: "init",
+    summary: "asks for a configuration, tries each answer with the service, and writes jobs.config.json",
+    examples: ["init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model"],
+    options: [
+      new Option("--base-url <address>", "the service's address"),
+      new Option("--key-variable <name>", "the environment variable that holds the API key"),
+      new Option("--project <id>", "the project's id; left out: the only one of the key"),
+      new Option("--grouping <name...>", "the groupings to read").choices(GROUPINGS),
+      new Option("--days <number>", "how many days to read again each night").argParser(
+        wholeNumber("a number of days from 1 to 366", 366),
+      ),
+      new Option("--yes", "asks nothing: takes these options, and defaults for the others"),
+    ],
+    run: async (app, options) => (await import("./init.ts")).runInit(app, options),
+  },
+  {
     name: "check",
     summary: "checks the configuration, the database and, per project, the key and what the service honours",
     examples: ["check", "check --offline --config staging.config.json"],

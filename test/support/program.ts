@@ -5,7 +5,7 @@ import { EventEmitter, once } from "node:events";
 import path from "node:path";
 import { PROGRAM_MS_MAX } from "./limits.ts";
 
-const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
+export const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
 
 export type ProgramOptions = {
   /** All there is, but for PATH, HOME and TZ. */

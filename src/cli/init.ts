@@ -1,0 +1,243 @@
+// The command `init`: asks for a configuration, tries each answer with the service, and writes the file.
+
+import { access } from "node:fs/promises";
+import path from "node:path";
+import { createInterface } from "node:readline/promises";
+import { type App, databaseUrlOf, openServiceFor } from "../app.ts";
+import { type Config, parseConfig } from "../config/config.ts";
+import { AppError, errorText } from "../errors.ts";
+import { checkProject } from "../jobs/check-project.ts";
+import { FilterCheck } from "../jobs/filter-check.ts";
+import { openServiceContext } from "../jobs/open-context.ts";
+import { COMMAND } from "../package-files.ts";
+import { Secret } from "../secret.ts";
+import { isKeyRejected } from "../service/errors.ts";
+import { fetchProjects, fetchToken } from "../service/keys.ts";
+import type { Service } from "../service/service.ts";
+import { toPrintableLine } from "../text.ts";
+import { GROUPINGS, type Project } from "../usage/series.ts";
+import { renderFindings } from "./check.ts";
+import { writeFileAtomically } from "./output.ts";
+
+export type InitOptions = {
+  readonly baseUrl?: string;
+  readonly keyVariable?: string;
+  readonly project?: string;
+  readonly grouping?: readonly string[];
+  readonly days?: number;
+  /** Takes the options and the defaults, and asks nothing. */
+  readonly yes?: boolean;
+};
+
+const DEFAULTS = {
+  baseUrl: "https://api.deepgram.com",
+  keyVariable: "USAGE_EXPORT_KEY",
+  groupings: ["none", "accessor", "model", "tags"],
+  days: 7,
+};
+/** In the order in which they are tried. */
+const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
+
+/** What has been answered so far. */
+type Draft = {
+  baseUrl: string;
+  authScheme: (typeof AUTH_SCHEMES)[number];
+  keyVariable: string;
+  project: Project;
+  groupings: readonly string[];
+  days: number;
+};
+
+/** Throws an AppError, and writes nothing, if the file exists, if there is no terminal, or with --yes if an answer does not work. */
+export async function runInit(app: App, options: InitOptions): Promise<number> {
+  await requireNewFile(app.configPath);
+  const url = databaseUrlOf(app.env);
+  using prompt = openPrompt(app, options.yes === true);
+  const draft = await askForService(app, options, prompt);
+  draft.project = await askForProject(app, options, prompt, draft);
+  for (;;) {
+    await askForUsage(options, prompt, draft);
+    if (await tryUsage(app, draft)) break;
+    if (options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
+    if (!(await prompt.confirm("A check failed. Choose groupings and window again?"))) break;
+  }
+  await writeFileAtomically(app.configPath, [configText(draft)], app.signal);
+  app.write(
+    `\nwrote ${app.configPath}. Numbers go to ${url === undefined ? "the embedded database in ./data" : "the database at DATABASE_URL"}`,
+  );
+  app.write(url === undefined ? "; set DATABASE_URL for a Postgres server.\n" : ".\n");
+  app.write(`Next:\n  ${nextCommands(app, url === undefined).join("\n  ")}\n`);
+  return 0;
+}
+
+async function requireNewFile(file: string): Promise<void> {
+  const exists = await access(file).then(
+    () => true,
+    () => false,
+  );
+  if (exists) {
+    throw new AppError("config", `${file} exists: edit it, or have another one made by --config FILE`);
+  }
+}
+
+function nextCommands(app: App, isEmbedded: boolean): string[] {
+  const config = app.configPath === "jobs.config.json" ? "" : ` --config ${app.configPath}`;
+  return [`migrate${config}`, `export${config}`, `start${isEmbedded ? " --embedded" : ""}${config}`].map(
+    (command) => `${COMMAND} ${command}`,
+  );
+}
+
+type Prompt = Disposable & {
+  /** Asks until `accept` takes the answer; it throws an AppError for one that it does not. */
+  readonly ask: <T>(question: string, standard: string, accept: (answer: string) => Promise<T>) => Promise<T>;
+  readonly confirm: (question: string) => Promise<boolean>;
+};
+
+function openPrompt(app: App, takesDefaults: boolean): Prompt {
+  if (!takesDefaults && process.stdin.isTTY !== true) {
+    throw new AppError(
+      "config",
+      "init asks at a terminal, and there is none: give --yes with the options it needs (init --help)",
+    );
+  }
+  const lines = takesDefaults ? undefined : createInterface({ input: process.stdin, output: process.stderr });
+  const question = (text: string) => lines?.question(text, { signal: app.signal }) ?? "";
+  return {
+    async ask(text, standard, accept) {
+      for (;;) {
+        const answer = (await question(`${text} [${standard}]: `)).trim() || standard;
+        try {
+          return await accept(answer);
+        } catch (error) {
+          if (takesDefaults || !(error instanceof AppError) || error.code === "stopped") throw error;
+          process.stderr.write(app.scrubber.scrub(`  ${errorText(error)}\n`));
+        }
+      }
+    },
+    confirm: async (text) => /^(y|yes|)$/i.test((await question(`${text} [yes]: `)).trim()),
+    [Symbol.dispose]: () => lines?.close(),
+  };
+}
+
+/** The address and the key are tried together: one without the other answers nothing. */
+async function askForService(app: App, options: InitOptions, prompt: Prompt): Promise<Draft> {
+  const draft: Draft = {
+    ...DEFAULTS,
+    authScheme: "Token",
+    project: { id: "unknown", name: "unknown" },
+  };
+  draft.baseUrl = await prompt.ask("The service's address", options.baseUrl ?? DEFAULTS.baseUrl, async (baseUrl) => {
+    parseDraft(app, { ...draft, baseUrl });
+    return baseUrl;
+  });
+  draft.keyVariable = await prompt.ask(
+    "The environment variable that holds the API key",
+    options.keyVariable ?? DEFAULTS.keyVariable,
+    async (keyVariable) => {
+      const key = app.env[keyVariable];
+      if (!key) throw new AppError("config", `${keyVariable} is not set: set it to the API key, and run init again`);
+      app.scrubber.add(new Secret(key));
+      draft.authScheme = await workingScheme(app, { ...draft, keyVariable });
+      return keyVariable;
+    },
+  );
+  return draft;
+}
+
+/** Throws what the service says to the first scheme if it takes the key with none. */
+async function workingScheme(app: App, draft: Draft): Promise<Draft["authScheme"]> {
+  let refusal: unknown;
+  for (const authScheme of AUTH_SCHEMES) {
+    try {
+      await withService(app, { ...draft, authScheme }, (service, key) => fetchToken(service, key, app.signal));
+      return authScheme;
+    } catch (error) {
+      refusal ??= error;
+      if (!(error instanceof AppError) || !isKeyRejected(error)) throw error;
+    }
+  }
+  throw refusal;
+}
+
+async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
+  const listed = await withService(app, draft, (service, key) => fetchProjects(service, key, app.signal)).catch(
+    (error: unknown) => {
+      // Without the list the id can still be given.
+      if (error instanceof AppError && error.code !== "stopped") return [];
+      throw error;
+    },
+  );
+  const lines = listed.map(({ id, name }, i) => `  ${i + 1}  ${toPrintableLine(name)} (${toPrintableLine(id)})\n`);
+  if (options.yes !== true) process.stderr.write(lines.join("") || "  the service does not list its projects\n");
+  const [only] = listed.length === 1 ? listed : [];
+  return prompt.ask("The project: its number or id", options.project ?? only?.id ?? "", async (answer) => {
+    const project = listed[Number(answer) - 1] ?? listed.find(({ id, name }) => id === answer || name === answer);
+    if (project) return project;
+    if (answer === "" || listed.length > 0) {
+      const known = listed.map(({ id }) => toPrintableLine(id)).join(", ") || "an id, by --project";
+      throw new AppError("config", `expected a project of this key (${known}), got ${JSON.stringify(answer)}`);
+    }
+    parseDraft(app, { ...draft, project: { id: answer, name: answer } });
+    return { id: answer, name: answer };
+  });
+}
+
+async function askForUsage(options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
+  const groupings = (options.grouping ?? DEFAULTS.groupings).join(",");
+  draft.groupings = await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, groupings, async (answer) => {
+    const chosen = answer.split(/[\s,]+/);
+    const unknown = chosen.find((one) => !GROUPINGS.some((grouping) => grouping === one));
+    if (unknown !== undefined) throw new AppError("config", `${JSON.stringify(unknown)} is no grouping`);
+    return chosen;
+  });
+  draft.days = await prompt.ask(
+    "How many days to read again each night",
+    String(options.days ?? DEFAULTS.days),
+    readDays,
+  );
+}
+
+async function readDays(answer: string): Promise<number> {
+  const days = Number(answer);
+  if (!Number.isInteger(days) || days < 1 || days > 366) {
+    throw new AppError("config", `expected a number of days from 1 to 366, got ${JSON.stringify(answer)}`);
+  }
+  return days;
+}
+
+/** Runs the checks of `check` on the project; true if none failed. */
+async function tryUsage(app: App, draft: Draft): Promise<boolean> {
+  const config = parseDraft(app, draft);
+  await using context = await openServiceContext(app, config, undefined);
+  const [project] = config.projects;
+  const findings = project ? await checkProject(context, new FilterCheck(context), project) : [];
+  app.write(renderFindings({ of: `project ${draft.project.name}`, findings }));
+  return findings.every(({ state }) => state !== "fail");
+}
+
+async function withService<T>(app: App, draft: Draft, work: (service: Service, key: Secret) => Promise<T>): Promise<T> {
+  const service = await openServiceFor(app, parseDraft(app, draft));
+  try {
+    return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
+  } finally {
+    await service.close();
+  }
+}
+
+function parseDraft(app: App, draft: Draft): Config {
+  return parseConfig(configText(draft), {
+    source: app.configPath,
+    baseDir: path.dirname(path.resolve(app.configPath)),
+    ownPaths: {},
+  });
+}
+
+/** The file that is written: what was answered, and no defaults. */
+function configText({ baseUrl, authScheme, keyVariable, project, groupings, days }: Draft): string {
+  const config = {
+    service: { baseUrl, ...(authScheme !== "Token" && { authScheme }) },
+    projects: [{ id: project.id, name: project.name, key: { env: keyVariable } }],
+    exports: [{ name: "nightly", schedule: "15 2 * * *", projects: [project.name], window: { days }, groupings }],
+  };
+  return `${JSON.stringify(config, null, 2)}\n`;
+}

@@ -1,0 +1,96 @@
+// `init`: the configuration that a person is asked for, or that options give, with each answer tried at the service.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { expect } from "vitest";
+import { testDatabase } from "../support/database.ts";
+import { MAIN } from "../support/program.ts";
+import { PROJECT_ID, programTest } from "./program-context.ts";
+
+const test = programTest(await testDatabase());
+
+test("init --yes writes a configuration of the key's only project, with which export works", async ({ context }) => {
+  const { url } = await context.serve({ dialect: "2026" });
+  const made = await context.run(["init", "--yes", "--base-url", url, "--grouping", "none", "model", "--days", "2"]);
+  expect(made).toMatchObject({ status: 0, stdout: expect.stringContaining("npm run usage-export -- export\n") });
+  const config = JSON.parse(await readFile(path.join(context.folder, "jobs.config.json"), "utf8"));
+  expect(config).toMatchObject({
+    service: { baseUrl: url },
+    projects: [{ id: PROJECT_ID, key: { env: "USAGE_EXPORT_KEY" } }],
+    exports: [{ window: { days: 2 }, groupings: ["none", "model"] }],
+  });
+  expect(await context.run(["export", "--json"])).toMatchObject({ status: 0 });
+});
+
+test("init does not replace a configuration", async ({ context }) => {
+  await context.configure({});
+  expect(await context.run(["init", "--yes"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("jobs.config.json exists"),
+  });
+});
+
+test("init without a terminal asks for --yes", async ({ context }) => {
+  expect(await context.run(["init"])).toMatchObject({ status: 2, stderr: expect.stringContaining("give --yes") });
+});
+
+test.for([
+  {
+    what: "a key that is not set",
+    env: { USAGE_EXPORT_KEY: undefined },
+    args: [],
+    says: "USAGE_EXPORT_KEY is not set",
+  },
+  { what: "a key that the service refuses", env: { USAGE_EXPORT_KEY: "0".repeat(40) }, args: [], says: "401" },
+  { what: "a project of somebody else", env: {}, args: ["--project", "other"], says: `(${PROJECT_ID}), got "other"` },
+])("init --yes with $what writes nothing", async ({ env, args, says }, { context }) => {
+  const { url } = await context.serve();
+  const failed = await context.run(["init", "--yes", "--base-url", url, ...args], env);
+  expect(failed.status).not.toBe(0);
+  expect(failed.stderr).toContain(says);
+  await expect(readFile(path.join(context.folder, "jobs.config.json"))).rejects.toThrow("ENOENT");
+});
+
+test("init --yes writes nothing where a check fails", async ({ context }) => {
+  const { url } = await context.serve({ window: "ignored" });
+  const failed = await context.run(["init", "--yes", "--base-url", url]);
+  expect(failed).toMatchObject({ status: 1, stdout: expect.stringMatching(/FAIL .*window: /) });
+  expect(failed.stderr).toContain("nothing was written");
+});
+
+test("at a terminal a wrong answer is said and asked again, and return takes what is proposed", async ({ context }) => {
+  const { url } = await context.serve();
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, USAGE_EXPORT_KEY: context.key, TERM: "dumb" };
+  // A pseudo-terminal, as a person has it.
+  const command = `${process.execPath} ${MAIN} init`;
+  const terminal = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+    cwd: context.folder,
+    env,
+  });
+  let screen = "";
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
+    screen += text;
+  });
+  const ended = once(terminal, "exit");
+  const answers: [string, string][] = [
+    ["address [", "not an address"],
+    ["expected", url],
+    ["API key [", ""],
+    ["number or id [", "9"],
+    ['got "9"', "1"],
+    ["Groupings", "none, model"],
+    ["again each night [", "3"],
+  ];
+  for (const [asked, answer] of answers) {
+    await expect.poll(() => screen, { timeout: 60_000 }).toContain(asked);
+    screen = screen.slice(screen.indexOf(asked) + asked.length);
+    // The next question stands in the same output; what is typed is echoed.
+    terminal.stdin.write(`${answer}\n`);
+  }
+  const [status] = await ended;
+  expect({ status, screen }).toEqual({ status: 0, screen: expect.stringContaining("wrote jobs.config.json") });
+  const config = JSON.parse(await readFile(path.join(context.folder, "jobs.config.json"), "utf8"));
+  expect(config.exports[0]).toMatchObject({ groupings: ["none", "model"], window: { days: 3 } });
+});
