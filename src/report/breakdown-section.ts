@@ -5,7 +5,7 @@ import {
   AXIS_STYLE,
   type ChartOption,
   chart,
-  type Drawing,
+  type Drawings,
   dayAxis,
   LEGEND_STYLE,
   type SeriesOption,
@@ -142,7 +142,7 @@ const LEGEND_ROW_PX = 22;
 const LEGEND_WIDTH_PX = 220;
 
 /** The legend stands beside the bars, or below them on a phone. */
-function stackedDays(content: StackedDays): { readonly wide: Drawing; readonly narrow: Drawing } {
+function stackedDays(content: StackedDays): Drawings {
   const legendHeight = (content.bars.length + content.marks.length) * LEGEND_ROW_PX;
   return {
     wide: {

@@ -20,13 +20,11 @@ export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
 /** The size in pixels is the one at which the chart's texts are as large as those around it. */
 export type Drawing = { readonly width: number; readonly height: number; readonly option: ChartOption };
 
-/** A chart under its heading, drawn twice: for wide screens and paper, and for phones. The style sheet shows one of them. */
-export function chart(
-  id: string,
-  title: string,
-  { wide, narrow }: { readonly wide: Drawing; readonly narrow: Drawing },
-  details: Html,
-): Html {
+/** For wide screens and paper, and for phones. */
+export type Drawings = { readonly wide: Drawing; readonly narrow: Drawing };
+
+/** A chart under its heading. The style sheet shows one of the drawings. */
+export function chart(id: string, title: string, { wide, narrow }: Drawings, details: Html): Html {
   return html`<figure>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
 ${drawSvg(`${id}-w`, "wide", id, wide)}

@@ -2,7 +2,7 @@
 
 import type { Day } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
-import { AXIS_STYLE, type ChartOption, chart, type Drawing, dayAxis, LEGEND_STYLE } from "./chart.ts";
+import { AXIS_STYLE, type ChartOption, chart, type Drawings, dayAxis, LEGEND_STYLE } from "./chart.ts";
 import { counted, instantText, windowHtml } from "./format.ts";
 import {
   chartLabels,
@@ -51,7 +51,7 @@ function undatedNote(undated: Coverage["undated"]): Html | undefined {
 `;
 }
 
-function mapDrawings({ days, series }: Coverage): ReturnType<typeof coverageMap> {
+function mapDrawings({ days, series }: Coverage): Drawings {
   const oneProject = new Set(series.map(({ project }) => project)).size === 1;
   const rows = (columns: number) => {
     const labels = chartLabels(
@@ -135,7 +135,7 @@ export function coverageMap(
   days: readonly Day[],
   wideRows: readonly MapRow[],
   narrowRows: readonly MapRow[],
-): { readonly wide: Drawing; readonly narrow: Drawing } {
+): Drawings {
   const height = wideRows.length * MAP_ROW_PX + MAP_MARGIN_PX;
   return {
     wide: { width: 1040, height, option: mapOption(days, wideRows, { width: 1040, labelsMax: 12 }) },

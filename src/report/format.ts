@@ -38,7 +38,7 @@ export function headlineText(amount: string): string {
   return wholeDigits(amount) <= NAMED_DIGITS_MAX ? COMPACT_FORMAT.format(amount) : powerOfTen(amount);
 }
 
-/** Computed from the text: as a double the amount could be infinite. */
+/** Computed from the text: to Intl, an amount beyond the range of a double is infinite. */
 function powerOfTen(amount: string): string {
   const [, sign = "", digits = ""] = /^(-?)(\d+)/.exec(amount) ?? [];
   const hundredths = Math.round(Number(digits.slice(0, 4)) / 10);

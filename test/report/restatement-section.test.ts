@@ -23,12 +23,12 @@ test("it says which changes are counted, and where the others are", () => {
     { project: "staging", grouping: "tags" },
   ] as const;
   expect(noteOf({ byDaysLate: BY_DAYS, sources, metrics: ["hours", "tts_characters"] })).toBe(
-    "4 changes counted. Counted is each time that a stored number was replaced by another after its day had been over and read: of Hours, TTS characters, for the days 2026-10-22 to 2026-11-20, in production (the total), staging (by tags). What changed in other series or metrics, or while its day lasted, is not counted here: the view bi.restatements has every change.",
+    "4 changes counted. A change is counted each time a stored number is replaced after its day was over and read: in Hours, TTS characters, for the days 2026-10-22 to 2026-11-20, in production (the total), staging (by tags). Changes in other series or metrics, or before the day was over, are not counted here: the view bi.restatements has every change.",
   );
 });
 
 test("where none is counted it does not say that no number changed", () => {
-  expect(noteOf({})).toMatch(/^No change counted\. Counted is each time/);
+  expect(noteOf({})).toMatch(/^No change counted\. A change is counted each time/);
 });
 
 test("no reason is given for a change, as none is known", () => {
