@@ -30,6 +30,14 @@ export function text(lengthMax: number): z.ZodString {
     });
 }
 
+/** For `superRefine`: reports the message that the function returns, if any. */
+export function reporting<Value>(problemOf: (value: Value) => string | undefined) {
+  return (value: Value, context: z.RefinementCtx) => {
+    const message = problemOf(value);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  };
+}
+
 export function wholeNumber(min: number, max: number): z.ZodInt {
   const expected = `a whole number from ${min} to ${max}`;
   return z.int(expected).min(min, expected).max(max, expected);
@@ -40,27 +48,25 @@ export const Name = text(100);
 /** The project id in the packaged example. The service answers it with 404, or with the usage of somebody else. */
 export const PLACEHOLDER_ID = "PROJECT_ID";
 
-export const Schedule = z.string().superRefine((expression, context) => {
-  const [error] = validateDetailed(expression).errors;
-  if (error === undefined) return;
-  const reason =
-    error.field === "expression" ? error.message : `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`;
-  context.addIssue({
-    code: "custom",
-    message: `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`,
-  });
-});
+export const Schedule = z.string().superRefine(
+  reporting((expression) => {
+    const [error] = validateDetailed(expression).errors;
+    if (error === undefined) return undefined;
+    const reason =
+      error.field === "expression" ? error.message : `its ${CRON_FIELDS[error.field] ?? error.field} is wrong`;
+    return `expected a cron expression (minute hour day month weekday) such as "15 2 * * *"; got ${describeValue(expression)}: ${reason}`;
+  }),
+);
 
 const CRON_FIELDS: Readonly<Record<string, string>> = { dayOfMonth: "day", dayOfWeek: "weekday" };
 
-export const Timezone = z.string().superRefine((zone, context) => {
-  if (isTimezone(zone)) return;
-  const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
-  context.addIssue({
-    code: "custom",
-    message: `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`,
-  });
-});
+export const Timezone = z.string().superRefine(
+  reporting((zone) => {
+    if (isTimezone(zone)) return undefined;
+    const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
+    return `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`;
+  }),
+);
 
 function isTimezone(zone: string): boolean {
   try {
@@ -76,10 +82,11 @@ export const JitterSeconds = wholeNumber(0, 3600)
     "How much later than its schedule a run starts at most; the delay differs from run to run. Many installations then do not call at the same moment.",
   );
 
-export const FilePath = text(1000).superRefine((path, context) => {
-  if (!path.startsWith("~")) return;
-  context.addIssue({ code: "custom", message: '"~" is not replaced by a home folder here: write the whole path' });
-});
+export const FilePath = text(1000).superRefine(
+  reporting((path) =>
+    path.startsWith("~") ? '"~" is not replaced by a home folder here: write the whole path' : undefined,
+  ),
+);
 
 // References to secrets: the configuration names the environment variable or the file that holds a secret, and never contains one.
 
@@ -101,11 +108,7 @@ function neverInThisFile(word: string): string {
 }
 
 function referenceForms(word: string) {
-  const refuse = (context: z.RefinementCtx) =>
-    context.addIssue({
-      code: "custom",
-      message: `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`,
-    });
+  const looksLikeSecret = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
   const Env = object({
     env: z
       .string()
@@ -113,22 +116,19 @@ function referenceForms(word: string) {
         /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
         'the name of an environment variable (letters, digits and "_", without "$")',
       )
-      .superRefine((name, context) => {
-        // People write names of variables in capitals, and hardly any key is.
-        if (isKeyLike(name) && name !== name.toUpperCase()) refuse(context);
-      })
+      // Names of variables are usually in capitals, and keys hardly ever are.
+      .superRefine(reporting((name) => (isKeyLike(name) && name !== name.toUpperCase() ? looksLikeSecret : undefined)))
       .describe(`The environment variable that holds the ${word}.`),
   });
   const File = object({
-    file: FilePath.superRefine((path, context) => {
-      if (isAddress(path) || (isKeyLike(path) && !/[./\\]/.test(path))) refuse(context);
-    }).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
+    file: FilePath.superRefine(
+      reporting((path) => {
+        const isAddress = /^\w+:\/\//.test(path);
+        return isAddress || (isKeyLike(path) && !/[./\\]/.test(path)) ? looksLikeSecret : undefined;
+      }),
+    ).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
   });
   return { Env, File };
-}
-
-function isAddress(path: string): boolean {
-  return /^\w+:\/\//.test(path);
 }
 
 const { Env, File } = referenceForms("key");
@@ -154,10 +154,7 @@ export const KeySource = z
 export const FeatureName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
-  .superRefine((name, context) => {
-    const message = reservedNameProblem(name.toLowerCase());
-    if (message !== undefined) context.addIssue({ code: "custom", message });
-  });
+  .superRefine(reporting((name) => reservedNameProblem(name.toLowerCase())));
 
 function reservedNameProblem(name: string): string | undefined {
   if (name === "grouping" || name === "groupings") {
@@ -176,10 +173,7 @@ const BASE_URL_EXAMPLE = 'such as "https://api.deepgram.com"';
 /** The output has no slash at its end. */
 export const BaseUrl = z
   .string()
-  .superRefine((text, context) => {
-    const message = baseUrlProblem(text);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
-  })
+  .superRefine(reporting(baseUrlProblem))
   .transform((text) => {
     const { origin, pathname } = new URL(text);
     return `${origin}${pathname}`.replace(/\/+$/, "");

@@ -15,6 +15,7 @@ import {
   Name,
   object,
   PLACEHOLDER_ID,
+  reporting,
   Schedule,
   secretReference,
   Timezone,
@@ -62,14 +63,13 @@ const Project = object({
 
 const FeatureValue = z
   .union([z.boolean(), text(200)], { error: "true, false or a string" })
-  .superRefine((value, context) => {
-    const guess = nearMiss(String(value), ["true", "false"]);
-    if (guess === undefined || guess === String(value)) return;
-    context.addIssue({
-      code: "custom",
-      message: `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`,
-    });
-  })
+  .superRefine(
+    reporting((value) => {
+      const guess = nearMiss(String(value), ["true", "false"]);
+      if (guess === undefined || guess === String(value)) return undefined;
+      return `expected true, false or a string; got ${describeValue(value)}, which the service would take as it is; did you mean ${guess}?`;
+    }),
+  )
   .transform(String);
 
 const Dimensions = object({
@@ -262,12 +262,13 @@ const Access = z
 
 const PublicUrl = z
   .string()
-  .superRefine((text, context) => {
-    if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return;
-    const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
-    const message = `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
-    context.addIssue({ code: "custom", message });
-  })
+  .superRefine(
+    reporting((text) => {
+      if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
+      const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
+      return `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
+    }),
+  )
   .transform((text) => new URL(text).href.replace(/\/*$/, "/"))
   .describe(
     "The address at which people reach the dashboard, through any reverse proxy. Notifications name it and link to it.",

@@ -7,10 +7,10 @@ import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
 import { fileReadProblem, formatPath, type Path, SCHEME_AND_KEY } from "./messages.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The API key of a project; the monitor's token and password; the address of a notification. */
-export type SecretKind = "key" | "token" | "password" | "address";
+type SecretKind = "key" | "token" | "password" | "address";
 
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: SecretReference };

@@ -25,6 +25,10 @@ test.each([
   ["projects[2].key", { rotation: "lab-key", first: WORD }],
   ["projects[2].key", { rotation: "lab-key", first: { value: WORD } }],
   ["projects[2].key", { rotation: "lab-key", first: { file: HEX } }],
+  ["rotations[0].createWith", WORD],
+  ["rotations[0].createWith", { value: WORD }],
+  ["rotations[0].createWith", { env: HEX }],
+  ["rotations[0].createWith", { rotation: WORD, first: { env: "A" } }],
   ["projects[0].apiKey", WORD],
   ["service.token", WORD],
   ["service.headers", { authorization: `Token ${WORD}` }],
@@ -59,8 +63,8 @@ test.each([
   expect(message).not.toMatch(new RegExp(`${WORD}|${HEX.slice(0, 8)}`));
 });
 
-test.each(["projects[0].key", "projects[2].key.first"])(
-  "a literal key at %s is told what to write instead",
+test.each(["projects[0].key", "projects[2].key.first", "rotations[0].createWith"])(
+  "the message about a literal key at %s says what to write instead",
   (place) => {
     expect(messageFor(sampleWith(place, WORD))).toMatch(
       /the key itself never stands in this file.*use \{ "env": "NAME" \}/,
