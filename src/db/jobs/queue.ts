@@ -1,5 +1,4 @@
-// The queue through which workers share their work: pg-boss, in a schema of its own beside our tables. The only file that knows
-// pg-boss.
+// The queue through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss.
 
 import { randomUUID } from "node:crypto";
 import { CompiledQuery, sql } from "kysely";
@@ -7,57 +6,56 @@ import type { Db, PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
-import { isConnectionError } from "../connection/errors.ts";
+import { errorCode, isConnectionError } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "../schema.ts";
 
-/** What waits in each queue, as JSON. */
 export type QueueName = "usage_request" | "usage_request_dead" | "rotation";
 
-/** One try at a piece of work: whoever has an older one can't settle it any more. */
+/** One attempt at a queue job. As soon as the job is claimed again, an older attempt can no longer complete, fail or release it. */
 export type ClaimedJob = {
   readonly queue: QueueName;
   readonly id: string;
   readonly retryCount: number;
   readonly data: unknown;
-  /** Of a dead letter, what went wrong at its last try. */
+  /** For a dead letter: why its last attempt failed. */
   readonly lastError: string | undefined;
-  /** The code of the last failure, if there was one. */
+  /** The code of that failure, if it had one. */
   readonly lastCode: string | undefined;
 };
 
 type JobFailure = { readonly reason: string; readonly code: string };
 
 export type NewJob = {
-  /** What no two pieces of work are about at the same time. */
+  /** While a job waits or is handled, no other job of the queue can have its key. */
   readonly key: string;
   readonly data: object;
-  /** The highest goes first. */
+  /** Jobs with the highest priority are claimed first. */
   readonly priority: number;
 };
 
 export type Queue = {
-  /** Becomes work when the transaction commits. What waits or is worked at under the same key is left alone; returns what was added. */
-  readonly add: <Piece extends NewJob>(tx: Tx, queue: QueueName, works: readonly Piece[]) => Promise<readonly Piece[]>;
-  /** At most so many pieces of work, which are this process's until it settles them or stops saying that it lives. */
+  /** Adds jobs when the transaction commits, except those whose key is in the queue already. Returns the added ones. */
+  readonly add: <Job extends NewJob>(tx: Tx, queue: QueueName, jobs: readonly Job[]) => Promise<readonly Job[]>;
+  /** Claims at most `count` jobs: they belong to this process until it finishes or releases them, or its heartbeats stop. */
   readonly claim: (queue: QueueName, count: number) => Promise<readonly ClaimedJob[]>;
-  /** Says that this process lives and works at them. */
-  readonly heartbeat: (taken: readonly ClaimedJob[]) => Promise<void>;
-  /** Done, with the transaction. False where it was somebody else's by then: whatever is counted must not be counted. */
-  readonly complete: (tx: Tx, taken: ClaimedJob) => Promise<boolean>;
+  /** Says that this process is alive and handles these jobs. */
+  readonly heartbeat: (jobs: readonly ClaimedJob[]) => Promise<void>;
+  /** Completes the job with the transaction. False if another process has claimed it by now: then its outcome must not be counted. */
+  readonly complete: (tx: Tx, job: ClaimedJob) => Promise<boolean>;
   /** Schedules a retry, by any consumer, and returns its time. After the last attempt the job becomes a dead letter. */
-  readonly fail: (taken: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
-  /** Put back as it was, for others to take at once. */
-  readonly release: (taken: ClaimedJob) => Promise<void>;
+  readonly fail: (job: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
+  /** Returns the job to the queue, where it can be claimed at once. This does not count as an attempt. */
+  readonly release: (job: ClaimedJob) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
-/** A process that says nothing for so long is taken for dead, and its work goes to others. */
+/** After so long without a heartbeat a process counts as dead, and its jobs go to others. */
 const HEARTBEAT_SECONDS = 15;
-/** How often the queue looks for the work of the dead. With it and the first delay, work moves on after at most 25 s. */
+/** How often the queue looks for jobs of dead processes. Together with the first retry delay, a job is claimed again after at most 25 s. */
 const SUPERVISE_SECONDS = 5;
 
-/** The queue's own tables hold settled work for so long: what it was about is in ours. */
+/** How long the queue keeps finished jobs. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
 const QUEUE_DEFAULTS = {
@@ -70,9 +68,9 @@ const QUEUE_DEFAULTS = {
 export const REQUEST_ATTEMPTS_MAX = 8;
 
 const QUEUES = [
-  // What a dead letter needs is only that somebody counts it, which can't go wrong for long.
+  // A dead letter only has to be counted, which works as soon as the database does.
   { ...QUEUE_DEFAULTS, name: "usage_request_dead", retryLimit: 1000, retryDelay: 2 },
-  // 2, 4, 8 … 128 seconds: a service that is away for four minutes costs no slice. One key at a time: no day is asked for twice at once.
+  // Retries after 2, 4, 8 … 128 seconds: an outage of the service of up to four minutes costs no slice.
   {
     ...QUEUE_DEFAULTS,
     name: "usage_request",
@@ -87,21 +85,21 @@ const QUEUES = [
 
 const UNIQUE_VIOLATION = "23505";
 
-/** Makes or updates the queue's tables. Safe from several processes at once. */
+/** Creates or updates the queue's tables. Several processes may do so at once. */
 export async function installQueue(db: Database): Promise<void> {
   try {
     await install(db);
   } catch (error) {
-    // A process that comes while another one is done may not see yet that the schema is there, and is refused by an index of
-    // the catalogue. pg-boss takes other refusals of this kind for what they are.
-    if (!(error instanceof Error && "code" in error && error.code === UNIQUE_VIOLATION)) throw error;
+    // While another process creates the schema, this one may not see it yet, and then violates a unique index of the catalogue.
+    // pg-boss handles other conflicts itself.
+    if (errorCode(error) !== UNIQUE_VIOLATION) throw error;
     await install(db);
   }
 }
 
 async function install(db: Database): Promise<void> {
   const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
-  // What it does beside what it is asked for fails in an event, which would end the process where nobody listens.
+  // Failures of its background work are events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
     trouble ??= error;
@@ -119,11 +117,11 @@ async function install(db: Database): Promise<void> {
   if (trouble) throw trouble;
 }
 
-/** Throws where `installQueue` has not run for this version. */
+/** Throws if `installQueue` has not run for this version. */
 export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
   boss.on("error", (error) => {
-    // Whoever asks the queue for work reports an outage.
+    // An outage is reported by the consumers.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   });
@@ -136,12 +134,12 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
     throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
   }
   return {
-    async add(tx, queue, works) {
-      const jobs = works.map(({ key, data, priority }) => ({ id: randomUUID(), singletonKey: key, data, priority }));
+    async add(tx, queue, newJobs) {
+      const jobs = newJobs.map(({ key, data, priority }) => ({ id: randomUUID(), singletonKey: key, data, priority }));
       const added = new Set(
         jobs.length > 0 ? await boss.insert(queue, jobs, { db: onTransaction(tx), returnId: true }) : [],
       );
-      return works.filter((_, index) => added.has(jobs[index]?.id ?? ""));
+      return newJobs.filter((_, index) => added.has(jobs[index]?.id ?? ""));
     },
     async claim(queue, count) {
       const jobs = await boss.fetch(queue, { batchSize: count, includeMetadata: true });
@@ -154,30 +152,30 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
         lastCode: sourceOutput !== null && "code" in sourceOutput ? String(sourceOutput.code) : undefined,
       }));
     },
-    async heartbeat(taken) {
-      for (const [queue, attempts] of Map.groupBy(taken, (one) => one.queue)) {
+    async heartbeat(claimed) {
+      for (const [queue, jobs] of Map.groupBy(claimed, (job) => job.queue)) {
         await inTransaction(db, async (tx) => {
-          const free = await lockUnlocked(tx, attempts);
-          const touched = attempts.filter(({ id }) => free.has(id)).map(attemptOf);
-          if (touched.length > 0) await boss.touch(queue, touched, { db: onTransaction(tx) });
+          const free = await lockUnlocked(tx, jobs);
+          const alive = jobs.filter(({ id }) => free.has(id)).map(attemptOf);
+          if (alive.length > 0) await boss.touch(queue, alive, { db: onTransaction(tx) });
         });
       }
     },
-    async complete(tx, taken) {
-      return wasClaimed(await boss.complete(taken.queue, attemptOf(taken), null, { db: onTransaction(tx) }));
+    async complete(tx, job) {
+      return wasClaimed(await boss.complete(job.queue, attemptOf(job), null, { db: onTransaction(tx) }));
     },
-    async fail(taken, failure) {
-      await boss.fail(taken.queue, attemptOf(taken), failure);
+    async fail(job, failure) {
+      await boss.fail(job.queue, attemptOf(job), failure);
       const { rows } = await sql<{ at: Date }>`
         select start_after as at from ${sql.id(QUEUE_SCHEMA, "job")}
-        where name = ${taken.queue} and id = ${taken.id} and state::text = 'retry'
+        where name = ${job.queue} and id = ${job.id} and state::text = 'retry'
       `.execute(db);
       return rows[0]?.at;
     },
-    async release(taken) {
+    async release(job) {
       await inTransaction(db, async (tx) => {
-        const cancelled = await boss.cancel(taken.queue, attemptOf(taken), { db: onTransaction(tx) });
-        if (wasClaimed(cancelled)) await boss.resume(taken.queue, taken.id, { db: onTransaction(tx) });
+        const cancelled = await boss.cancel(job.queue, attemptOf(job), { db: onTransaction(tx) });
+        if (wasClaimed(cancelled)) await boss.resume(job.queue, job.id, { db: onTransaction(tx) });
       });
     },
     stop: () => boss.stop({ close: false, graceful: false }),
@@ -189,11 +187,11 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
  * the order of its answers; a heartbeat that held one job while waiting for another could deadlock with it. A job that is being
  * completed needs no heartbeat.
  */
-async function lockUnlocked(tx: Tx, taken: readonly ClaimedJob[]): Promise<ReadonlySet<string>> {
+async function lockUnlocked(tx: Tx, jobs: readonly ClaimedJob[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ id: string }>`
     select id from ${sql.id(QUEUE_SCHEMA, "job")}
-    where name = any(${[...new Set(taken.map(({ queue }) => queue))]}::pg_catalog.text[])
-      and id = any(${taken.map(({ id }) => id)}::pg_catalog.uuid[])
+    where name = any(${[...new Set(jobs.map(({ queue }) => queue))]}::pg_catalog.text[])
+      and id = any(${jobs.map(({ id }) => id)}::pg_catalog.uuid[])
     order by id for update skip locked
   `.execute(tx);
   return new Set(rows.map(({ id }) => id));
@@ -203,14 +201,14 @@ function attemptOf({ id, retryCount }: ClaimedJob): { readonly id: string; reado
   return { id, retryCount };
 }
 
-/** What `fail` was given; or what the queue itself says where a process ended. */
+/** The reason that `fail` was given. The queue itself writes another output if the heartbeats of a job stopped. */
 function reasonIn(output: object | null): string | undefined {
   if (output === null) return undefined;
   if ("reason" in output) return String(output.reason);
   return "the process that read it ended";
 }
 
-/** How many pieces of work were settled stands in the answer, and not in its type. */
+/** The number of changed jobs is in the answer, but not in its type. */
 function wasClaimed(answer: object): boolean {
   return "affected" in answer && Number(answer.affected) === 1;
 }
@@ -223,21 +221,19 @@ async function openBoss(db: Database, duties: BossOptions): Promise<PgBoss> {
     ...duties,
     db: onPool(db),
     schema: QUEUE_SCHEMA,
-    // Schedules are ours: they know coverage.
+    // The product has its own schedules, which know coverage.
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
-    // Rebuilding an index needs its owner, and a few hundred rows a night bloat none.
+    // Only the owner of an index can rebuild it, and a few hundred rows a night do not bloat one.
     reindex: false,
     monitorVacuum: false,
   });
 }
 
-// Lets pg-boss speak through our own pool, so that a process has one, and through a transaction of ours.
-
 /**
- * pg-boss sends some work as several statements from BEGIN to COMMIT in one text. Where one of them fails the connection
- * is left inside an aborted transaction, and would go back to the pool like that.
+ * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some texts of several statements from BEGIN to COMMIT: if
+ * one of them fails, the connection must be rolled back before it returns to the pool.
  */
 export function onPool(db: Database): Db {
   return {
@@ -253,7 +249,6 @@ export function onPool(db: Database): Db {
   };
 }
 
-/** What is done by it is done with the transaction or not at all. */
 function onTransaction(tx: Tx): Db {
   return { executeSql: (text, values) => executeRaw(tx, text, values) };
 }
@@ -263,15 +258,13 @@ async function executeRaw(on: Database, text: string, values: readonly unknown[]
   return { rows };
 }
 
-// Reads what waits in the queue, what is worked at, and what was given up.
-
 export type QueueDepth = {
   readonly queue: string;
   readonly state: "waiting" | "retrying" | "active" | "dead";
   readonly jobs: number;
 };
 
-/** "dead" is what was given up in the last day: it is kept for longer, and what matters of it later is whether its days are complete. */
+/** "dead" are the jobs that failed for the last time within a day. Older ones no longer matter: coverage says whether their days are complete. */
 export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> {
   const { rows } = await sql<QueueDepth>`
     select q.name as queue, s.label as state, count(j.id)::integer as jobs
