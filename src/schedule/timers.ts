@@ -32,7 +32,7 @@ export function setTimers(schedules: readonly Schedule[], fire: () => void): Tim
   };
 }
 
-/** Undefined for a schedule that never comes, such as 30 February: the library throws for it. */
+/** Undefined for a schedule that never comes, such as `0 0 L * 1#1`: the library throws for it. */
 function setTimer({ schedule: expression, timezone }: Schedule, fire: () => void): ScheduledTask | undefined {
   try {
     return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });

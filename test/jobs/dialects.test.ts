@@ -1,0 +1,90 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { openDialects } from "../../src/jobs/dialects.ts";
+import type { KeyRing } from "../../src/jobs/export-context.ts";
+import type { Dialect } from "../../src/usage/series.ts";
+import { KEY, limit, openTestService } from "../service/open-test-service.ts";
+import { answerJson, scriptedServer } from "../support/scripted-server.ts";
+import { PROJECT, sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
+
+const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
+const NAMES = { interface: "model", "2026": "models" } as const;
+const BY_MODEL = sampleRequest("model");
+
+/** A service that groups by model only in its own dialect, and dialects that are asked for. */
+async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined) {
+  const opened = new AsyncDisposableStack();
+  const server = opened.use(
+    await scriptedServer(({ target }, response) => {
+      const grouping = new URL(target, "http://service").searchParams.get("grouping");
+      const speaks = spoken();
+      const rows = speaks && grouping === NAMES[speaks] ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
+      answerJson(response, 200, sampleAnswer(rows));
+    }),
+  );
+  const service = opened.use(openTestService(server.origin, { dialect }));
+  const lines: string[] = [];
+  const app = { log: pino({}, { write: (line) => lines.push(line) }), signal: limit() } as unknown as App;
+  const dialects = openDialects({ app, db: undefined, service, keys });
+  return { server, dialects, lines, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+test.each(["interface", "2026"] as const)("the dialect %s is found by an answer that names a model", async (spoken) => {
+  await using opened = await open("auto", () => spoken);
+  expect(await opened.dialects.forRequest(BY_MODEL)).toBe(spoken);
+  const asked = opened.server.requests.length;
+  expect(await opened.dialects.forRequest(BY_MODEL)).toBe(spoken);
+  expect(opened.server.requests).toHaveLength(asked);
+});
+
+test("the probe asks for recent days first, because an old window may have no usage", async () => {
+  await using opened = await open("auto", () => "2026");
+  await opened.dialects.forRequest(BY_MODEL);
+  expect(opened.server.requests[0]?.target).not.toContain("2026-03-17");
+  await using without = await open("auto", () => "2026");
+  await without.dialects.forRequest(windowless("model"));
+  expect(without.server.requests[0]?.target).not.toContain("start=");
+});
+
+test("a configured dialect, and a request that is the same in both, need no probe", async () => {
+  await using configured = await open("interface", () => "2026");
+  expect(await configured.dialects.forRequest(BY_MODEL)).toBe("interface");
+  await using opened = await open("auto", () => "interface");
+  await opened.dialects.forRequest(sampleRequest("endpoint"));
+  expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
+});
+
+test("without usage the default is used, with one warning for each project", async () => {
+  await using opened = await open("auto", () => undefined);
+  for (let i = 0; i < 2; i++) expect(await opened.dialects.forRequest(BY_MODEL)).toBe("2026");
+  expect(opened.lines.filter((line) => line.includes("no usage shows"))).toHaveLength(1);
+});
+
+test("after an answer that did not fit another dialect is used only if a probe finds it", async () => {
+  let spoken: Dialect | undefined = "interface";
+  await using opened = await open("auto", () => spoken);
+  expect(await opened.dialects.alternative(BY_MODEL, "2026")).toBe("interface");
+  expect(await opened.dialects.alternative(BY_MODEL, "interface")).toBeUndefined();
+  spoken = undefined;
+  expect(await opened.dialects.alternative(sampleRequest("tags"), "2026")).toBeUndefined();
+});
+
+test("an answer by model fits if it has no rows, or if one of them names a model", async () => {
+  await using opened = await open("auto", () => undefined);
+  const { fits } = opened.dialects;
+  const unnamed = sampleAnswer([sampleRow("2026-03-17")]);
+  expect(fits(BY_MODEL, sampleAnswer([]))).toBe(true);
+  expect(fits(BY_MODEL, sampleAnswer([sampleRow("2026-03-17", { models: "nova" })]))).toBe(true);
+  expect(fits(BY_MODEL, unnamed)).toBe(false);
+  expect(fits(sampleRequest("endpoint"), unnamed)).toBe(true);
+});
+
+test("check probes even if the dialect is known, unless it is configured", async () => {
+  await using opened = await open("auto", () => "interface");
+  expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
+  expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
+  expect(opened.server.requests.length).toBeGreaterThanOrEqual(2);
+  await using configured = await open("2026", () => "interface");
+  expect(await configured.dialects.probe(PROJECT, true)).toBe("2026");
+});

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { StoredJob } from "../../src/db/jobs/jobs.ts";
+import { nextDueOf, nextRunAt, overdueSince, waitingSince } from "../../src/schedule/due.ts";
+import { seriesOf } from "../../src/usage/plan.ts";
+import { seriesKey } from "../../src/usage/series.ts";
+import { sampleJob } from "../usage/sample-request.ts";
+
+const DAILY = { name: "nightly", schedule: "15 2 * * *", timezone: "UTC", jitterSeconds: 0 };
+/** The last day of a month is never its first Monday. */
+const NEVER = { ...DAILY, schedule: "0 0 L * 1#1" };
+const at = (time: string) => new Date(`2026-03-${time}Z`);
+
+function stored(part: Partial<StoredJob> = {}): StoredJob {
+  return {
+    kind: "export",
+    name: "nightly",
+    scheduledThrough: at("18T02:15:00"),
+    pause: undefined,
+    resumedAt: undefined,
+    createdAt: at("01T12:00:00"),
+    ...part,
+  };
+}
+
+test("a job runs next at the first moment of its schedule after now", () => {
+  expect(nextRunAt(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
+  expect(nextRunAt(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
+});
+
+test("jitter makes it run later, and within its limit", () => {
+  const next = nextRunAt({ ...DAILY, jitterSeconds: 600 }, at("18T12:00:00")) ?? new Date(0);
+  const delayMs = next.getTime() - at("19T02:15:00").getTime();
+  expect(delayMs).toBeGreaterThan(0);
+  expect(delayMs).toBeLessThan(600_000);
+});
+
+test("a schedule that never comes has no next run", () => {
+  expect(nextRunAt(NEVER, at("18T12:00:00"))).toBeUndefined();
+});
+
+test("a job waits from its moment on, and is overdue after three minutes", () => {
+  expect(waitingSince(DAILY, stored(), at("19T02:14:59"))).toBeUndefined();
+  expect(waitingSince(DAILY, stored(), at("19T02:15:00"))).toEqual(at("19T02:15:00"));
+  expect(overdueSince(DAILY, stored(), at("19T02:18:00"))).toBeUndefined();
+  expect(overdueSince(DAILY, stored(), at("19T02:18:01"))).toEqual(at("19T02:15:00"));
+});
+
+test("of several missed moments the first counts", () => {
+  expect(overdueSince(DAILY, stored(), at("25T12:00:00"))).toEqual(at("19T02:15:00"));
+});
+
+test("a job that is not registered, or is paused, is never overdue", () => {
+  const pause = { at: at("18T12:00:00"), why: "moving house", by: "me" };
+  expect(overdueSince(DAILY, undefined, at("25T12:00:00"))).toBeUndefined();
+  expect(overdueSince(DAILY, stored({ pause }), at("25T12:00:00"))).toBeUndefined();
+});
+
+test("a moment during a pause is late from the end of the pause on", () => {
+  const job = stored({ resumedAt: at("20T09:00:00") });
+  expect(overdueSince(DAILY, job, at("20T09:03:00"))).toBeUndefined();
+  expect(overdueSince(DAILY, job, at("20T09:03:01"))).toEqual(at("20T09:00:00"));
+});
+
+test("a job that never ran is due since it was registered, for the moment before that", () => {
+  const job = stored({ scheduledThrough: undefined });
+  expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
+  expect(overdueSince(NEVER, job, at("25T12:00:00"))).toBeUndefined();
+});
+
+test("a series is due when the first job that reads it runs, and never if none reads it", () => {
+  const weekly = sampleJob({ name: "weekly", schedule: "0 3 * * 0", groupings: ["none", "model"] });
+  const nightly = sampleJob({ groupings: ["none"] });
+  const series = seriesOf(sampleJob({ groupings: ["none", "model", "tags"] }));
+  const ids = new Map(series.map((one, i) => [seriesKey(one), i]));
+  expect(nextDueOf(series, ids, [weekly, nightly], at("18T12:00:00"))).toEqual([
+    { seriesId: 0, at: at("19T02:15:00") },
+    { seriesId: 1, at: at("22T03:00:00") },
+    { seriesId: 2, at: undefined },
+  ]);
+});
