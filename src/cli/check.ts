@@ -6,7 +6,6 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
-import type { Receivers } from "../health/webhook.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { checkProject, type Finding } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
@@ -14,6 +13,7 @@ import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
+import { writeAnswer } from "./output.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
 type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
@@ -24,28 +24,24 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   await requireStaticKeys(app, config);
   const receivers = await requireReceivers(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
-  const file: Finding = { what: "file", state: "ok", text: app.configPath };
-  const access: Finding[] = (await requireAccess(app, config))
-    ? [{ what: "monitor.access", state: "ok", text: "its secret can be read" }]
-    : [];
+  const access = await requireAccess(app, config);
   const proxy = proxyOf(app.env);
-  const way: Finding[] = proxy
-    ? [{ what: "proxy", state: "ok", text: `https goes through ${proxy.name}, but to what NO_PROXY names` }]
-    : [];
-  const findings = [file, ...addressFindings(receivers), ...access, ...way];
-  const all: FindingGroup[] = [{ of: "configuration", findings }];
-  if (!options.offline) all.push(...(await checkOnline(app, config)));
-  app.write(options.json ? `${JSON.stringify(all)}\n` : all.map(renderFindings).join(""));
-  return all.every(({ findings }) => findings.every(({ state }) => state !== "fail")) ? 0 : 1;
+  const ok = (what: string, text: string): Finding => ({ what, state: "ok", text });
+  const findings = [
+    ok("file", app.configPath),
+    ...[receivers.webhook, receivers.deadMan].flatMap((receiver) =>
+      receiver ? [ok(receiver.path, "its address can be read; nothing was sent there")] : [],
+    ),
+    ...(access ? [ok("monitor.access", "its secret can be read")] : []),
+    ...(proxy ? [ok("proxy", `https goes through ${proxy.name}, except to the hosts that NO_PROXY names`)] : []),
+  ];
+  const groups: FindingGroup[] = [{ of: "configuration", findings }];
+  if (!options.offline) groups.push(...(await checkOnline(app, config)));
+  writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
+  return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
-function addressFindings({ webhook, deadMan }: Receivers): Finding[] {
-  return [webhook, deadMan].flatMap((receiver) =>
-    receiver ? [{ what: receiver.path, state: "ok", text: "its address can be read; nothing was sent there" }] : [],
-  );
-}
-
-/** A database that is away is one finding, and no reason to leave the projects unchecked. */
+/** If the database can't be reached, that is one finding, and the projects are checked without it. */
 async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
@@ -61,7 +57,7 @@ async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
   }
 }
 
-/** More than this, and late usage or the window would be off by a day around midnight. */
+/** With a greater difference, windows and late usage could be off by a day around midnight. */
 const SKEW_MS_MAX = 60_000;
 
 async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
@@ -77,7 +73,7 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
   return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
 }
 
-/** Says nothing where a window fits, or too little is stored to tell. */
+/** No finding for a window that fits, or if too little is stored to say. */
 async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
   const advice = await adviseWindows(db, exports);
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
@@ -97,9 +93,9 @@ const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
 export function renderFindings({ of, findings }: FindingGroup): string {
   // One cause may affect many checks and is reported once. Request ids differ each time, so the comparison leaves them out.
-  const told = ({ state, text }: Finding) =>
+  const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
-  const lines = [...Map.groupBy(findings, told).values()].flatMap((same) => {
+  const lines = [...Map.groupBy(findings, causeOf).values()].flatMap((same) => {
     const [first] = same;
     return first ? [`  ${MARKS[first.state]} ${same.map(({ what }) => what).join(", ")}: ${first.text}`] : [];
   });

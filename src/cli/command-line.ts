@@ -1,4 +1,4 @@
-// Runs what the command line asks for, and says as an exit status what became of it.
+// Runs the command that the command line names, reports its failure and returns its exit status.
 
 import { CommanderError } from "commander";
 import type { App, Environment } from "../app.ts";
@@ -26,7 +26,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
 async function runCommand(configPath: string, run: CommandRun, env: Environment, signal: AbortSignal): Promise<number> {
   let app: App | undefined;
   try {
-    // Loaded here because --help should not wait for modules that only commands need.
+    // Loaded here so that --help does not wait for modules that only commands need.
     const { openApp } = await import("../app.ts");
     app = await openApp(env, configPath, signal);
     return await run(app);
@@ -37,14 +37,14 @@ async function runCommand(configPath: string, run: CommandRun, env: Environment,
   }
 }
 
-/** A failure someone can act on is a line; a mistake of this program keeps its stack. */
+/** One line for a failure that somebody can act on; the stack for a bug of this program. */
 function failureText(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return errorText(signal.reason);
   if (error instanceof AppError || isSystemError(error)) return errorText(error);
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Of the operating system or the database server: its message says what is wrong. */
+/** An error of the operating system or the database server, whose message says what is wrong. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && "code" in error && !(error instanceof TypeError);
 }

@@ -14,9 +14,10 @@ import { migrateToLatest } from "../db/connection/migrate.ts";
 import { type DemoNumbers, demoNumbers } from "../db/usage/coverage.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
-import { openExportContext, openRotationContext } from "../jobs/open-context.ts";
+import { openMasterKeys } from "../jobs/api-keys.ts";
+import type { ExportContext } from "../jobs/export-context.ts";
+import { openExportContext } from "../jobs/open-context.ts";
 import { runRotationJob } from "../jobs/run-rotation.ts";
-import type { RotationResult } from "../keys/rotate.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, DAY_MS, dayOf, daysOf } from "../usage/days.ts";
@@ -34,28 +35,26 @@ const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
 
-export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<number> {
-  const configured = await demoJobs(app);
+export async function runDemo(app: App, { serve }: DemoOptions): Promise<number> {
+  const configured = await readDemoConfig(app);
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
-  await using emulator = await startEmulator({
-    consoleKeys: configured.projects.map(({ id }, i) => ({
-      secret: `${secret}${i}`,
-      projectId: id,
-      scopes: ["member"],
-    })),
-  });
-  const keys = Object.fromEntries(configured.projects.map((_, i) => [`${KEY_VARIABLE}_${i}`, `${secret}${i}`]));
-  const env = { ...app.env, ...keys, USAGE_EXPORT_MASTER_KEY: masterKey };
+  const keys = configured.projects.map(({ id }, i) => ({
+    projectId: id,
+    variable: `${KEY_VARIABLE}_${i}`,
+    secret: `${secret}${i}`,
+    scopes: ["member"],
+  }));
+  await using emulator = await startEmulator({ consoleKeys: keys });
+  const variables = Object.fromEntries(keys.map((key) => [key.variable, key.secret]));
+  const env = { ...app.env, ...variables, USAGE_EXPORT_MASTER_KEY: masterKey };
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);
   try {
     const config = demoConfig(configured, emulator.url, folder);
     const status = await runScenario({ ...app, env }, config, db, emulator);
-    if (serve) {
-      await serveDashboard(app, config, db);
-    }
+    if (serve) await serveDashboard(app, config, db);
     return status;
   } finally {
     await db.destroy();
@@ -63,8 +62,8 @@ export async function runDemo(app: App, { serve }: DemoOptions = {}): Promise<nu
   }
 }
 
-/** Uses the packaged example if the folder has no configuration, but never in place of a file that the user named. */
-async function demoJobs({ configPath }: App): Promise<Config> {
+/** The packaged example if the folder has no configuration, but never in place of a file that the user named. */
+async function readDemoConfig({ configPath }: App): Promise<Config> {
   const isThere = await access(configPath).then(
     () => true,
     () => configPath !== CONFIG_FILE,
@@ -72,7 +71,7 @@ async function demoJobs({ configPath }: App): Promise<Config> {
   return loadConfig(isThere ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
 }
 
-/** The configured jobs, on the emulator, with keys of its own and sinks that go with it. */
+/** The configured jobs, with the emulator as the service, keys of the emulator, and sinks in the temporary folder. */
 function demoConfig(config: Config, baseUrl: string, folder: string): Config {
   const rotations = config.rotations.map((job) => ({
     ...job,
@@ -83,32 +82,60 @@ function demoConfig(config: Config, baseUrl: string, folder: string): Config {
     const rotation = rotations.find((job) => job.project.id === project.id)?.name;
     return { ...project, key: rotation === undefined ? first : { kind: "rotation" as const, rotation, first } };
   });
-  // The emulator is this machine's own, so nobody is spared by calling it slowly.
+  // The emulator runs on this machine, so calling it slowly would protect nobody.
   return { ...config, projects, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
+  const job = config.exports.find(({ window }) => window !== undefined);
+  if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);
-  const run = openDemoExport(app, config, db);
+  await using context = await openExportContext(app, config, db);
+  const results: ExportResult[] = [];
+  const run = async (label: string, trigger: RunTrigger = "manual", selection: Selection = {}) => {
+    const result = await runExportNow(context, job, { trigger, selection, label });
+    const { requests, complete, failed, rowsChanged } = result;
+    app.write(
+      `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
+    );
+    results.push(result);
+    return result;
+  };
+
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
-
-  const first = await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
-  const second = await run("the same night once more", "manual", {});
+  await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
+  const repeated = await run("the same night once more");
   emulator.now = () => new Date(Date.now() + DAY_MS);
-  const third = await run("a day later, late usage has arrived", "manual", {});
-  const rotated = await runDemoRotations(app, config, db);
-  const fourth = await run("with the rotated key", "manual", {});
+  await run("a day later, late usage has arrived");
+  const isRotated = await runRotations(context);
+  await run("with the rotated key");
 
   const numbers = await demoNumbers(db);
   app.write(`${numbersText(numbers)}report: ${await writeDemoReport(app, db)}\n`);
-  const failed = [first, second, third, fourth].reduce((sum, result) => sum + result.failed + result.suspect, 0);
-  if (failed > 0 || !rotated) return 1;
-  const honest =
-    numbers.gaps === 0 && numbers.differences === 0 && second.rowsChanged === 0 && numbers.restatements > 0;
-  if (!honest) throw new Error("the demo did not show what it promises");
+  if (!isRotated || results.some(({ failed, suspect }) => failed + suspect > 0)) return 1;
+  const { gaps, differences, restatements } = numbers;
+  if (gaps > 0 || differences > 0 || restatements === 0 || repeated.rowsChanged > 0) {
+    throw new Error("the demo did not show what it promises");
+  }
   return 0;
+}
+
+/** Whether all of them succeeded. */
+async function runRotations(context: ExportContext): Promise<boolean> {
+  const { app, config, db } = context;
+  const masterKeys = await openMasterKeys(app, db);
+  let isOk = true;
+  for (const job of config.rotations) {
+    const result = await runRotationJob({ ...context, masterKeys }, job, "manual", {});
+    const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
+    app.write(
+      `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
+    );
+    isOk &&= result.status === "ok";
+  }
+  return isOk;
 }
 
 function numbersText({ latest, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
@@ -129,50 +156,18 @@ function numbersText({ latest, complete, slices, gaps, restatements, differences
   ].join("\n");
 }
 
-/** Under another name than the command's report, which may be there. Returns the path. */
+/** Its name differs from that of `report`, whose file may exist. Returns the path. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const { page } = await readReport(app, db, {});
-  // In a container the working directory may belong to somebody else.
+  // In a container the working directory may not be writable.
   const folder = await access(".", constants.W_OK).then(process.cwd, os.tmpdir);
   const file = path.join(folder, "usage-report-demo.html");
   await writeFileAtomically(file, [page], app.signal);
   return file;
 }
 
-type RunDemoExport = (label: string, trigger: RunTrigger, selection: Selection) => Promise<ExportResult>;
-
-function openDemoExport(app: App, config: Config, db: Database): RunDemoExport {
-  return async (label, trigger, selection) => {
-    const job = config.exports.find(({ window }) => window !== undefined);
-    if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
-    await using context = await openExportContext(app, config, db);
-    const result = await runExportNow(context, job, { trigger, selection, label });
-    const { requests, complete, failed, rowsChanged } = result;
-    app.write(
-      `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
-    );
-    return result;
-  };
-}
-
-async function runDemoRotations(app: App, config: Config, db: Database): Promise<boolean> {
-  await using context = await openRotationContext(app, config, db);
-  const results: RotationResult[] = [];
-  for (const job of config.rotations) {
-    const result = await runRotationJob(context, job, "manual", {});
-    const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
-    app.write(
-      `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,
-    );
-    results.push(result);
-  }
-  return results.every(({ status }) => status === "ok");
-}
-
-// Keeps the dashboard of a demo up until it is told to stop.
-
-/** There is no worker whose work could hang, and the database is in this process. */
+/** No worker runs that could hang, and the database is in this process. */
 const ALWAYS_LIVE: Liveness = {
   reportDatabase() {},
   reportLostConnection() {},
@@ -181,6 +176,7 @@ const ALWAYS_LIVE: Liveness = {
   isLive: () => true,
 };
 
+/** Until a signal stops it. */
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
   const deps = { db, liveness: ALWAYS_LIVE, access: undefined };

@@ -11,7 +11,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 
 export type DumpOptions = DayRange & {
   readonly view: string;
-  /** Left out: the ending of the file's name decides. */
+  /** Left out: the ending of `out` decides. */
   readonly format?: DumpFormat;
   /** "-" is standard output. */
   readonly out: string;

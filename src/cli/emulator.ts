@@ -1,4 +1,4 @@
-// The command `emulator`: the emulator of the service as a program, for trying the product against something harmless.
+// The command `emulator`: runs the emulator of the service, to try the product without the real service.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { AppError } from "../errors.ts";
 
 export type EmulatorCommand = {
   readonly port: number;
-  /** It listens on 127.0.0.1 and nowhere else: anyone who reaches it may use it. */
+  /** Cannot be set: the emulator listens on 127.0.0.1 only, because anyone who reaches it may use it. */
   readonly host?: never;
   readonly dialect: Dialect;
   readonly window: WindowMode;
@@ -22,7 +22,7 @@ export type EmulatorCommand = {
 
 const KEY_VARIABLE = "USAGE_EXPORT_KEY";
 
-/** The key that the emulator was started with, and the file it was written to when it was made here. */
+/** The first key of the emulator; `file` holds it if it was made here. */
 type FirstKey = AsyncDisposable & { readonly secret: string; readonly file: string | undefined };
 
 export async function runEmulator(
@@ -38,7 +38,7 @@ export async function runEmulator(
   return 0;
 }
 
-/** A key made here is good for one run of the emulator, so its file goes with it. */
+/** A key made here is valid for one run of the emulator, so its file is removed with it. */
 async function openFirstKey(given: string | undefined): Promise<FirstKey> {
   if (given) return { secret: given, file: undefined, [Symbol.asyncDispose]: async () => {} };
   const secret = randomBytes(20).toString("hex");
@@ -53,8 +53,10 @@ async function listen({ project, ...options }: EmulatorCommand, secret: string):
   try {
     return await startEmulator({ ...options, consoleKeys });
   } catch (cause) {
-    const place = `127.0.0.1:${options.port}`;
-    throw new AppError("config", `cannot listen on ${place}: choose another --port, or 0 for any free one`, { cause });
+    const address = `127.0.0.1:${options.port}`;
+    throw new AppError("config", `cannot listen on ${address}: choose another --port, or 0 for any free one`, {
+      cause,
+    });
   }
 }
 

@@ -14,13 +14,13 @@ export type ReportOptions = PeriodOptions & {
   readonly out: string;
 };
 
-/** A year of many groups takes its time; a person waits for it. */
+/** A year with many groups takes long, and a person waits for it. */
 const STATEMENT_SECONDS_MAX = 120;
 
-/** Exit status 0 also where days are missing: the report says so, and `status` is what tells by its exit status. */
+/** Exit status 0 also if days are missing: the report says so, and the exit status of `status` does. */
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
   const { out } = options;
-  // By this machine's clock, so that a mistake is told before the database is opened.
+  // By this machine's clock, so that a mistake is reported before the database is opened.
   choosePeriod(options, dayOf(new Date()));
   if (out !== "-") await checkOutputPath(out, "--out");
   const { data, page } = await withDatabase(app, (db) => readReport(app, db, options));
@@ -33,7 +33,7 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   return 0;
 }
 
-/** Scrubbed: what stands in it are the words of others. */
+/** Scrubbed, because error texts of the service and the database are in it. */
 export async function readReport(
   app: App,
   db: Database,
@@ -43,7 +43,7 @@ export async function readReport(
   const data = await readReportData(db, choosePeriod(options, dayOf(now)), now, {
     statementSecondsMax: STATEMENT_SECONDS_MAX,
   });
-  // Half a second of libraries, which a mistake in an option need not wait for.
+  // Loading the chart library takes half a second, which a mistake in an option need not wait for.
   const { renderReport } = await import("../report/report.ts");
   return { data, page: app.scrubber.scrub(renderReport(data)) };
 }

@@ -1,4 +1,4 @@
-// The command `start`: checks the configuration, opens the database and runs the worker until it is told to stop.
+// The command `start`: checks the configuration, opens the database and runs the worker until a signal stops it.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUrlOf, openDatabase, readConfig } from "../app.ts";
@@ -11,12 +11,12 @@ import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
 
-/** A database that does not answer does not take leave either. */
+/** Closing waits at most this long for a database that does not answer. */
 const CLOSE_MS_MAX = 300;
 
 type StartOptions = { /** Works on the embedded database. */ readonly embedded?: boolean };
 
-/** Runs until it is told to stop, which is no failure. */
+/** Runs until a signal stops it, which is no failure. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
   const config = await readConfig(app);
   requireIntendedDatabase(app, embedded);
@@ -25,16 +25,16 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   const access = await requireAccess(app, config);
   if (config.rotations.length > 0) readMasterKeys(app.env);
   const liveness = openLiveness(app.log, () => performance.now());
-  // What is in hand when it is told to stop has all the time there is to stop in.
+  // Until the drain ends, the claimed jobs may use the database.
   const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, liveness.reportLostConnection);
   try {
     await using monitoring = await openMonitoring(app, config, { db, liveness, access });
-    // Without a terminal the log already says all of this.
-    const say = (text: string) => (app.terminal ? app.write(text) : undefined);
-    say(`dashboard, health and metrics: ${monitoring.url}/\n`);
+    // Without a terminal nobody reads this: the log says the same.
+    const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
+    writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
     const onReady = async () => {
-      say((await listJobs(db, config)).map(renderJob).join(""));
-      say("a line a run follows; Ctrl-C stops the worker when it has finished what it has in hand\n");
+      writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
+      writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     };
     // The actor includes the process id, so that the process can be looked up while it lives.
     const actor = `${app.actor} worker, pid ${process.pid}`;
@@ -48,10 +48,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
-/**
- * A worker runs for months. Without DATABASE_URL it would silently write to the embedded database beside the real one, so
- * `--embedded` has to ask for that.
- */
+/** A worker runs for months: it must not write to the embedded database only because DATABASE_URL was forgotten. */
 function requireIntendedDatabase({ env }: App, embedded: boolean): void {
   const url = databaseUrlOf(env);
   if (url === undefined && !embedded) {
