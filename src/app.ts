@@ -1,4 +1,4 @@
-// Opens what a command needs, once, and closes it: the only place that knows all the parts.
+// The environment of a command: its variables, log and outputs, its database and the service.
 
 import { randomUUID } from "node:crypto";
 import os from "node:os";
@@ -35,13 +35,13 @@ export type App = {
   readonly actor: string;
   /** Standard output: the command's answer. */
   readonly write: (text: string) => void;
-  /** Whether a person looks at standard error. */
+  /** Whether standard error is a terminal, so that a person reads it. */
   readonly terminal: boolean;
 };
 
-/** A failover or a restart of the database takes less. */
+/** A failover or a restart of the database takes less time. */
 const RECONNECT_MS_MAX = 60_000;
-/** Who was told to stop waits no longer for the answer to a statement. */
+/** How long a statement may run on after the stop signal. */
 const STATEMENT_MS_AFTER_STOP = 10_000;
 
 const URL_VARIABLES = ["DATABASE_URL", "MIGRATION_DATABASE_URL"] as const;
@@ -78,7 +78,7 @@ function userName({ SUDO_USER }: Environment): string | undefined {
   }
 }
 
-/** Whatever does not say otherwise by itself, the database's driver for one, would then take any certificate. */
+/** With the variable set, every client that does not ask for verification itself, such as the database driver, accepts any certificate. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   throw new AppError(
@@ -92,7 +92,7 @@ function passwordOf(url: string | undefined): string | undefined {
   try {
     return password && decodeURIComponent(password);
   } catch {
-    // A percent sign that begins no escape stands for itself.
+    // A percent sign that starts no valid escape is taken literally.
     return password;
   }
 }
@@ -120,10 +120,10 @@ export async function raiseSequencesOf({ log }: App, db: Database): Promise<void
   }
 }
 
-/** The same whatever the schema is, for `migrate`: past the pooler, where MIGRATION_DATABASE_URL says the way. */
+/** For `migrate`, with any version of the schema. MIGRATION_DATABASE_URL, if it is set, leads past a pooler. */
 export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  const isApart = app.env.MIGRATION_DATABASE_URL !== undefined;
-  return withDatabaseAt(app, isApart ? "MIGRATION_DATABASE_URL" : "DATABASE_URL", work);
+  const variable = app.env.MIGRATION_DATABASE_URL === undefined ? "DATABASE_URL" : "MIGRATION_DATABASE_URL";
+  return withDatabaseAt(app, variable, work);
 }
 
 async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Database) => Promise<T>): Promise<T> {
@@ -137,7 +137,7 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   }
 }
 
-/** A server that was reached once and went away is waited for. A statement may still take `stoppingMs` after the app's signal. */
+/** Waits for a server that was reached before and went away. A statement may run on for `stoppingMs` after the app's signal. */
 export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
@@ -176,7 +176,7 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
   return url;
 }
 
-/** Every command says which database it uses: two databases look alike from inside. */
+/** Every command names its database, because two databases with other contents look alike. `by` is where the choice comes from. */
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
@@ -194,7 +194,7 @@ function logLostConnections(log: Logger): OnConnectionLost {
   };
 }
 
-/** Names the place, without user and password: the error alone says "connect ECONNREFUSED", and of a name with several addresses nothing. */
+/** Names the server, without user and password: the error alone says "connect ECONNREFUSED", or nothing if a name has several addresses. */
 export function databaseUnreachable({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };
@@ -202,7 +202,7 @@ export function databaseUnreachable({ env }: App, error: Error, variable: UrlVar
   return new AppError("database", `the database at ${host}${pathname}${where} can't be used`, { cause });
 }
 
-/** Loaded when it is needed: half the commands call nothing. */
+/** Loads the client only here, because half the commands make no calls. */
 export async function openServiceFor(
   app: App,
   config: Config,

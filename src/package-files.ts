@@ -1,4 +1,4 @@
-// Locates the files of this package, both in a checkout and in the bundle that users install.
+// Locates the files of this package, in a checkout and in the bundle that users install.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -6,15 +6,15 @@ import path from "node:path";
 
 const IS_BUNDLE = !import.meta.filename.endsWith(".ts");
 
-/** Chunks of the bundle are not in the folders of their sources, so the depth below the package folder varies. */
+/** Searched upwards, because the parts of the bundle are not as deep below it as their sources. */
 export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
-/** Looked up in the working directory; the package contains one as an example. */
+/** The default, in the working directory; the package contains one as an example. */
 export const CONFIG_FILE = "jobs.config.json";
 
-/** What a user of this package types before a command's name. */
+/** What users type before a command's name. */
 export const COMMAND = IS_BUNDLE ? "npx usage-export" : "npm run usage-export --";
 
 export async function programVersion(): Promise<string> {

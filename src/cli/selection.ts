@@ -19,7 +19,7 @@ export type SelectionOptions = {
 
 export type Chosen = { readonly jobs: readonly ExportJob[]; readonly selection: Selection };
 
-/** Throws `config` for a name that is not configured, and where nothing is left to do: a typo must not look like success. */
+/** Throws `config` for a name that is not configured and if nothing is selected: a typo must not look like success. */
 export function chooseJobs(config: Config, options: SelectionOptions, today: Day): Chosen {
   const { exports } = config;
   if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
@@ -59,8 +59,6 @@ export function quotedList(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
-// Which jobs and which days a backfill is asked for, and whether they can be read at all.
-
 export type BackfillOptions = Omit<SelectionOptions, "day"> & {
   readonly from: Day;
   readonly to: Day;
@@ -72,18 +70,18 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
 
 export type BackfillChoice = {
   readonly jobs: readonly BackfillJob[];
-  /** Names of jobs that send no dates: what they read is not theirs to choose. */
+  /** Names of jobs without a window: they send no dates, so the service chooses the days. */
   readonly dateless: readonly string[];
   readonly range: Window;
 };
 
 /**
- * Ten years. A range becomes due, which nothing takes back, and what is due and missing is read by the workers and shown as
- * a gap until it is there: 2006 in place of 2026 must not promise twenty years.
+ * Ten years. The days of a range become due for good: workers read them and status shows them as gaps until they are complete. A typo
+ * such as 2006 for 2026 must not make twenty years due.
  */
 const RANGE_DAYS_MAX = 3660;
 
-/** Throws `config` for whatever can't be read: nothing was called then. */
+/** Throws `config`, before any call, for a selection or range that can't be read. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day): BackfillChoice {
   const range = { start: options.from, end: options.to };
   const fault = rangeError(range, addDays(today, -1));
@@ -108,11 +106,9 @@ function rangeError({ start, end }: Window, newest: Day): string | undefined {
   return `--from: expected ${oldest} or after, as a backfill has at most ${RANGE_DAYS_MAX} days; got ${start}. Read older days with a backfill of their own`;
 }
 
-// Decides which days a report is of. Pure.
-
 export type PeriodOptions = { readonly from?: Day; readonly to?: Day };
 
-/** The last complete days where none are named. Throws `config` for what no report can be of. */
+/** By default the last complete days. Throws `config` for a period that a report can't cover. */
 export function choosePeriod({ from, to }: PeriodOptions, today: Day): Window {
   const end = to ?? addDays(today, -1);
   const start = from ?? addDays(end, 1 - DAYS_DEFAULT);

@@ -28,11 +28,11 @@ async function timeOfService(app: App, config: Config): Promise<Date | undefined
   }
 }
 
-/** Compares with the middle of the time that the question took. */
+/** Compares the answer with this machine's time halfway between question and answer. */
 async function aheadSeconds(ask: () => Promise<Date | undefined>): Promise<number | undefined> {
-  const beforeMs = Date.now();
-  const there = await ask();
-  return there && Math.round((there.getTime() - (beforeMs + Date.now()) / 2) / 1000);
+  const askedMs = Date.now();
+  const time = await ask();
+  return time && Math.round((time.getTime() - (askedMs + Date.now()) / 2) / 1000);
 }
 
 const DIFFERENCE_SECONDS_MAX = 30;
@@ -54,9 +54,7 @@ function differenceText(seconds: number): string {
   return `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"}`;
 }
 
-// Reacts when somebody sets the database's clock: logs it, and continues by the clock as it is now.
-
-/** True if the clock went back, so that other things are due now. */
+/** Logs a database clock that was set back, and resets stored times in its future. True if it was set back: the due times changed. */
 export async function recoverFromClockSetBack(app: App, db: Database): Promise<boolean> {
   const seconds = await secondsSetBack(db);
   if (seconds === undefined) return false;

@@ -1,4 +1,4 @@
-// The opened resources that the parts of a worker share, and how they are opened once the database is reached.
+// The opened resources that the parts of a worker share, and how they are opened once the database can be reached.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUnreachable } from "../app.ts";
@@ -18,21 +18,19 @@ import { nextDueOf } from "../schedule/due.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** The signal of its app ends work in hand; that the worker is to stop is known before. */
+/** The signal of its app aborts the claimed jobs, later than the signal that stops the worker from claiming more. */
 export type WorkerContext = ExportContext & {
   readonly queue: Queue;
-  /** Undefined where there is no rotation. */
+  /** Undefined if no rotation is configured. */
   readonly masterKeys: MasterKeys | undefined;
   readonly metrics: ProcessMetrics;
 };
 
-// Opens what a worker needs of its database, once that is there.
-
-const WAIT_MS = 1_000;
-/** Who works all day can wait for as long as the service asks, within reason. */
+const RETRY_MS = 1_000;
+/** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
 
-/** A database that is not there yet, or is busy, is waited for until the signal; one that refuses, or has another schema, is not. */
+/** Retries until `stop` while the database can't be reached or is busy. Throws if it refuses access or has another schema. */
 export async function retryUntilReached<T>(
   app: App,
   liveness: Liveness,
@@ -49,12 +47,12 @@ export async function retryUntilReached<T>(
       if (!(error instanceof Error) || !isTransient(error)) throw error;
       liveness.reportDatabase(databaseUnreachable(app, error));
       liveness.heartbeat();
-      await sleep(WAIT_MS, undefined, { signal: stop });
+      await sleep(RETRY_MS, undefined, { signal: stop });
     }
   }
 }
 
-/** `app` is the one whose signal ends work in hand. */
+/** The signal of `app` is the one that aborts the claimed jobs. */
 export async function openWorkerContext(
   app: App,
   config: Config,
