@@ -128,9 +128,9 @@ export type DueSlice = {
   readonly status: "missing" | "failed" | "suspect";
   /** How many runs failed to read it, one after the other. */
   readonly failures: number;
-  readonly attemptedAt: Date | undefined;
+  readonly attemptedAt: Date | null;
   /** When the first answer of the present doubt came. */
-  readonly doubtedAt?: Date | undefined;
+  readonly doubtedAt?: Date | null;
 };
 
 const RETRY_DELAY_MS_FIRST = 60 * 60_000;
@@ -138,7 +138,7 @@ const RETRY_DELAY_MS_MAX = DAY_MS;
 const CLOCK_STEP_MS_MIN = 60_000;
 
 export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {
-  if (status === "missing" || attemptedAt === undefined) return true;
+  if (status === "missing" || attemptedAt === null) return true;
   const rest =
     status === "suspect" && doubtedAt ? doubtRetryDelayMs(doubtedAt, attemptedAt) : sliceRetryDelayMs(failures);
   const restedMs = now.getTime() - attemptedAt.getTime();

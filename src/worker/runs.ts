@@ -9,7 +9,7 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
-import { takeFetchNo } from "../db/usage/fetch-numbers.ts";
+import { nextFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { counted } from "../report/format.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
@@ -117,7 +117,7 @@ export async function enqueueRun(
   const seriesIds = new Set(requests.map(({ series }) => seriesIdOf(ids, series)));
   if (due) await extendDue(tx, [...seriesIds], due);
   const { emptyGuard, cliffGuard, checkFeatures, undated } = job;
-  const sameForAll = { runId, fetchNo: await takeFetchNo(tx), runDay, job: job.name };
+  const sameForAll = { runId, fetchNo: await nextFetchNo(tx), runDay, job: job.name };
   const policy = { emptyGuard, cliffGuard, checkFeatures, undated };
   const jobs = requests.map((request) => {
     const { series, window } = request;

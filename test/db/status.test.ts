@@ -33,7 +33,7 @@ test("an empty database has nothing to tell", async () => {
   });
   expect(await lastRuns(db, JOBS)).toEqual([]);
   expect(await recentRuns(db, 10)).toEqual([]);
-  expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: undefined });
+  expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: null });
 });
 
 test("slices are counted by status, and gaps told from the newest", async () => {

@@ -13,7 +13,7 @@ const slice = (part: Partial<DueSlice>): DueSlice => ({
 });
 
 test("a slice that was never read is read at once", () => {
-  expect(isDueForRetry(slice({ status: "missing", failures: 0, attemptedAt: undefined }), NOW)).toBe(true);
+  expect(isDueForRetry(slice({ status: "missing", failures: 0, attemptedAt: null }), NOW)).toBe(true);
 });
 
 test.each([

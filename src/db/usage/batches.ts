@@ -1,7 +1,6 @@
 // Writes a batch of answers in one transaction: slices are replaced whole, and only rows that differ are written.
 
 import { createHash } from "node:crypto";
-import { sql } from "kysely";
 import type { Day } from "../../usage/days.ts";
 import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
 import { METRICS } from "../../usage/metrics.ts";
@@ -21,6 +20,7 @@ import {
 } from "../../usage/slice.ts";
 import { type Database, databaseNow } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { deleteUndatedFailures } from "./failures.ts";
 import { type ChangedRows, type GroupIds, type GroupingValue, internGroups, mergeRows } from "./rows.ts";
 import { extendDue } from "./series.ts";
 import {
@@ -242,18 +242,12 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }
 
-/**
- * Without a window the answer's own days are due. A failure before it was recorded under the day of its run, as no answer
- * told another; it is over now.
- */
+/** Without a window the answer's own days are due. */
 async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[]): Promise<void> {
   const sorted = [...days].sort();
   const [start, end] = [sorted[0], sorted.at(-1)];
   if (start === undefined || end === undefined) return;
   await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through: end });
   await markDated(tx, seriesId);
-  await sql`
-    delete from usage_export.slice
-    where series_id = ${seriesId} and status = 'failed' and fetch_no = 0 and usage_date > ${end}::date
-  `.execute(tx);
+  await deleteUndatedFailures(tx, [seriesId], end);
 }

@@ -1,4 +1,4 @@
-// Reads how complete the stored slices are: their statuses, which are due, and the coverage of each series.
+// Reads how complete the stored slices are: their statuses, which are due, and what the demo shows.
 
 import { sql } from "kysely";
 import type { DueSlice, KnownSlices, SliceStatus } from "../../usage/backfill.ts";
@@ -12,10 +12,7 @@ const IS_UNCLOSED = sql`
   sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
 `;
 
-/**
- * One row comes back for each series, whatever the number of days. A series that was never registered, or is hidden now
- * and would be shown again, is looked up by what it is: nothing is written.
- */
+/** Returns one row a series, whatever the number of days. Series are found by their key, so they need not be registered or visible. */
 export async function sliceStatuses(
   db: Database,
   series: readonly Series[],
@@ -87,11 +84,9 @@ function slicesOfSeries(series: readonly Series[]) {
   `;
 }
 
-// Which slices are due and not complete, as the views show it to everybody.
-
 /**
- * A doubt whose confirmation the window does not bring any more: the first doubtful answer came with the last run that read the
- * day. A condition that the service ignores is not confirmed by asking again.
+ * A slice that became suspect in the last run whose window included its day, so no scheduled run confirms the doubt. If the service
+ * ignores the filter, reading again confirms nothing.
  */
 function isLeftInDoubt(dueSeries: string) {
   return sql`(
@@ -100,17 +95,10 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/** Every worker asks this every minute, and mostly nothing is amiss: days are gone through one by one only where their number tells that some are. */
+/** Each worker asks every minute, and usually nothing is due. So days are compared one by one only for series whose count is short. */
 export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
-  const { rows } = await sql<{
-    series_id: number;
-    day: string;
-    status: DueSlice["status"];
-    failures: number;
-    attempted_at: Date | null;
-    suspect_since: Date | null;
-  }>`
-    with there as materialized (
+  const { rows } = await sql<DueSlice>`
+    with counted as materialized (
       select sl.series_id,
         count(*) filter (
           where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until
@@ -120,30 +108,23 @@ export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<r
       join usage_export.due_series d using (series_id)
       group by sl.series_id
     ),
-    short as materialized (
+    incomplete as materialized (
       select d.series_id, d.due_from, d.due_until, d.closing_until, d.window_days
       from usage_export.due_series d
-      left join there using (series_id)
-      where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(there.days, 0)
+      left join counted using (series_id)
+      where d.series_id = any(${seriesIds}::integer[]) and d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
     )
-    select s.series_id, to_char(day, 'YYYY-MM-DD') as day,
+    select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      coalesce(sl.failures, 0) as failures, sl.attempted_at, sl.suspect_since
-    from short s
-    cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
-    left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day::date
+      coalesce(sl.failures, 0) as failures, sl.attempted_at as "attemptedAt", sl.suspect_since as "doubtedAt"
+    from incomplete i
+    cross join generate_series(i.due_from::timestamp, i.due_until::timestamp, interval '1 day') as day
+    left join usage_export.slice sl on sl.series_id = i.series_id and sl.usage_date = day::date
     where sl.series_id is null or sl.status = 'failed'
-      or (sl.closed_at is null and sl.usage_date <= s.closing_until) or ${isLeftInDoubt("s")}
-    order by day desc, s.series_id
+      or (sl.closed_at is null and sl.usage_date <= i.closing_until) or ${isLeftInDoubt("i")}
+    order by day desc, i.series_id
   `.execute(tx);
-  return rows.map(({ series_id, day, status, failures, attempted_at, suspect_since }) => ({
-    seriesId: series_id,
-    day,
-    status,
-    failures,
-    attemptedAt: attempted_at ?? undefined,
-    doubtedAt: suspect_since ?? undefined,
-  }));
+  return rows;
 }
 
 // What the demo shows of the views at its end.
@@ -154,28 +135,30 @@ export type DemoNumbers = {
   readonly gaps: number;
   readonly restatements: number;
   readonly differences: number;
-  readonly latest: LatestTotal | undefined;
-};
-
-type LatestTotal = {
-  readonly usage_date: string;
-  readonly requests: string;
-  readonly hours: string;
-  readonly finality: string;
-  readonly revision: number;
+  /** The newest day of the total; null if nothing is stored. */
+  readonly latest: {
+    readonly usage_date: Day;
+    readonly requests: string;
+    readonly hours: string;
+    readonly finality: string;
+    readonly revision: number;
+  } | null;
 };
 
 export async function demoNumbers(db: Database): Promise<DemoNumbers> {
-  const { rows } = await sql<Omit<DemoNumbers, "latest">>`
+  const { rows } = await sql<DemoNumbers>`
     select (select count(*)::integer from bi.coverage) as slices,
       (select count(*)::integer from bi.coverage where status = 'complete') as complete,
       (select count(*)::integer from bi.coverage_gaps) as gaps,
       (select count(*)::integer from bi.restatements) as restatements,
-      (select count(*)::integer from bi.reconciliation) as differences
+      (select count(*)::integer from bi.reconciliation) as differences,
+      (
+        select jsonb_build_object(
+          'usage_date', usage_date, 'requests', requests::text, 'hours', hours::text, 'finality', finality, 'revision', revision
+        )
+        from bi.usage_total order by usage_date desc, project limit 1
+      ) as latest
   `.execute(db);
-  const { rows: latest } = await sql<LatestTotal>`
-    select usage_date, requests, hours, finality, revision from bi.usage_total order by usage_date desc, project limit 1
-  `.execute(db);
-  const counts = rows[0] ?? { slices: 0, complete: 0, gaps: 0, restatements: 0, differences: 0 };
-  return { ...counts, latest: latest[0] };
+  if (!rows[0]) throw new Error("the database answered no row");
+  return rows[0];
 }

@@ -43,6 +43,18 @@ export async function recordFailure(
   });
 }
 
+/**
+ * Deletes failures that were recorded under the day of their run, because no answer had named the days (later than `after`, if
+ * that is given). An answer of these series shows that they are over.
+ */
+export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
+  await sql`
+    delete from usage_export.slice
+    where series_id = any(${seriesIds}::integer[]) and status = 'failed' and fetch_no = 0
+      and usage_date > coalesce(${after ?? null}::date, '-infinity')
+  `.execute(tx);
+}
+
 // Groups failed slices by cause: many failed slices usually have few causes.
 
 export type FailureCause = {

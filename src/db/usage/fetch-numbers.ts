@@ -9,7 +9,7 @@ export type FetchNumbers = () => Promise<number>;
 
 /** Taken together with those that are wanted, for calls that begin right after. */
 const SPARE = 128;
-/** How much older than its call a number may be: of two processes that read a slice in the same moment either may count. */
+/** How much older than its call a number may be: of two processes that read a slice in the same moment, either may win. */
 const VALID_MS = 50;
 /** More fetches than that do not begin at the same time. */
 const WANTED_MAX = 1_000;
@@ -22,14 +22,14 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   const take = batched<undefined, number>(
     async (wanted) => {
       const askedMs = now();
-      const numbers = await takeFetchNos(db, wanted.length + SPARE);
+      const numbers = await withRetries(() => nextNumbers(db, wanted.length + SPARE));
       spare = numbers.splice(wanted.length);
       takenMs = askedMs;
       return numbers;
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
   );
-  /** Before they are too old, so that no call waits for them. Where that fails, whoever wants one finds out. */
+  /** Replaces the spare numbers before they are too old, so that no call waits. A failure is met again by the next call that waits. */
   const refill = async () => {
     refilling = true;
     await take(undefined).catch(() => {});
@@ -44,17 +44,10 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   };
 }
 
-export async function nextFetchNo(db: Database): Promise<number> {
-  return onlyOne(await takeFetchNos(db, 1));
-}
-
-/** The same as a part of a transaction. */
-export async function takeFetchNo(tx: Tx): Promise<number> {
-  return onlyOne(await nextNumbers(tx, 1));
-}
-
-async function takeFetchNos(db: Database, count: number): Promise<number[]> {
-  return withRetries(() => nextNumbers(db, count));
+export async function nextFetchNo(db: Database | Tx): Promise<number> {
+  const [no] = await nextNumbers(db, 1);
+  if (no === undefined) throw new Error("the database gave no fetch number");
+  return no;
 }
 
 async function nextNumbers(db: Database | Tx, count: number): Promise<number[]> {
@@ -62,9 +55,4 @@ async function nextNumbers(db: Database | Tx, count: number): Promise<number[]> 
     select pg_catalog.nextval('usage_export.fetch_no') as no from pg_catalog.generate_series(1, ${count}::pg_catalog.int4)
   `.execute(db);
   return rows.map(({ no }) => Number(no));
-}
-
-function onlyOne([no]: readonly number[]): number {
-  if (no === undefined) throw new Error("the database gave no fetch number");
-  return no;
 }

@@ -6,7 +6,7 @@ import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 
-/** seriesKey to the series' number. */
+/** By seriesKey, the id of the series. */
 export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
@@ -18,8 +18,7 @@ export type SeriesIds = ReadonlyMap<string, number>;
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
-    await supersede(tx, configured);
-    await upsert(tx, configured);
+    await writeSeries(tx, configured);
     await updatePeriods(tx);
     const { rows } = await sql<{ seriesId: number; parts: readonly string[] }>`
       select series_id as "seriesId", array[project_id, "grouping", filter_key] as parts from usage_export.series
@@ -28,61 +27,45 @@ export async function registerSeries(db: Database, configured: readonly Configur
   });
 }
 
-function wantedSeries(configured: readonly ConfiguredSeries[]) {
-  return sql`
-    select * from unnest(
-      ${configured.map(({ series }) => series.project.id)}::text[], ${configured.map(({ series }) => series.project.name)}::text[],
-      ${configured.map(({ series }) => series.grouping)}::text[], ${configured.map(({ series }) => filterKey(series.filter))}::text[],
-      ${configured.map(({ series }) => series.filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[]
-    ) as wanted (project_id, project, "grouping", filter_key, filter, window_days)
+async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
+  const series = configured.map((one) => one.series);
+  const wanted = sql`
+    unnest(
+      ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],
+      ${series.map(({ grouping }) => grouping)}::text[], ${series.map(({ filter }) => filterKey(filter))}::text[],
+      ${series.map(({ filter }) => filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[]
+    ) as w (project_id, project, "grouping", filter_key, filter, window_days)
   `;
-}
-
-async function supersede(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   await sql`
-    with wanted as (${wantedSeries(configured)})
     update usage_export.series s set superseded_at = now()
     where s.superseded_at is null and exists (
-      select from wanted w
+      select from ${wanted}
       where s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key
     )
   `.execute(tx);
   await sql`
-    with wanted as (${wantedSeries(configured)})
     update usage_export.series s set retired_at = now()
     where s.retired_at is null and not exists (
-      select from wanted w
+      select from ${wanted}
       where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
     )
   `.execute(tx);
-}
-
-async function upsert(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   await sql`
-    with wanted as (${wantedSeries(configured)})
-    update usage_export.series s
-    set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null
-    from wanted w
-    where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
-      and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
-        or s.retired_at is not null or s.superseded_at is not null)
+    merge into usage_export.series s using ${wanted}
+      on s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+    when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
+        or s.retired_at is not null or s.superseded_at is not null) then
+      update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null
+    when not matched then
+      insert (project_id, project, "grouping", filter_key, filter, window_days)
+      values (w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days)
   `.execute(tx);
   // A grouping that is no longer configured shows the numbers of the filter under the filter's current name.
   await sql`
-    with wanted as (${wantedSeries(configured)})
     update usage_export.series s set filter = w.filter, superseded_at = null
-    from (select distinct project_id, filter_key, filter from wanted) w
+    from (select distinct project_id, filter_key, filter from ${wanted}) w
     where s.project_id = w.project_id and s.filter_key = w.filter_key
       and (s.filter <> w.filter or s.superseded_at is not null)
-  `.execute(tx);
-  await sql`
-    with wanted as (${wantedSeries(configured)})
-    insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days)
-    select w.* from (select project_id, project, "grouping", filter_key, filter, window_days from wanted) w
-    where not exists (
-      select from usage_export.series s
-      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
-    )
   `.execute(tx);
 }
 
@@ -111,37 +94,31 @@ async function updatePeriods(tx: Tx): Promise<void> {
 
 export type NextDue = { readonly seriesId: number; readonly at: Date | undefined };
 
-/** Notes when series are due next: from then on the day before that moment is due. */
+/** Stores when series are due next: from that moment on, the day before it is due. */
 export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
-  await lockSeries(
-    tx,
-    next.map(({ seriesId }) => seriesId),
-  );
+  await writeNextDue(tx, next, false);
+}
+
+/** The same after the schedule may have changed. A moment in the past stays: what was due then is still due. */
+export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
+  await inTransaction(db, (tx) => writeNextDue(tx, next, true));
+}
+
+async function writeNextDue(tx: Tx, next: readonly NextDue[], keepsPast: boolean): Promise<void> {
+  const seriesIds = next.map(({ seriesId }) => seriesId);
+  await lockSeries(tx, seriesIds);
   await sql`
     update usage_export.series s set next_due_at = next.at
-    from unnest(${next.map(({ seriesId }) => seriesId)}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
+    from unnest(${seriesIds}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
       as next (series_id, at)
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
+      and not (${keepsPast}::boolean and coalesce(s.next_due_at <= now(), false))
   `.execute(tx);
 }
 
-/** The same for a schedule that may be another than before. A moment that is past stays: what was due then is due still. */
-export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
-  await inTransaction(db, async (tx) => {
-    const { rows } = await sql<{ seriesId: number }>`
-      select series_id as "seriesId" from usage_export.series where next_due_at <= now()
-    `.execute(tx);
-    const overdue = new Set(rows.map(({ seriesId }) => seriesId));
-    await markNextDue(
-      tx,
-      next.filter(({ seriesId }) => !overdue.has(seriesId)),
-    );
-  });
-}
-
 /**
- * Notes which days of these series are due: a day between the first and the last that has no slice is missing. Older
- * days move the first only where they reach up to it: one old day, read by hand, does not make a year of others due.
+ * Stores which days of these series are due: a day between the first and the last that has no slice is missing. Older days move
+ * the first one only if they reach up to it: one old day that a person picked does not make a year of others due.
  */
 export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays): Promise<void> {
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
@@ -154,20 +131,21 @@ export async function extendDue(
   { first, oldest, through }: DueDays,
 ): Promise<void> {
   await lockSeries(tx, seriesIds);
+  const from = sql`${first ?? null}::date`;
   await sql`
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date),
       due_from = case
-        when due_from is null then ${first ?? null}::date
+        when due_from is null then ${from}
         when ${oldest.end}::date >= due_from - 1 then least(due_from, ${oldest.start}::date)
         else due_from
       end
-    where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${first ?? null}::date is not null)
+    where series_id = any(${seriesIds}::integer[]) and (due_from is not null or ${from} is not null)
   `.execute(tx);
 }
 
-/** Everything that writes several series locks them in one order first, so that no two transactions deadlock. */
-async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
+/** Every transaction that writes several series locks them in this order first, so that no two deadlock. */
+export async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
   await sql`
     select from usage_export.series where series_id = any(${seriesIds}::integer[]) order by series_id for no key update
   `.execute(tx);

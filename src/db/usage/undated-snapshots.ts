@@ -7,7 +7,9 @@ import type { Grouping } from "../../usage/series.ts";
 import type { SnapshotDecision, SnapshotStep, StoredSnapshot } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { deleteUndatedFailures } from "./failures.ts";
 import { type GroupIds, groupId, plainArray } from "./rows.ts";
+import { lockSeries } from "./series.ts";
 
 /** Some weeks at several readings a day. */
 const SNAPSHOTS_COMPARED_MAX = 200;
@@ -44,9 +46,7 @@ export async function datedSeries(db: Database, series: readonly SeriesRef[]): P
 export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promise<NewestSnapshots> {
   if (series.length === 0) return new Map();
   const ids = series.map(({ seriesId }) => seriesId);
-  await sql`
-    select from usage_export.series where series_id = any(${ids}::integer[]) order by series_id for no key update
-  `.execute(tx);
+  await lockSeries(tx, ids);
   type Row = { series_id: number; snapshot_no: number; content_no: number; fetch_no: string; content_hash: string };
   const { rows } = await sql<Row>`
     select newest.* from unnest(${ids}::integer[]) as wanted (series_id)
@@ -103,10 +103,7 @@ export async function writeSnapshots(
     update usage_export.series set undated_since = ${takenAt}::timestamptz
     where series_id = any(${ids}::integer[]) and undated_since is null
   `.execute(tx);
-  // An earlier failure was recorded under the day of its run. This answer contains what that run would have read.
-  await sql`
-    delete from usage_export.slice where series_id = any(${ids}::integer[]) and status = 'failed' and fetch_no = 0
-  `.execute(tx);
+  await deleteUndatedFailures(tx, ids);
 }
 
 async function writeUndatedRows(

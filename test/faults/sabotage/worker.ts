@@ -38,8 +38,8 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "what is refused is asked for again every minute",
     file: "src/usage/backfill.ts",
-    replace: `if (status === "missing" || attemptedAt === undefined) return true;`,
-    by: `if (status === "missing" || attemptedAt === undefined || failures > 0) return true;`,
+    replace: `if (status === "missing" || attemptedAt === null) return true;`,
+    by: `if (status === "missing" || attemptedAt === null || failures > 0) return true;`,
     caughtBy: ["test/usage/catch-up.test.ts", "after 3 failures in a row a slice rests for 4 hours"],
   },
   {
