@@ -1,45 +1,11 @@
-// The private tables that the query builder is used on, as pg returns them with the parsers that connection/database.ts sets, and the
-// text that a column can hold.
+// The tables of the key ledger, on which the query builder is used, as pg returns them with the parsers that connection/database.ts
+// sets; the schema of the queue; and the text that a column can hold.
 
-import type { ColumnType, Generated, GeneratedAlways } from "kysely";
+import type { Generated, GeneratedAlways } from "kysely";
 import type { KeyState, PendingStep } from "../keys/ledger.ts";
 
-/** numeric and bigint come as text, so that no digit is lost. */
+/** pg returns numeric and bigint as text, so that no digit is lost. */
 type Numeric = string;
-type Instant = ColumnType<Date, Date, Date>;
-
-interface JobTable {
-  kind: "export" | "rotation";
-  name: string;
-  scheduled_through: Date | null;
-  paused_at: Date | null;
-  paused_why: string | null;
-  paused_by: string | null;
-  resumed_at: Date | null;
-  created_at: Generated<Date>;
-}
-
-interface RunTable {
-  run_id: string;
-  kind: "export" | "rotation";
-  job: string;
-  trigger: "schedule" | "manual" | "catchup" | "backfill";
-  scheduled_for: Date | null;
-  started_at: Generated<Instant>;
-  heartbeat_at: Generated<Date>;
-  finished_at: Date | null;
-  status: Generated<"running" | "ok" | "failed" | "stopped" | "skipped">;
-  requests_open: number | null;
-  requests: Generated<number>;
-  slices_planned: Generated<number>;
-  slices_complete: Generated<number>;
-  slices_suspect: Generated<number>;
-  slices_failed: Generated<number>;
-  slices_undated: Generated<number>;
-  slices_stale: Generated<number>;
-  rows_changed: Generated<Numeric | number>;
-  error: string | null;
-}
 
 interface RotationTable {
   name: string;
@@ -98,19 +64,15 @@ interface KeyEventTable {
 export const QUEUE_SCHEMA = "usage_export_queue";
 
 export interface Tables {
-  "usage_export.job": JobTable;
   "usage_export.rotation": RotationTable;
   "usage_export.api_key": ApiKeyTable;
   "usage_export.key_delivery": KeyDeliveryTable;
   "usage_export.key_event": KeyEventTable;
-  "usage_export.run": RunTable;
 }
-
-// Makes a reason for a person fit for a column: it may quote what a service sent, of any length.
 
 const TEXT_LENGTH_MAX = 1_000;
 
-/** Postgres takes no NUL in a text, and half of a character that was cut in two would become another one. */
+/** A reason may quote what a service sent. Postgres accepts no NUL in a text and no half of a surrogate pair. */
 export function storableText(text: string): string {
   return text
     .replaceAll("\0", "")
