@@ -1,4 +1,4 @@
-// Asks the worker on this machine how it is, for a container's health check, which then needs no other program.
+// The command `health`: asks the worker on this machine whether it is healthy. A container's health check needs no other program.
 
 import { get } from "node:http";
 import { text } from "node:stream/consumers";
@@ -6,12 +6,12 @@ import { type App, readConfig } from "../app.ts";
 import { AppError } from "../errors.ts";
 import { monitorUrl } from "../web/routes.ts";
 
-/** A worker that takes longer to say that it is well is not. */
+/** A worker that takes longer to answer is not healthy. */
 const ANSWER_MS_MAX = 3_000;
 
-type HealthOptions = { /** Whether it works at all, ready or not. */ readonly live?: boolean };
+type HealthOptions = { /** Asks /livez instead of /readyz. */ readonly live?: boolean };
 
-/** Exit status 0 where it is well, else 1 and the reasons. */
+/** Exit status 0 if it is healthy, else 1 and the reasons. */
 export async function runHealth(app: App, options: HealthOptions): Promise<number> {
   const { monitor } = await readConfig(app);
   if (monitor.port === 0) {
@@ -31,6 +31,6 @@ async function getText(url: string, signal: AbortSignal): Promise<{ readonly sta
   try {
     return await promise;
   } catch (cause) {
-    throw new AppError("unavailable", `no worker answers at ${url}; it is \`usage-export start\` that does`, { cause });
+    throw new AppError("unavailable", `no worker answers at ${url}; \`usage-export start\` starts one`, { cause });
   }
 }

@@ -7,9 +7,10 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { resumeCalls } from "../db/rate-limit.ts";
 import { AppError } from "../errors.ts";
+import { instantText } from "../report/format.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { jitterMs, nextRunAt } from "../schedule/due.ts";
-import { formatInstant, writeAnswer } from "./output.ts";
+import { writeAnswer } from "./output.ts";
 
 type JobsOptions = { readonly json?: boolean; readonly kind?: JobId["kind"] };
 export type JobsNextOptions = JobsOptions & { readonly count: number };
@@ -40,7 +41,7 @@ export async function runJobsNext(app: App, name: string, options: JobsNextOptio
     (moment) => new Date(moment.getTime() + jitterMs(job.name, moment, job.jitterSeconds)),
   );
   writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
-    next.map((moment) => `${formatInstant(moment)} (${localTime(moment, timezone)})\n`).join(""),
+    next.map((moment) => `${instantText(moment)} (${localTime(moment, timezone)})\n`).join(""),
   );
   return 0;
 }
@@ -92,12 +93,12 @@ type ListedJob = {
 };
 
 export function renderJob({ kind, job, schedule, timezone, nextRun, paused }: ListedJob): string {
-  const next = paused ? renderPause(paused) : `next run ${nextRun ? formatInstant(nextRun) : "never"}`;
+  const next = paused ? renderPause(paused) : `next run ${nextRun ? instantText(nextRun) : "never"}`;
   return `${kind} ${job} (${schedule} ${timezone}): ${next}\n`;
 }
 
 export function renderPause({ at, why, by }: Pause): string {
-  return `paused since ${formatInstant(at)} by ${by}: ${why}`;
+  return `paused since ${instantText(at)} by ${by}: ${why}`;
 }
 
 function localTime(moment: Date, timeZone: string): string {
@@ -110,7 +111,7 @@ export async function runResumeCalls(app: App, options: { readonly json?: boolea
   const until = await withDatabase(app, (db) => resumeCalls(db, service));
   writeAnswer(app, options, { service, pausedUntil: until ?? null }, ({ pausedUntil }) =>
     pausedUntil
-      ? `calls to ${service} go on; they were paused until ${formatInstant(pausedUntil)}\n`
+      ? `calls to ${service} go on; they were paused until ${instantText(pausedUntil)}\n`
       : `calls to ${service} were not paused\n`,
   );
   return 0;

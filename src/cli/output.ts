@@ -82,8 +82,3 @@ function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<vo
 
 /** Distinguishes a closed output from an error of the source, whose connection may break in the same way. */
 class OutputClosed extends Error {}
-
-/** To the minute, in UTC as the days of usage are. */
-export function formatInstant(moment: Date): string {
-  return `${moment.toISOString().slice(0, 16).replace("T", " ")} UTC`;
-}

@@ -1,18 +1,23 @@
-// The command `status`: prints the health state, the gaps in coverage and the queue.
+// The command `status`: prints the health state, the clocks, and windows that should be changed.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
-import { readSnapshot } from "../db/connection/transaction.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { rotationStatus } from "../db/keys/status.ts";
 import { alertsOf } from "../health/alerts.ts";
-import { adviseWindows, healthAt, type JobAdvice, renderAdvice } from "../health/read-health.ts";
-import { type GapGroup, groupGaps, type HealthState, queueTotals, type WorkerHealth } from "../health/state.ts";
+import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
+import {
+  type GapGroup,
+  groupGaps,
+  type HealthState,
+  type JobHealth,
+  queueTotals,
+  type WorkerHealth,
+} from "../health/state.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/verify-key.ts";
-import { counted } from "../report/format.ts";
+import { counted, instantText, windowText } from "../report/format.ts";
 import { seriesText } from "../usage/series.ts";
 import { renderPause } from "./jobs.ts";
-import { formatInstant } from "./output.ts";
 
 type Status = {
   readonly health: HealthState;
@@ -27,10 +32,7 @@ type Status = {
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const { health, undated } = await readSnapshot(db, async (tx) => ({
-      health: await healthAt(tx, config),
-      undated: await undatedSeries(tx),
-    }));
+    const health = await readHealth(db, config);
     const deliveries = await deliveryWarnings(app, db, config);
     const rotations = health.rotations.map((rotation) => ({
       ...rotation,
@@ -38,7 +40,8 @@ export async function runStatus(app: App, options: { readonly json?: boolean }):
     }));
     // While calls are paused, the service is not asked for its time.
     const clocks = await compareClocks(app, config, db, health.callsPausedUntil === undefined);
-    return { health: { ...health, rotations }, undated, clocks, windows: await adviseWindows(db, config.exports) };
+    const [undated, windows] = [await undatedSeries(db), await adviseWindows(db, config.exports)];
+    return { health: { ...health, rotations }, clocks, undated, windows };
   });
   const alerts = alertsOf(status.health).map(({ text }) => text);
   app.write(options.json ? `${JSON.stringify(statusJson(status, alerts))}\n` : renderStatus(status, alerts));
@@ -70,37 +73,42 @@ const WORKERS_SHOWN_MAX = 10;
 
 function renderStatus({ health, undated, clocks, windows }: Status, alerts: readonly string[]): string {
   const { jobs, workers, slices, gaps, rotations, queue, callsPausedUntil } = health;
-  const lines = alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)];
-  const jobLines = jobs.flatMap(({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince: since }) => [
+  const warning = clockWarning(clocks);
+  const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
+  const lines = [
+    ...(alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)]),
+    ...jobs.flatMap(jobLines),
+    ...workerLines(workers),
+    ...(callsPausedUntil
+      ? [
+          `calls to the service pause until ${instantText(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
+        ]
+      : []),
+    ...(warning ? [`warning: ${warning}`] : []),
+    ...windows.map((advice) => `window of ${advice.job}: ${renderAdvice(advice)}`),
+    `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
+    ...firstOf(groupGaps(gaps).map(renderGap), GAPS_SHOWN_MAX, (more) => `  and ${more} more: see bi.coverage_gaps`),
+    ...firstOf(undated.map(renderUndated), GAPS_SHOWN_MAX, (more) => `undated: ${more} more series`),
+    ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
+    ...rotations.flatMap(({ rotation, apiKeyId, ageDays }) =>
+      apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`],
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** At most so many texts, and one that says how many more there are. */
+function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
+  return texts.length > max ? [...texts.slice(0, max), rest(texts.length - max)] : texts;
+}
+
+function jobLines({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince }: JobHealth): string[] {
+  return [
     `${kind} ${job} (${schedule} ${timezone})`,
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
-    `  ${paused ? renderPause(paused) : `next run: ${nextRun ? formatInstant(nextRun) : "none"}`}`,
-    ...(since ? [`  overdue since ${formatInstant(since)}: no worker has taken it up`] : []),
-  ]);
-  lines.push(...jobLines, ...workerLines(workers));
-  if (callsPausedUntil) {
-    lines.push(
-      `calls to the service pause until ${formatInstant(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
-    );
-  }
-  const warning = clockWarning(clocks);
-  if (warning) lines.push(`warning: ${warning}`);
-  for (const advice of windows) lines.push(`window of ${advice.job}: ${renderAdvice(advice)}`);
-  lines.push(
-    `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
-  );
-  const groups = groupGaps(gaps);
-  for (const group of groups.slice(0, GAPS_SHOWN_MAX)) lines.push(`  ${renderGap(group)}`);
-  if (groups.length > GAPS_SHOWN_MAX) lines.push(`  and ${groups.length - GAPS_SHOWN_MAX} more: see bi.coverage_gaps`);
-  for (const one of undated.slice(0, GAPS_SHOWN_MAX)) lines.push(renderUndated(one));
-  if (undated.length > GAPS_SHOWN_MAX) lines.push(`undated: ${undated.length - GAPS_SHOWN_MAX} more series`);
-  // Nothing where nothing waits, as without workers.
-  const works = queueTotals(queue).filter(({ jobs }) => jobs > 0);
-  if (works.length > 0) lines.push(`queue: ${works.map(({ text }) => text).join(", ")}`);
-  for (const { rotation, apiKeyId, ageDays } of rotations) {
-    if (apiKeyId !== null) lines.push(`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`);
-  }
-  return `${lines.join("\n")}\n`;
+    `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instantText(nextRun) : "none"}`}`,
+    ...(overdueSince ? [`  overdue since ${instantText(overdueSince)}: no worker has taken it up`] : []),
+  ];
 }
 
 /** Stopped workers are shown only if no worker runs. */
@@ -110,34 +118,31 @@ function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
     const [last] = workers;
     return [last ? `workers: none runs; the last one was ${renderWorker(last)}` : "workers: none was ever seen"];
   }
-  const more = shown.length - WORKERS_SHOWN_MAX;
+  const texts = shown.map((worker) => `  ${renderWorker(worker)}`);
   return [
     `workers: ${shown.filter(({ state }) => state === "live").length} live`,
-    ...shown.slice(0, WORKERS_SHOWN_MAX).map((worker) => `  ${renderWorker(worker)}`),
-    ...(more > 0 ? [`  and ${more} more`] : []),
+    ...firstOf(texts, WORKERS_SHOWN_MAX, (more) => `  and ${more} more`),
   ];
 }
 
 function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: WorkerHealth): string {
   const since = { live: "last seen", silent: "silent since", stopped: "stopped" }[state];
-  return `${host} pid ${pid}, version ${version}, started ${formatInstant(startedAt)}, ${since} ${formatInstant(lastSeenAt)}`;
+  return `${host} pid ${pid}, version ${version}, started ${instantText(startedAt)}, ${since} ${instantText(lastSeenAt)}`;
 }
 
 function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
   const skipped = skippedSince > 0 ? `, ${skippedSince} of its moments skipped since` : "";
-  return `${status}, ${formatInstant(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
+  return `${status}, ${instantText(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
 }
 
 function renderUndated({ snapshots, takenAt, ...series }: UndatedSeries): string {
-  return `undated: ${seriesText(series)}: ${counted(snapshots, "snapshot")}, the newest of ${formatInstant(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
+  return `undated: ${seriesText(series)}: ${counted(snapshots, "snapshot")}, the newest of ${instantText(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
 }
 
 const SERIES_SHOWN_MAX = 3;
 
 function renderGap({ status, series, from, to, error }: GapGroup): string {
-  const days = from === to ? from : `${from} to ${to}`;
-  const names = series.map(seriesText);
-  const more = names.length - SERIES_SHOWN_MAX;
-  const where = [...names.slice(0, SERIES_SHOWN_MAX), ...(more > 0 ? [`and ${more} more series`] : [])].join(", ");
-  return `${status}: ${where}, ${days}${error === null ? "" : `: ${error}`}`;
+  const names = firstOf(series.map(seriesText), SERIES_SHOWN_MAX, (more) => `and ${more} more series`);
+  const days = windowText({ start: from, end: to });
+  return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
 }

@@ -43,8 +43,7 @@ export async function readHealth(db: Database, config: Config, statementSecondsM
   return readSnapshot(db, (tx) => healthAt(tx, config), statementSecondsMax);
 }
 
-/** The same as a part of a transaction. */
-export async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
+async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
   const now = await databaseNow(tx);
   const series = await readSeriesHealth(tx);
   const slices = countSlices(series);

@@ -7,6 +7,7 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
+import type { SliceStatus } from "../report/report-data.ts";
 import type { SeriesName } from "../usage/series.ts";
 
 export type HealthState = {
@@ -86,7 +87,7 @@ export type RotationHealth = RotationRow & {
   readonly warnings: readonly string[];
 };
 
-export type SliceCounts = Readonly<Record<"complete" | "suspect" | "failed" | "missing", number>>;
+export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 
 /** Only a configured series can have slices that are not complete. */
 export function countSlices(series: readonly SeriesHealth[]): SliceCounts {
@@ -143,19 +144,19 @@ export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
 
 const QUEUE_STATE_WORDS = {
   waiting: "waiting",
-  retrying: "to be tried again",
-  active: "in hand",
+  retrying: "waiting for a retry",
+  active: "in progress",
   dead: "given up in the last day",
 } as const;
 
-/** What was given up is moved to a queue of its own, where it would count a second time. */
+/** A job that was given up is copied to a queue of its own, where it would count a second time. */
 const DEAD_LETTER_QUEUE = "usage_request_dead";
 
-/** Of each state, "3 waiting", in the order of the way through the queue. */
+/** The total of each state as "3 waiting", in the order in which a job passes through them. */
 export function queueTotals(queue: readonly QueueDepth[]): readonly { readonly jobs: number; readonly text: string }[] {
   return Object.entries(QUEUE_STATE_WORDS).map(([state, words]) => {
-    const works = queue.filter((one) => one.state === state && one.queue !== DEAD_LETTER_QUEUE);
-    const jobs = works.reduce((sum, { jobs }) => sum + jobs, 0);
+    const counts = queue.filter((one) => one.state === state && one.queue !== DEAD_LETTER_QUEUE);
+    const jobs = counts.reduce((sum, count) => sum + count.jobs, 0);
     return { jobs, text: `${jobs} ${words}` };
   });
 }

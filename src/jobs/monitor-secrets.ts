@@ -1,4 +1,4 @@
-// Reads the secrets of the monitor by the references of the configuration: where notifications go, and what visitors must send.
+// Reads the secrets that the configuration refers to: where notifications go, and what visitors of the monitor must send.
 
 import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
@@ -9,7 +9,7 @@ import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
 
-/** Throws `config` with all that is wrong with them. Nothing is sent. */
+/** Throws `config` with all their problems. Nothing is sent. */
 export async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
   const problems = await secretProblems(neededAddresses(notify), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
@@ -21,15 +21,13 @@ export async function requireReceivers(app: App, { notify }: Config): Promise<Re
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
   const address = app.scrubber.add(await readSecret("address", reference, app.env));
-  // An error may hold the path alone, which is what is secret of it.
+  // The path is the secret part of the address, and an error may hold it alone.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
   return { path, address, proxy: proxyOf(app.env) };
 }
 
-// What the monitor asks of visitors, by the references of the configuration.
-
-/** Throws `config` with what is wrong with it. Undefined where nothing is asked. */
+/** Throws `config` with all its problems. Undefined if visitors need not send anything. */
 export async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
   const { access } = monitor;
   const problems = await secretProblems(neededForAccess(monitor), app.env);

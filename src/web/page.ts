@@ -4,7 +4,7 @@ export type Page = {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
-  /** Beside those that every page has. */
+  /** In addition to those of every page. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 

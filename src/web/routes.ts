@@ -4,7 +4,7 @@ import type { Audience } from "./access.ts";
 import { type Page, textPage } from "./page.ts";
 
 export type Readiness = {
-  /** Whether the process works at all: where not, it should be started anew. */
+  /** Whether the process works at all: if not, it should be restarted. */
   readonly live: boolean;
   /** Why it can't do its work now, a sentence each; none if it is ready. */
   readonly reasons: readonly string[];
@@ -46,14 +46,12 @@ export function routesOf({ readiness, metrics, dashboard }: MonitorDeps): Routes
   };
 }
 
-// Where the monitor is reached. Pure.
-
 export type MonitorAddress = { readonly host: string; readonly port: number };
 
-/** Every address of the machine, of which loopback is one: nothing can be asked at the wildcard itself. */
+/** A wildcard listens on every address, but requests can't be sent to it: loopback takes its place. */
 const WILDCARDS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
-/** For whoever asks from the same machine; without a slash at its end. */
+/** The URL for requests from this machine; without a slash at its end. */
 export function monitorUrl({ host, port }: MonitorAddress): string {
   const reached = WILDCARDS[host] ?? host;
   return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;

@@ -1,5 +1,5 @@
-// Answers health checks, scrapes and the dashboard over HTTP. It has to answer when nothing else works, so it waits for
-// nobody: every request is on its own, and none may take long. Nothing is changed here, whatever is asked.
+// Answers health checks, scrapes and the dashboard over HTTP. It must answer when nothing else works, so requests do not wait for
+// each other, and none may take long. No request changes anything.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -19,7 +19,7 @@ export type ServerDeps = {
   readonly log: Logger;
   /** Hides secrets in use from every page: the reason of a failure may quote one. */
   readonly scrub: (text: string) => string;
-  /** What is asked of visitors; undefined where nothing is. */
+  /** What visitors must send; undefined if nothing. */
   readonly access: Access | undefined;
 };
 
@@ -30,7 +30,7 @@ const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
 /** When a client may ask again for a page that could not be made. */
 const BUSY_SECONDS = 5;
-/** What answers are under way when it closes have this long. */
+/** After the monitor closes, answers in progress have this long. */
 const CLOSE_MS_MAX = 500;
 
 const HEADERS = {
@@ -43,7 +43,7 @@ const HEADERS = {
   "x-frame-options": "DENY",
 };
 
-/** Throws `config` where it can't listen there. */
+/** Throws `config` if it can't listen at the address. */
 export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & ServerDeps): Promise<Monitor> {
   const routes = routesOf(deps);
   const server = createServer({
@@ -51,17 +51,26 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
     requestTimeout: REQUEST_MS_MAX,
     connectionsCheckingInterval: CONNECTION_CHECK_MS,
   });
-  const connections = limitConnections(server);
+  const admit = limitConnections(server);
   server.timeout = SOCKET_IDLE_MS_MAX;
   await listen(server, address);
   const bound = boundAddress(server);
   const gate = openGate(deps.access, isLoopbackAddress(bound.address));
   server.on("request", (request, response) => {
-    const route = routeOf(routes, request);
-    const isAllowed = connections.begin(request, response, route.audience !== "anyone");
+    const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(request.url ?? "") ?? [];
+    const route = routes[path] ?? { audience: "machines", answer: () => notFoundPage(routes) };
+    const isAdmitted = admit(request, response, route.audience !== "anyone");
     // The request's body is not read, so a next request could not be told apart from it: such a connection is closed.
-    const stays = () => server.listening && isAllowed && !hasBody(request);
-    const page = isAllowed ? pageOf(route, gate, request, deps.log) : Promise.resolve(BUSY);
+    const stays = () => server.listening && isAdmitted && !hasBody(request);
+    const answer = async () => {
+      try {
+        return await pageOf(route, gate, request, query);
+      } catch (error) {
+        deps.log.error({ path, reason: errorText(error) }, "monitor page failed");
+        return textPage(500, ["this page could not be made; the log says why"]);
+      }
+    };
+    const page = isAdmitted ? answer() : Promise.resolve(BUSY);
     void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, stays()));
   });
   // Such as too many open files: no reason to end the process.
@@ -90,7 +99,7 @@ function listenProblem(host: string, port: number, cause: unknown): string {
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
 }
 
-/** A name is resolved when it is listened at: only then is it known whether others than this machine reach it. */
+/** Listening resolves a host name: only then is it known whether other machines reach the address. */
 function boundAddress(server: Server): AddressInfo {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error(`expected a TCP address, got ${address}`);
@@ -102,31 +111,15 @@ const BUSY: Page = {
   headers: { "retry-after": String(BUSY_SECONDS) },
 };
 
-function routeOf(routes: Routes, { url = "" }: IncomingMessage): Route {
-  return routes[pathAndQuery(url)[0]] ?? { audience: "machines", answer: () => notFoundPage(routes) };
-}
-
-function pathAndQuery(url: string): readonly [path: string, query: string] {
-  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
-  return [path, query];
-}
-
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-async function pageOf(route: Route, gate: Gate, request: IncomingMessage, log: Logger): Promise<Page> {
-  const { method, url = "", headers } = request;
+function pageOf(route: Route, gate: Gate, { method, headers }: IncomingMessage, query: string): Page | Promise<Page> {
   if (method !== "GET" && method !== "HEAD") {
     return { ...textPage(405, ["expected GET or HEAD"]), headers: { allow: "GET, HEAD" } };
   }
-  const [path, query] = pathAndQuery(url);
-  try {
-    return gate(route.audience, headers) ?? (await route.answer(new URLSearchParams(query)));
-  } catch (error) {
-    log.error({ path, reason: errorText(error) }, "monitor page failed");
-    return textPage(500, ["this page could not be made; the log says why"]);
-  }
+  return gate(route.audience, headers) ?? route.answer(new URLSearchParams(query));
 }
 
 function notFoundPage(routes: Routes): Page {
@@ -159,16 +152,14 @@ const IDLE_CONNECTIONS_MAX = 200;
 /** Limit for pages being built or sent. Health checks do not count, because their answers are ready and small. */
 const PAGES_IN_PROGRESS_MAX = 50;
 
-type Connections = {
-  /** Called for every request; `page` is false for a health check. Returns whether the request may be answered. */
-  readonly begin: (request: IncomingMessage, response: ServerResponse, page: boolean) => boolean;
-};
+/** Called for every request; `isPage` is false for a health check. Returns whether the request may be answered. */
+type Admit = (request: IncomingMessage, response: ServerResponse, isPage: boolean) => boolean;
 
 /**
  * One connection too many closes the one that has waited longest. If the new connection were refused instead, half-sent requests
  * could fill the limit and block health checks.
  */
-function limitConnections(server: Server): Connections {
+function limitConnections(server: Server): Admit {
   const waiting = new Set<Socket>();
   let pages = 0;
   const wait = (socket: Socket) => {
@@ -182,17 +173,15 @@ function limitConnections(server: Server): Connections {
     wait(socket);
     socket.once("close", () => waiting.delete(socket));
   });
-  return {
-    begin({ socket }, response, page) {
-      const isAllowed = !page || pages < PAGES_IN_PROGRESS_MAX;
-      const counts = page && isAllowed;
-      if (counts) pages++;
-      waiting.delete(socket);
-      response.once("close", () => {
-        if (counts) pages--;
-        if (!socket.destroyed) wait(socket);
-      });
-      return isAllowed;
-    },
+  return ({ socket }, response, isPage) => {
+    const isAdmitted = !isPage || pages < PAGES_IN_PROGRESS_MAX;
+    const counts = isPage && isAdmitted;
+    if (counts) pages++;
+    waiting.delete(socket);
+    response.once("close", () => {
+      if (counts) pages--;
+      if (!socket.destroyed) wait(socket);
+    });
+    return isAdmitted;
   };
 }

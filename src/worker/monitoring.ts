@@ -23,12 +23,12 @@ export type Monitoring = AsyncDisposable & {
 
 export type MonitoringDeps = {
   readonly db: Database;
-  readonly liveness: Liveness;
-  /** What is asked of visitors; undefined where nothing is. */
+  readonly liveness: Pick<Liveness, "isLive" | "reasons">;
+  /** What visitors must send; undefined if nothing. */
   readonly access: Access | undefined;
 };
 
-/** Throws `config` where it can't listen at the configured address. */
+/** Throws `config` if it can't listen at the configured address. */
 export async function openMonitoring(
   app: App,
   config: Config,

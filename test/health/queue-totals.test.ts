@@ -4,7 +4,7 @@ import { queueTotals } from "../../src/health/state.ts";
 const textsOf = (...queue: Parameters<typeof queueTotals>[0]) => queueTotals(queue).map(({ text }) => text);
 
 test("an empty queue has nothing in any state", () => {
-  expect(textsOf()).toEqual(["0 waiting", "0 to be tried again", "0 in hand", "0 given up in the last day"]);
+  expect(textsOf()).toEqual(["0 waiting", "0 waiting for a retry", "0 in progress", "0 given up in the last day"]);
 });
 
 test("work of one state is added up over the queues", () => {
@@ -13,7 +13,7 @@ test("work of one state is added up over the queues", () => {
     { queue: "rotation", state: "waiting", jobs: 1 },
     { queue: "usage_request", state: "active", jobs: 2 },
   );
-  expect(texts).toEqual(["4 waiting", "0 to be tried again", "2 in hand", "0 given up in the last day"]);
+  expect(texts).toEqual(["4 waiting", "0 waiting for a retry", "2 in progress", "0 given up in the last day"]);
 });
 
 test("what was given up counts once, though it is moved to a queue of its own", () => {
@@ -21,5 +21,5 @@ test("what was given up counts once, though it is moved to a queue of its own", 
     { queue: "usage_request", state: "dead", jobs: 1 },
     { queue: "usage_request_dead", state: "waiting", jobs: 1 },
   );
-  expect(texts).toEqual(["0 waiting", "0 to be tried again", "0 in hand", "1 given up in the last day"]);
+  expect(texts).toEqual(["0 waiting", "0 waiting for a retry", "0 in progress", "1 given up in the last day"]);
 });

@@ -1,5 +1,5 @@
 // Answers the requests for the dashboard and the report file. At most one read of operations and one of usage are in progress,
-// and each page is cached for some seconds, so visitors cannot slow the worker down.
+// and each page is cached for some seconds, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
 import { oneAtATime } from "../../async.ts";
@@ -18,55 +18,57 @@ export type DashboardDeps = {
   readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
 };
 
-/** Together below the time after which the server gives a silent connection up. */
+/** Together below the time after which the server closes a silent connection. */
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
 
 export function openDashboard(
   { log, readiness, readOperations, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
 ): Dashboard {
-  const operationsInTurn = oneAtATime(limits.operationsMs);
-  const usageInTurn = oneAtATime(limits.usageMs);
+  const oneOperationsRead = oneAtATime(limits.operationsMs);
+  const oneUsageRead = oneAtATime(limits.usageMs);
   const reportOf = (period: Window, signal: AbortSignal) => readReport(period, new Date(), signal);
 
   async function page(period: Period): Promise<Page> {
-    const draw = await import("./pages.ts");
-    const operations = await operationsInTurn(readOperations);
+    const pages = await import("./pages.ts");
+    const operations = await oneOperationsRead(readOperations);
     if (!operations.ok) {
       const reason = errorText(operations.error);
-      log.warn({ reason }, "no dashboard");
-      return draw.unavailablePage([...new Set([...readiness().reasons, reason])]);
+      log.warn({ reason }, "dashboard not available: reading the health state failed");
+      return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
-    const usage = await usageInTurn(async (left) => draw.usageContent(await reportOf(period, left)));
-    if (!usage.ok) log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage");
-    return draw.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
+    const usage = await oneUsageRead(async (signal) => pages.usageContent(await reportOf(period, signal)));
+    if (!usage.ok)
+      log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage: reading it failed");
+    return pages.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
   }
 
   async function file(period: Period): Promise<Page> {
-    const draw = await import("./pages.ts");
-    const report = await usageInTurn(async (left) => draw.reportFilePage(await reportOf(period, left)));
+    const pages = await import("./pages.ts");
+    const report = await oneUsageRead(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
     if (report.ok) return report.value;
     const reason = errorText(report.error);
-    log.warn({ ...period, reason }, "no report");
-    return draw.unavailablePage([reason]);
+    log.warn({ ...period, reason }, "report not available: reading the usage failed");
+    return pages.unavailablePage([reason]);
   }
 
   const answerBy = (make: (period: Period) => Promise<Page>) => {
-    const pages = pageCache(make);
+    const cachedPage = pageCache(make);
     return async (query: URLSearchParams) => {
       const period = periodOf(query, dayOf(new Date()));
-      return "fault" in period ? (await import("./pages.ts")).invalidQueryPage(period.fault) : pages(period);
+      return "fault" in period ? (await import("./pages.ts")).invalidQueryPage(period.fault) : cachedPage(period);
     };
   };
   return { page: answerBy(page), report: answerBy(file) };
 }
 
-// Gives a page that is being made, or was made some seconds ago, to all who ask for it.
+// Caches pages for some seconds, from the moment their first request comes.
 
 const CACHE_MS = 5_000;
 /** Each is some hundred kilobytes. */
 const CACHED_PAGES_MAX = 8;
 
+/** `madeMs` is undefined while the page is being made. */
 type CachedPage = { readonly page: Promise<Page>; madeMs: number | undefined };
 
 /** `nowMs` is in milliseconds and never goes back. */
@@ -74,36 +76,37 @@ export function pageCache(
   make: (period: Period) => Promise<Page>,
   nowMs: () => number = () => performance.now(),
 ): (period: Period) => Promise<Page> {
-  const pages = new Map<string, CachedPage>();
+  const cached = new Map<string, CachedPage>();
 
   async function begin(key: string, period: Period): Promise<Page> {
-    const kept: CachedPage = { page: make(period), madeMs: undefined };
-    pages.set(key, kept);
+    const entry: CachedPage = { page: make(period), madeMs: undefined };
+    cached.set(key, entry);
     let isGood = false;
     try {
-      const page = await kept.page;
+      const page = await entry.page;
       isGood = page.status < 500;
       return page;
     } finally {
       // Only successful pages are kept: after a failure the next request builds the page again.
-      if (isGood) kept.madeMs = nowMs();
-      else pages.delete(key);
+      if (isGood) entry.madeMs = nowMs();
+      else cached.delete(key);
     }
   }
 
   return async (period) => {
-    for (const [key, { madeMs }] of pages) if (madeMs !== undefined && nowMs() - madeMs >= CACHE_MS) pages.delete(key);
+    for (const [key, { madeMs }] of cached)
+      if (madeMs !== undefined && nowMs() - madeMs >= CACHE_MS) cached.delete(key);
     const key = JSON.stringify(period);
-    const known = pages.get(key);
+    const known = cached.get(key);
     if (known) return known.page;
-    return pages.size < CACHED_PAGES_MAX ? begin(key, period) : cacheFullPage();
+    return cached.size < CACHED_PAGES_MAX ? begin(key, period) : cacheFullPage();
   };
 }
 
 function cacheFullPage(): Page {
   const seconds = String(CACHE_MS / 1000);
   return {
-    ...textPage(503, ["too many different pages are asked for at once; this one comes in some seconds"]),
+    ...textPage(503, ["too many different pages are requested at once; this one comes in some seconds"]),
     headers: { "retry-after": seconds, refresh: seconds },
   };
 }

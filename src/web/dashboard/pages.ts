@@ -1,4 +1,4 @@
-// Draws what the dashboard shows. Loaded when somebody looks for the first time, as charts take a library that is large.
+// Renders the pages of the dashboard. Loaded with the first request for one, because the library for charts is large.
 
 import type { ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
@@ -27,7 +27,7 @@ export type DashboardContent = {
   readonly readiness: Readiness;
 };
 
-/** What the report says of the days. */
+/** The part of the report for the period. */
 export type UsageContent = { readonly trust: Html; readonly sections: readonly Section[] };
 
 const NAME = "usage-export";
@@ -38,15 +38,15 @@ export function dashboardPage({ period, operations, usage, readiness }: Dashboar
   const { health, runs, rotations } = operations;
   const alerts = dashboardAlerts(health, readiness);
   const readAt = health.readAt.toISOString();
-  const renewal = period.live
-    ? html`Renewed every minute; <a href="./${queryOf(period)}">keep it as it is</a>.`
-    : html`<a href="./">Show it as it is now</a>, renewed every minute.`;
+  const refresh = period.live
+    ? html`Refreshed every minute; <a href="./${queryOf(period)}">keep these days</a>.`
+    : html`<a href="./">Show the newest days</a>, refreshed every minute.`;
   return htmlPage(
     200,
     {
       title: alerts.length === 0 ? "All is well" : "Not all is well",
       subtitle: `usage-export as of ${readAt.slice(0, 19).replace("T", " ")} UTC`,
-      lead: html`${verdictHtml(alerts, health)}<p class="renewal">${renewal}</p>`,
+      lead: html`${verdictHtml(alerts, health)}<p class="renewal">${refresh}</p>`,
       sections: [
         jobsSection(health),
         runsSection(runs),
@@ -63,7 +63,7 @@ export function usageContent(data: ReportData): UsageContent {
   return { trust: trustNotice(data), sections: usageSections(data) };
 }
 
-/** Where it could not be read, what goes on is shown all the same. */
+/** If the usage could not be read, the page shows the rest all the same. */
 function usageSectionsOf(period: Period, usage: ReadResult<UsageContent>): readonly Section[] {
   const notice = usage.ok
     ? usage.value.trust
@@ -75,7 +75,7 @@ function usageSectionsOf(period: Period, usage: ReadResult<UsageContent>): reado
   ];
 }
 
-/** The same file as `report` makes. */
+/** The same file as the command `report` writes. */
 export function reportFilePage(data: ReportData): Page {
   const { start, end } = data.period;
   return {
@@ -90,18 +90,18 @@ export function reportFilePage(data: ReportData): Page {
 }
 
 export function unavailablePage(reasons: readonly string[]): Page {
-  const lead = html`<div class="notice bad"><strong>What goes on can't be read now.</strong>
+  const lead = html`<div class="notice bad"><strong>The state of the jobs can't be read now.</strong>
 <ul>${reasons.map((reason) => html`<li><bdi>${reason}</bdi></li>`)}</ul></div>
-<p>This page is tried again every ${RETRY_SECONDS} seconds. <a href="readyz">/readyz</a> and <a href="metrics">/metrics</a> are answered meanwhile.</p>`;
+<p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="readyz">/readyz</a> and <a href="metrics">/metrics</a> still answer.</p>`;
   const seconds = String(RETRY_SECONDS);
-  const options = { title: "The dashboard is away", subtitle: NAME, lead, sections: [] };
+  const options = { title: "The dashboard is not available", subtitle: NAME, lead, sections: [] };
   return htmlPage(503, options, { refresh: seconds, "retry-after": seconds });
 }
 
 export function invalidQueryPage(fault: string): Page {
   const lead = html`<div class="notice bad"><strong>These days can't be shown.</strong> <bdi>${fault}</bdi></div>
 ${periodForm(undefined)}`;
-  return htmlPage(400, { title: "Not understood", subtitle: NAME, lead, sections: [] }, {});
+  return htmlPage(400, { title: "Invalid period", subtitle: NAME, lead, sections: [] }, {});
 }
 
 function htmlPage(

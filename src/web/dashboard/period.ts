@@ -1,17 +1,17 @@
-// Which days a visitor asked to see, and the form to choose others. Pure.
+// The days that a request asks for, and the form to choose others. Pure.
 
 import { type Html, html } from "../../report/html.ts";
 import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts";
 import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/days.ts";
 
 export type Period = Window & {
-  /** It moves on with the days; else it was asked for by its dates. */
+  /** The newest days, whichever they are; otherwise the request named the dates. */
   readonly live: boolean;
 };
 
 const QUERY_PARAMETERS = ["days", "from", "to"];
 
-/** The period, or what is wrong with the query, in words for who wrote it. Fields that were left empty were not filled in. */
+/** The period, or what is wrong with the query. An empty field of the form counts as left out. */
 export function periodOf(query: URLSearchParams, today: Day): Period | { readonly fault: string } {
   const given = [...query].filter(([, value]) => value !== "");
   const names = given.map(([name]) => name);
@@ -42,17 +42,16 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
   return fault === undefined ? { ...window, live: false } : { fault };
 }
 
-/** Of the days as they are now, which stay when time goes on. */
+/** Names the dates, so that the days stay the same tomorrow. */
 export function queryOf({ start, end }: Window): string {
   return `?from=${start}&to=${end}`;
 }
 
-// Lets a visitor choose the days, by links and by a form that needs no script. Relative, for whoever comes through a proxy
-// that serves it under a path of its own. Pure.
+// Links and a form that needs no script. They are relative, because a proxy may serve the page under another path.
 
 const DAY_CHOICES = [7, DAYS_DEFAULT, 90, DAYS_MAX - 1];
 
-/** `period` is what is shown now. */
+/** `period` is what the page shows. */
 export function periodForm(period: Period | undefined): Html {
   const shownDays = period?.live ? dayCount(period) : undefined;
   const links = DAY_CHOICES.map((days) => {

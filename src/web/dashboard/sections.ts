@@ -13,7 +13,17 @@ import {
 } from "../../health/state.ts";
 import { seriesHtml } from "../../report/coverage-section.ts";
 import { counted, instantText, roundedText, windowText } from "../../report/format.ts";
-import { folded, type Html, type HtmlValue, html, nameHtml, table, truncatedName } from "../../report/html.ts";
+import {
+  columns,
+  folded,
+  type Html,
+  type HtmlValue,
+  html,
+  nameHtml,
+  numberColumns,
+  table,
+  truncatedName,
+} from "../../report/html.ts";
 import type { Section } from "../../report/page.ts";
 import type { Readiness } from "../routes.ts";
 
@@ -43,11 +53,8 @@ export function verdictHtml(alerts: readonly DashboardAlert[], { slices }: Healt
 `;
 }
 
-// The jobs and what waits in the queue for them, as a section of the dashboard. Pure.
+// Jobs, the queue and workers.
 
-const JOB_COLUMNS = [{ title: "Job" }, { title: "Last run" }, { title: "Next run" }];
-
-const WORKER_COLUMNS = ["Worker", "State", "Last seen", "Started", "Version"].map((title) => ({ title }));
 const WORKERS_SHOWN_MAX = 20;
 
 export function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthState): Section {
@@ -56,7 +63,7 @@ export function jobsSection({ jobs, queue, workers, callsPausedUntil }: HealthSt
   return {
     id: "jobs",
     title: "Jobs",
-    body: html`${table("When they ran last and run next, in UTC", JOB_COLUMNS, rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}
+    body: html`${table("When they ran last and run next, in UTC", columns("Job", "Last run", "Next run"), rows)}<p>In the queue: ${texts.join(", ")}.</p>${callsPausedHtml(callsPausedUntil)}
 ${workersHtml(workers)}`,
   };
 }
@@ -78,7 +85,8 @@ function workersHtml(workers: readonly WorkerHealth[]): Html {
       instantHtml(worker.startedAt),
       nameHtml(worker.version),
     ]);
-  return table("Workers of the last week, in UTC", WORKER_COLUMNS, rows);
+  const titles = columns("Worker", "State", "Last seen", "Started", "Version");
+  return table("Workers of the last week, in UTC", titles, rows);
 }
 
 function jobCell({ kind, job, schedule, timezone }: JobHealth): Html {
@@ -100,14 +108,11 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
     : next;
 }
 
-// The newest runs with their errors, as a section of the dashboard. Pure.
+// The newest runs with their errors.
 
-const RUN_COLUMNS = [
-  ...[{ title: "Started" }, { title: "Status" }],
-  ...["Slices", "Rows changed", "Took"].map((title) => ({ title, numeric: true })),
-];
+const RUN_COLUMNS = [...columns("Started", "Status"), ...numberColumns("Slices", "Rows changed", "Took")];
 
-/** The older ones are folded away. */
+/** Older runs are folded. */
 const RUNS_UNFOLDED_MAX = 10;
 
 export function runsSection(runs: readonly RecentRun[]): Section {
@@ -138,7 +143,7 @@ function startedCell({ startedAt, kind, job, trigger }: RecentRun): Html {
   return html`${instantHtml(startedAt)} <small>${kind} ${nameHtml(job)}, ${trigger}</small>`;
 }
 
-/** A rotation reads none. */
+/** A rotation reads no slices. */
 function slicesText({ kind, planned, complete, suspect, failed, undated, stale }: RecentRun): string | undefined {
   if (kind === "rotation") return undefined;
   return [
@@ -157,12 +162,10 @@ function tookText({ startedAt, finishedAt }: RecentRun): string | undefined {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
-// What is missing, of all time, as a section of the dashboard. Pure.
+// The gaps of all time.
 
 const GAPS_SHOWN_MAX = 50;
 const SERIES_SHOWN_MAX = 100;
-
-const GAP_COLUMNS = ["Days", "Status", "Series"].map((title) => ({ title }));
 
 export function gapsSection({ slices, gaps }: HealthState): Section {
   const counts = Object.entries(slices).map(([status, count]) => `${roundedText(String(count))} ${status}`);
@@ -184,7 +187,7 @@ function gapsTable(gaps: HealthState["gaps"]): Html {
       html`${stateHtml(group.status)} ${foldedText(group.error)}`,
       seriesCell(group),
     ]);
-  return html`${table("Days that are missing or failed, of all time", GAP_COLUMNS, rows)}${rest}`;
+  return html`${table("Days that are missing or failed, of all time", columns("Days", "Status", "Series"), rows)}${rest}`;
 }
 
 function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined {
@@ -195,11 +198,11 @@ function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined 
   return html`<details><summary>${others.length + 1} series</summary>${names}${more > 0 ? html`<br>and ${more} more` : undefined}</details>`;
 }
 
-// The keys of each rotation, as a section of the dashboard. Never a secret: none is read. Pure.
+// The keys of each rotation. No secret is read for it.
 
 const KEY_COLUMNS = [
-  ...[{ title: "Key" }, { title: "State" }, { title: "Age", numeric: true }, { title: "Last seen in use" }],
-  ...[{ title: "Due for removal" }, { title: "Comment" }, { title: "Note" }],
+  ...[...columns("Key", "State"), ...numberColumns("Age")],
+  ...columns("Last seen in use", "Due for removal", "Comment", "Note"),
 ];
 
 export function keysSection(rotations: readonly RotationKeys[]): Section {
@@ -214,17 +217,17 @@ function rotationHtml({ rotation, maxAgeDays, warnings, keys }: RotationKeys): H
   const retired = maxAgeDays === null ? " (not configured any more)" : "";
   const alerts = warnings.map((warning) => html`<p class="notice bad">${warning}</p>\n`);
   const rows = keys.map((key) => keyCells(key, maxAgeDays));
-  const made =
+  const shown =
     rows.length === 0
-      ? html`<p class="empty">It has made no key yet.</p>\n`
+      ? html`<p class="empty">It has created no key yet.</p>\n`
       : table(`Keys of ${rotation}, times in UTC`, KEY_COLUMNS, rows);
   return html`<h3>${nameHtml(rotation)}${retired}</h3>
-${alerts}${made}`;
+${alerts}${shown}`;
 }
 
 function keyCells(key: KeyStatus, maxAgeDays: number | null): readonly HtmlValue[] {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
-  // Only the key in use is replaced when it comes of age.
+  // Only the key in use is replaced when it reaches its maximum age.
   const limitDays = state === "active" ? maxAgeDays : null;
   return [
     apiKeyId === null ? `not known; its comment holds ${intentId}` : nameHtml(apiKeyId),
@@ -243,7 +246,7 @@ function ageHtml(ageDays: number, limitDays: number | null): HtmlValue {
   return ageDays > limitDays ? html`<span class="state warn">${text}</span>` : text;
 }
 
-// The pieces that tables of the dashboard are made of. Pure.
+// Parts of the tables.
 
 const SUMMARY_COLUMNS = 120;
 
@@ -252,7 +255,7 @@ function instantHtml(moment: Date): Html {
   return html`<time datetime="${moment.toISOString()}">${instantText(moment).replace(" UTC", "")}</time>`;
 }
 
-/** How a state is marked: by its word first, and by a colour. */
+/** The colour of a state, which is shown by its word too. */
 const STATE_CLASSES: Readonly<Record<string, "good" | "warn" | "bad">> = {
   ...{ ok: "good", complete: "good", active: "good", live: "good" },
   ...{ suspect: "warn", skipped: "warn", stopped: "warn", paused: "warn", draining: "warn", silent: "warn" },
@@ -263,7 +266,7 @@ function stateHtml(name: string): Html {
   return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
 }
 
-/** The whole text, folded where it is long. */
+/** The whole text, folded if it is long. */
 function foldedText(text: string | null): Html | undefined {
   if (text === null || text === "") return undefined;
   const start = truncatedName(text, SUMMARY_COLUMNS);

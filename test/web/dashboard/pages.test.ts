@@ -89,7 +89,7 @@ test("every anchor that the page links to is there once", () => {
 
 test("a page of days that go on is renewed, one of dates is not", () => {
   expect(dashboardPage(shown()).headers).toMatchObject({ refresh: "60" });
-  expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep it as it is</a>');
+  expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep these days</a>');
   expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).headers).not.toHaveProperty("refresh");
 });
 
@@ -169,7 +169,7 @@ test("a database that is away is a page that says so and is tried again", () => 
   const { status, headers, body } = unavailablePage(["connect ECONNREFUSED"]);
   expect(status).toBe(503);
   expect(headers).toMatchObject({ refresh: "10", "retry-after": "10" });
-  expect(textOf(body)).toContain("What goes on can't be read now. connect ECONNREFUSED");
+  expect(textOf(body)).toContain("The state of the jobs can't be read now. connect ECONNREFUSED");
 });
 
 test("days that can't be shown are a page that says why and lets others be chosen", () => {
