@@ -29,7 +29,7 @@ test.each([
   TEXT.toUpperCase(),
   [...TEXT].toReversed().join(""),
   `${html`${TEXT}`}`,
-])("what is told of a secret is hidden in a text: %s", (form) => {
+])("every form of a secret is hidden in a text: %s", (form) => {
   const scrubber = new Scrubber();
   scrubber.add(SECRET);
   const scrubbed = scrubber.scrub(`refused ${form}, twice: ${form}`);

@@ -60,7 +60,7 @@ test("a failure is given to all who wait, and the next reading is a new one", as
   expect(await next).toEqual({ ok: true, value: "back" });
 });
 
-test("in turn, each reading begins when the one before it is over, whatever became of that", async () => {
+test("readings run one at a time, also after one that failed", async () => {
   const { begun, read } = readings();
   const ask = oneAtATime(10_000);
   const asked = [ask(read), ask(read), ask(read)];
@@ -80,7 +80,7 @@ test("in turn, each reading begins when the one before it is over, whatever beca
   ]);
 });
 
-test("in turn, what nobody waits for any more is not begun", async () => {
+test("a reading that no caller waits for any more does not start", async () => {
   const { begun, read } = readings();
   const ask = oneAtATime(50);
   const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };

@@ -185,7 +185,7 @@ test("what one cause does to many questions is printed once, and each is a findi
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
 });
 
-test("a key without the scope to read usage is told which one it needs", async ({ context }) => {
+test("the error for a key without the scope to read usage names it", async ({ context }) => {
   const secret = context.newSecret();
   const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
   await context.configure(smallConfig(emulator.url));
@@ -194,7 +194,9 @@ test("a key without the scope to read usage is told which one it needs", async (
   expect(status).toBe(1);
 });
 
-test("a database that is away is one finding, and the projects are looked at all the same", async ({ context }) => {
+test("a database that can't be reached is one finding, and the projects are checked all the same", async ({
+  context,
+}) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const { status, lines } = await findings(context, { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
@@ -211,7 +213,7 @@ test("--offline looks at the configuration, and calls nothing", async ({ context
   expect(emulator.requests).toEqual([]);
 });
 
-test("what is wrong with the configuration is told before anything is called", async ({ context }) => {
+test("a wrong configuration is reported before any call", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["modle"] }] }));
   expect(await context.run(["check"])).toMatchObject({

@@ -68,7 +68,7 @@ test("schema prints the schema that the repository has", async ({ context }) => 
   expect({ status, schema: stdout }).toEqual({ status: 0, schema: await readFile(file, "utf8") });
 });
 
-test("emulator serves until it is told to end, with a key that it does not show", async ({ context }) => {
+test("emulator serves until it is stopped, with a key that it does not show", async ({ context }) => {
   const program = context.start(["emulator", "--project", PROJECT_ID]);
   const line = await program.waitFor("answers at");
   const [url] = line.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];

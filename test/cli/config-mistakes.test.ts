@@ -124,7 +124,7 @@ test("a key in the configuration is refused, and not shown", async ({ context })
   expect(stderr).toMatch(/projects\[0\]\.key.*"env"/);
 });
 
-test("all mistakes of a configuration are told at once", async ({ context }) => {
+test("all mistakes of a configuration are reported at once", async ({ context }) => {
   const config = smallConfig("http://api.example.com", { exports: [{ groupings: ["modle"], schedule: "now" }] });
   await context.configure(config);
 

@@ -47,7 +47,7 @@ test("a file that was named and is not there is a mistake all the same", async (
   });
 });
 
-test("with --serve the dashboard of the demo is up until it is told to stop", async ({ context }) => {
+test("with --serve the dashboard of the demo is up until it is stopped", async ({ context }) => {
   await context.configure(smallConfig("https://api.example.com"));
   const demo = context.start(["demo", "--serve"]);
   const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];

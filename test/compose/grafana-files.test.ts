@@ -47,7 +47,7 @@ test("compose mounts the files where Grafana looks for them, and gives the data 
   }
 });
 
-test.each(DASHBOARDS)("in $title no two panels have a number or a place in common", ({ panels }) => {
+test.each(DASHBOARDS)("in $title no two panels have the same number or position", ({ panels }) => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
   expect(overlapping).toEqual([]);

@@ -42,7 +42,7 @@ test.each([
   [BASIC, "", "is empty: expected the password"],
   [BASIC, "open-sesame-ope", "is too short to be safe"],
   [BASIC, `${SIXTEEN}\n${SIXTEEN}`, "expected the password alone, on one line"],
-])("%o of %j is refused, with its place and not its value", async (access, content, says) => {
+])("%o of %j is refused, with its path and without its value", async (access, content, says) => {
   const [problem = ""] = await secretProblems(neededForAccess({ ...AT, access }), { MONITOR_SECRET: content });
   const place = access.kind === "bearer" ? "bearer" : "basic.password";
   expect(problem).toContain(`monitor.access.${place}: environment variable MONITOR_SECRET `);
@@ -50,7 +50,7 @@ test.each([
   expect(problem).not.toContain("sesame");
 });
 
-test("a secret that is not there is named with its place", async () => {
+test("a secret that is missing is named with its path", async () => {
   const missing = path.join(folder, "none");
   const access = { ...BASIC, password: { kind: "file", path: missing } } as const;
   expect(await secretProblems(neededForAccess({ ...AT, access }), {})).toEqual([

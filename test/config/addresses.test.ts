@@ -45,7 +45,7 @@ test.each([
   expect(problem).not.toMatch(/sesame|hooks/);
 });
 
-test("each address that can't be read is named with its place", async () => {
+test("each address that can't be read is named with its path", async () => {
   const missing = path.join(folder, "none");
 
   expect(

@@ -71,7 +71,7 @@ test("a key file that is missing, or a folder, is named", async () => {
   );
 });
 
-test("every key that can't be read is named with its place, before any call", async () => {
+test("every key that can't be read is named with its path, before any call", async () => {
   const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
 
   expect(await secretProblems(neededKeys(config), { LAB_KEY: "" })).toEqual([

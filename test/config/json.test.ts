@@ -31,7 +31,7 @@ test.each([
   ["[1}", 'line 1, column 3: expected "," or "]", found "}"'],
   ['{ "__proto__": {} }', 'expected a name other than "__proto__"'],
   ["💥", 'line 1, column 1: expected a value, found "💥"'],
-])("the text %j is refused with its place", (text, says) => {
+])("the text %j is refused with its line and column", (text, says) => {
   expect(messageFor(text)).toContain(says);
 });
 
@@ -60,14 +60,14 @@ test("a field that stands twice is found, wherever it stands, with both lines", 
   ]);
 });
 
-test("a repeated field is an error beside the others", () => {
+test("a repeated field is one error among the others", () => {
   const message = messageFor('{ "service": {},\n "service": {},\n "projects": [] }');
 
   expect(message).toContain("- service (line 2): stands here again, first in line 1, and only the last would count");
   expect(message).toContain("- projects (line 3): expected at least one entry");
 });
 
-test("a place is found by line and column, and a missing one by what would hold it", () => {
+test("a path is found by line and column, and a missing one by its parent", () => {
   const { positionOf } = parseJson('{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}', "x");
 
   expect(positionOf(["a"])).toEqual({ line: 2, column: 3 });

@@ -28,7 +28,7 @@ test("the example that comes with the program is without an error", async () => 
   expect(config.exports.map(({ name }) => name)).toEqual(["nightly"]);
 });
 
-test("the example waits for the project's id, and says so at its place", async () => {
+test("the example needs the project's id, and says so at its path", async () => {
   await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({
     code: "config",
     message: expect.stringMatching(
@@ -46,21 +46,21 @@ test("an error names the file it is in", async () => {
   });
 });
 
-test("a missing file is told how to name another", async () => {
+test("the error for a missing file says how to name another", async () => {
   await expect(loadConfig(path.join(folder, "none.json"))).rejects.toMatchObject({
     code: "config",
     message: `reading the configuration: ${path.join(folder, "none.json")} does not exist; give another with --config FILE`,
   });
 });
 
-test("a folder in its place is named as one", async () => {
+test("a folder instead of the file is named as one", async () => {
   await expect(loadConfig(folder)).rejects.toMatchObject({
     code: "config",
     message: expect.stringContaining("is a folder"),
   });
 });
 
-test("a file in another encoding is told to be saved as UTF-8", async () => {
+test("the error for a file in another encoding says to save it as UTF-8", async () => {
   const file = await written("utf16.json", Buffer.from(`\uFEFF${JSON.stringify(SAMPLE)}`, "utf16le"));
 
   await expect(loadConfig(file)).rejects.toMatchObject({

@@ -13,7 +13,7 @@ test("jobs.config.schema.json is what the schema command prints", async () => {
   expect(file).toBe(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
 });
 
-test("an editor is told the version of the schema, a title and a description of every field", () => {
+test("the schema gives an editor its version, and a title and a description of every field", () => {
   expect(configJsonSchema()).toMatchObject({
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: expect.any(String),

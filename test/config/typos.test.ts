@@ -99,7 +99,7 @@ test("a misspelt kind of key or delivery is offered the right one", () => {
   ]);
 });
 
-test("a field with nothing near it is told which fields there are", () => {
+test("for an unknown field without a similar one, the existing fields are listed", () => {
   expect(errorsFor(sampleWith("monitor.zzz", 1))).toEqual([
     expect.stringMatching(/unknown field; expected one of "host", "port", "publicUrl", "access"$/),
   ]);

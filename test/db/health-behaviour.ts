@@ -190,7 +190,7 @@ export function testFigures(db: Database): void {
     });
   });
 
-  test("workers are counted while they are heard of, and when any was heard of last is told", async () => {
+  test("workers are counted while they have a recent heartbeat, with the time of the newest one", async () => {
     const seen: readonly [ago: string, stopped: boolean][] = [
       ["0 seconds", false],
       ["100 seconds", false],

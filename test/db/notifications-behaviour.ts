@@ -78,7 +78,7 @@ export function testNoticeClaims(db: Database): void {
     expect(await claimNotification(db, subject, await saidOf(subject))).toBeUndefined();
   });
 
-  test("who looked while another said it does not say it again", async () => {
+  test("a notification that another worker has sent meanwhile is not sent again", async () => {
     const subject = newSubject();
     const claim = await claimed(subject);
     const seen = await saidOf(subject);

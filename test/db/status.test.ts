@@ -36,7 +36,7 @@ test("an empty database has nothing to tell", async () => {
   expect(await demoNumbers(db)).toMatchObject({ slices: 0, complete: 0, gaps: 0, restatements: 0, latest: null });
 });
 
-test("slices are counted by status, and gaps told from the newest", async () => {
+test("slices are counted by status, and gaps listed from the newest", async () => {
   const { project, seriesId } = await newSeries(db, "none");
   const grouping = { grouping: "none" } as const;
   const due = { start: "2026-03-10", end: "2026-03-16" };
@@ -67,7 +67,7 @@ test("slices are counted by status, and gaps told from the newest", async () => 
   });
 });
 
-test("of each job and kind the last run is told", async () => {
+test("the last run of each job and kind is listed", async () => {
   const runs = [
     ["export", "nightly", "ok"],
     ["export", "nightly", "failed"],
@@ -86,7 +86,7 @@ test("of each job and kind the last run is told", async () => {
   ]);
 });
 
-test("the newest runs of all jobs are told with what became of their slices, the newest first", async () => {
+test("the newest runs of all jobs are listed with the counts of their slices, the newest first", async () => {
   const counts = { ...NO_COUNTS, planned: 5, complete: 2, suspect: 1, failed: 1, stale: 1, rowsChanged: 7 };
   for (const error of ["first", "second", "third"]) {
     const runId = randomUUID();

@@ -14,7 +14,7 @@ async function dumpedText(text: string): Promise<string | undefined> {
   return record?.[0]?.text;
 }
 
-test("every value comes back from it, in its place", async () => {
+test("every value is read back in its column", async () => {
   const [names, ...records] = await dumped(ROWS);
   expect(names?.map(({ text }) => text)).toEqual(VIEW.columns.map(({ name }) => name));
   expect(records.map((record) => record.map(({ text, quoted }) => (text === "" && !quoted ? null : text)))).toEqual(

@@ -98,7 +98,7 @@ test("the log has every request with its key's id, and no secret", async () => {
   expect(JSON.stringify([emulator.requests, emulator.keys()])).not.toContain(SECRET);
 });
 
-test("a mistake in a test's own usage is told and not taken for a silent service", async () => {
+test("a mistake in a test's own usage is an error and not a silent service", async () => {
   await using emulator = await start({
     usage: () => {
       throw new Error("the test is wrong");

@@ -87,7 +87,7 @@ test("only the dimension asked for is filled", async () => {
   });
 });
 
-test("flat rows have their days beside the metrics", async () => {
+test("flat rows have their days next to the metrics", async () => {
   await using emulator = await start({ shape: "flat" });
   const { results } = await breakdown(emulator, "start=2026-03-09&end=2026-03-09");
   expect(results).toMatchObject([{ start: "2026-03-09", end: "2026-03-09" }]);

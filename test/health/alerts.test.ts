@@ -109,7 +109,7 @@ test.each(ROTATIONS)("a rotation with %s", (_, state, text) => {
 });
 
 test.each(["attention", "fallback", "age", "orphans", "removal"])(
-  "the end of the concern %s is told, too",
+  "the end of the alert %s is notified, too",
   (concern) => {
     const told = notices({ rotations: [rotationOf()] }, { [`key ${concern} exporter`]: "wrong" });
 

@@ -118,7 +118,7 @@ test("a notice holds no secret", async () => {
   expect(notices.texts).toEqual([expect.stringMatching(/the service does not know \[secret\]$/)]);
 });
 
-test("a database that can't be read is no reason to end, and told once", async () => {
+test("a database that can't be read does not end the notifier, and is logged once", async () => {
   await using notices = await testNotices(db);
   const worker = notices.notifier();
   await sql`alter table usage_export.notice rename to notice_away`.execute(db);
@@ -136,7 +136,7 @@ async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => str
   return back;
 }
 
-test("gaps are told with their days, and that they are closed", async () => {
+test("gaps are notified with their days, and again when they are closed", async () => {
   await using notices = await testNotices(db);
   const back = await twoGaps(notices);
   const fetchNo = await nextFetchNo(db);
@@ -197,7 +197,7 @@ test.each([
   expect(notices.texts).toHaveLength(told);
 });
 
-test("what a person is needed for with a key is told", async () => {
+test("a key that needs a person is notified", async () => {
   const { job, write, key } = await newRotation(db);
   await using notices = await testNotices(db, { name: job.name });
   const [old, lost] = [newIntent(), newIntent()];

@@ -19,7 +19,7 @@ async function end(name: string, trigger: string, status: string, scheduled: boo
   );
 }
 
-test("a day that is refused for ever is told once, as a gap", async () => {
+test("a day that is always refused is notified once, as a gap", async () => {
   await using notices = await testNotices(db);
   const back = await daysBack(db);
   await markDue(db, [notices.seriesId], { first: back(2), oldest: { start: back(2), end: back(1) }, through: back(1) });
@@ -39,7 +39,7 @@ test("a day that is refused for ever is told once, as a gap", async () => {
   expect(notices.texts).toEqual([expect.stringMatching(/has gaps: 1 slice/)]);
 });
 
-test("a failed night that a catch-up mends is over", async () => {
+test("a failed run is resolved by a catch-up that fills its gaps", async () => {
   await using notices = await testNotices(db);
   await end(notices.name, "schedule", "failed", true);
   await notices.notifier().tick();
@@ -48,7 +48,7 @@ test("a failed night that a catch-up mends is over", async () => {
   expect(notices.texts).toEqual([expect.stringMatching(/failed/), expect.stringMatching(/works again/)]);
 });
 
-test("a failed night that a catch-up mends in part is not over", async () => {
+test("a failed run is not resolved by a catch-up that fills some of its gaps", async () => {
   await using notices = await testNotices(db);
   const back = await daysBack(db);
   await recordFailure(db, {

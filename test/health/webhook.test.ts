@@ -65,7 +65,7 @@ test.each([
   expect({ error, count: requests.length }).toEqual({ error: message, count });
 });
 
-test("a receiver that is not there is named by its place and the reason alone", async () => {
+test("a receiver that can't be reached is named by its path and the reason only", async () => {
   const error = await failureOf(postText(webhookAt("http://127.0.0.1:1"), "hello", NEVER, FAST));
 
   expect(error).toBe("notify.webhook can't be reached: ECONNREFUSED");
@@ -100,7 +100,7 @@ test("a connection that is never made ends with the time limit", async () => {
   );
 });
 
-test("a pause between attempts ends with the time limit, and what came last is told", async () => {
+test("a pause between attempts ends with the time limit, and the last failure is reported", async () => {
   const { error } = await posted((_, response) => answer(response, 503, ""), { timeoutMs: 2_000, delayMs: 60_000 });
 
   expect(error).toBe("notify.webhook answered 503");

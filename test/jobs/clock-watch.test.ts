@@ -14,7 +14,7 @@ test.each([
   { passedMs: 0, told: 0 },
   // It went back, which is told where what it stored says so.
   { passedMs: 86_400_000, told: 0 },
-])("beside a clock that went $passedMs ms in a moment of the database's $told are told", async ({ passedMs, told }) => {
+])("if this clock went $passedMs ms meanwhile, $told times of the database are logged", async ({ passedMs, told }) => {
   const lines: string[] = [];
   let nowMs = 1_000_000_000;
   const log = pino({}, { write: (line) => lines.push(line) });

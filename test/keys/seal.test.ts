@@ -108,7 +108,7 @@ test.each([
   expect(masterKeysOf(encode(bytes)).current.id).toBe(masterKeysOf(bytes.toString("base64")).current.id);
 });
 
-test("a ledger sealed with a master key that is not given is refused, with both mends", () => {
+test("a ledger sealed with a master key that is not given is refused, with both fixes", () => {
   const sealedWith = [masterKeysOf(FIRST).current.id];
   expect(() => requireMasterKeys(masterKeysOf(SECOND), sealedWith)).toThrow(/is not the master key .* keys rewrap/);
   expect(() => requireMasterKeys(masterKeysOf(SECOND, FIRST), sealedWith)).not.toThrow();

@@ -29,7 +29,7 @@ async function newFolder(): Promise<string> {
 
 const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
 
-test("the file holds the key on a line of its own, for its user alone, and nothing is beside it", async () => {
+test("the file has the key on a line of its own, for its user alone, and the folder has no other file", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, NEW);
@@ -74,7 +74,7 @@ test("a reader never sees half a key, nor none", async () => {
   expect([...(await reading)].sort()).toEqual(allowed);
 });
 
-test("it is on the disk before it takes its place, and then its place is", async () => {
+test("the file is synced before it is renamed, and the folder after that", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   const synced = await noteSyncs(file);
   await writeKeyFile(file, NEW);
@@ -98,7 +98,7 @@ async function noteSyncs(file: string): Promise<readonly string[]> {
   return synced;
 }
 
-test("what a crash left beside it is gone with the next key", async () => {
+test("a temporary file that a crash left is deleted with the next key", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeFile(`${file}.usage-export-next`, "half a k", { mode: 0o600 });
@@ -106,7 +106,7 @@ test("what a crash left beside it is gone with the next key", async () => {
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test("files beside it that the program did not make stay as they are", async () => {
+test("other files in the folder stay as they are", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   const others = [`${file}.next`, `${file}.probe`];
@@ -120,7 +120,7 @@ test.each<[string, (name: string, other: string) => Promise<void>]>([
   ["a file that others may read", (name) => writeFile(name, "somebody's", { mode: 0o644 })],
   ["a link", (name, other) => symlink(other, name)],
   ["a folder", async (name) => void (await mkdir(name))],
-])("%s in the place of its own file is neither deleted nor written through", async (_, make) => {
+])("%s instead of its own file is neither deleted nor written through", async (_, make) => {
   const folder = await newFolder();
   const other = path.join(folder, "other");
   await writeFile(other, "untouched");
@@ -148,7 +148,7 @@ test("a name that is a link stays one, and what it leads to is replaced", async 
   expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
 });
 
-test("testing a file leaves it as it was, and nothing beside it", async () => {
+test("testing a file leaves it as it was, and no other file", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, OLD);
@@ -158,7 +158,7 @@ test("testing a file leaves it as it was, and nothing beside it", async () => {
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test("a folder in the place of the file is found by the test", async () => {
+test("a folder instead of the file is found by the test", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   await mkdir(file);
   await expect(testKeyFile(file)).rejects.toMatchObject({
@@ -167,7 +167,7 @@ test("a folder in the place of the file is found by the test", async () => {
   });
 });
 
-test("a file in the place of its folder is found by the test, and by the delivery", async () => {
+test("a file instead of its folder is found by the test, and by the delivery", async () => {
   const folder = await newFolder();
   await writeFile(path.join(folder, "a"), "");
   const file = path.join(folder, "a/exporter.key");

@@ -20,7 +20,7 @@ async function sinkNamed(name: string): Promise<Sink & { readonly kind: "file" }
   return { kind: "file", path: path.join(folder, name) };
 }
 
-test("a file whose file system does not answer is at fault itself, and the others are looked at", async () => {
+test("a file whose file system does not answer is an error of its own, and the others are checked", async () => {
   const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
   vi.mocked(fs.readFile).mockReturnValueOnce(new Promise(() => {}));
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

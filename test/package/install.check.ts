@@ -118,7 +118,7 @@ describe.each([
   });
 });
 
-test("a Node that is too old is told so in a sentence", async () => {
+test("a Node that is too old gets an error of one sentence", async () => {
   const bin = await installNode(TOO_OLD_NODE);
   const program = path.join(ROOT, "dist/usage-export.js");
 

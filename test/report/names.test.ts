@@ -21,12 +21,12 @@ test.each([
   expect(columnsOf(truncatedName(name, columns))).toBeLessThanOrEqual(columns);
 });
 
-test("names that are cut to the same label stay apart, and in their order", () => {
+test("names that are cut to the same label stay distinct, and in their order", () => {
   const labels = chartLabels(["model-general-a", "model-general-b", "model-general-b", "model-gen…"], 10);
   expect(labels).toEqual(["model-gen…", "model… (2)", "model… (3)", "model… (4)"]);
 });
 
-test("no value and a name that says so stay apart", () => {
+test("no value and a name that says so stay distinct", () => {
   expect(chartLabels([null, "no value", ""], 12)).toEqual(["no value", "no value (2)", ""]);
 });
 

@@ -35,7 +35,7 @@ test("no reason is given for a change, as none is known", () => {
   expect(noteOf({ byDaysLate: BY_DAYS })).not.toMatch(/late|because|as usage|reaches/i);
 });
 
-test("of many projects only their number is told", () => {
+test("of many projects only their number is shown", () => {
   const sources = Array.from({ length: 6 }, (_, i) => ({ project: `project ${i}`, grouping: "none" as const }));
   expect(noteOf({ sources })).toContain("in one series of each of 6 projects.");
 });

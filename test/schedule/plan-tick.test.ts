@@ -22,15 +22,15 @@ test.each([
   expect(planTick(moment(), state(), now)).toEqual({ kind: "run", scheduledFor: NIGHT, trigger });
 });
 
-test("a moment that was taken up is not run again", () => {
+test("a moment that was run or skipped is not run again", () => {
   expect(planTick(moment(), state({ scheduledThrough: NIGHT }), after(30))).toEqual({ kind: "none" });
 });
 
-test("a moment before the one that was taken up, as of a schedule that was changed, is not run", () => {
+test("a moment before the last one that was run, for example of a changed schedule, is not run", () => {
   expect(planTick(moment(), state({ scheduledThrough: after(1) }), after(30))).toEqual({ kind: "none" });
 });
 
-test("a job that was never taken up begins with its newest moment", () => {
+test("a job that never ran starts with its newest moment", () => {
   const decision = planTick(moment(), state({ scheduledThrough: undefined }), after(9 * 3600));
   expect(decision).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
 });
@@ -49,17 +49,17 @@ test("a paused job does nothing, whatever is due", () => {
   expect(planTick(moment(), state({ paused: true }), after(9 * 3600))).toEqual({ kind: "none" });
 });
 
-test("a moment that comes while the run before it works is skipped", () => {
+test("a moment that comes while the previous run is running is skipped", () => {
   expect(planTick(moment(), state({ running: true }), after(0))).toEqual({ kind: "skip", scheduledFor: NIGHT });
 });
 
-test("with a queue it waits for the run before it instead", () => {
+test('with overlap "queue" it waits for the previous run instead', () => {
   const queued = moment({ overlap: "queue" });
   expect(planTick(queued, state({ running: true }), after(0))).toEqual({ kind: "none" });
   expect(planTick(queued, state(), after(3600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
 });
 
-test("a run that works is no reason to skip a moment whose jitter is not over", () => {
+test("a running run is no reason to skip a moment whose jitter is not over", () => {
   const decision = planTick(moment({ jitterMs: 60_000 }), state({ running: true }), after(30));
   expect(decision).toEqual({ kind: "wait", until: after(60) });
 });

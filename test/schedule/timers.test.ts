@@ -11,12 +11,12 @@ function alarms(...schedules: readonly string[]) {
   return { rings, set };
 }
 
-test("an alarm rings at the moments of its schedule", async () => {
+test("a timer fires at the moments of its schedule", async () => {
   const { rings } = alarms("* * * * * *");
   await expect.poll(() => rings.length).toBeGreaterThan(1);
 });
 
-test("an alarm that is set for one more moment rings then, and the last setting counts", async () => {
+test("a timer can be set for one more moment, and the last setting counts", async () => {
   const { rings, set } = alarms();
   const startedMs = Date.now();
   set.fireIn(60_000);
@@ -25,18 +25,18 @@ test("an alarm that is set for one more moment rings then, and the last setting 
   expect(rings[0]).toBeGreaterThanOrEqual(startedMs + 99);
 });
 
-test("a moment that is past rings at once", async () => {
+test("a timer for a past moment fires at once", async () => {
   const { rings, set } = alarms();
   set.fireIn(-1);
   await expect.poll(() => rings.length).toBe(1);
 });
 
-test("a schedule that names no moment at all does not keep the others from ringing", async () => {
+test("a schedule that never comes does not keep the others from firing", async () => {
   const { rings } = alarms("0 0 L * 1#1", "* * * * * *");
   await expect.poll(() => rings.length).toBeGreaterThan(0);
 });
 
-test("what is stopped rings no more", async () => {
+test("stopped timers do not fire", async () => {
   const { rings, set } = alarms("* * * * * *");
   set.fireIn(50);
   set.stop();

@@ -80,7 +80,7 @@ test("an answer without a body is right only where none is expected", () => {
   expect(readAnswer(WORDS, reply, false, (text) => text).ok).toBe(false);
 });
 
-test("a page of a gateway in place of an answer is asked for once more", async () => {
+test("a gateway's page instead of an answer is requested once more", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1
       ? answer(response, 200, "<html><title>Log in</title></html>", { "content-type": "text/html" })
@@ -103,7 +103,7 @@ test("a page of a gateway that stays is a bad answer after two attempts", async 
   expect(server.requests).toHaveLength(2);
 });
 
-test("nothing in place of an answer is a bad answer", async () => {
+test("an empty body instead of an answer is a bad answer", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 204, ""));
   await using service = openTestService(server.origin);
   await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({

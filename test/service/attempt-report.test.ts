@@ -25,7 +25,7 @@ test.each<[ServiceCall["method"], string, string]>([
   expect(operationOf({ method, path: path.split("/") })).toBe(operation);
 });
 
-test("every attempt of a call is told about, with how it ended", async () => {
+test("every attempt of a call is reported, with its outcome", async () => {
   const { reports, onAttempt } = collect();
   await using server = await scriptedServer(({ number }, response) => {
     if (number === 1) answer(response, 503, "");

@@ -76,7 +76,7 @@ test("a call whose permit ended while it was prepared takes another permit, and 
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
-test("one call that is told to wait makes all the others wait", async () => {
+test("a pause that one call gets holds for all the others", async () => {
   const times: number[] = [];
   await using server = await scriptedServer(({ target }, response) => {
     times.push(service.now());

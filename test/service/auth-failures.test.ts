@@ -11,7 +11,7 @@ function read(service: Service, key = KEY, project = "p1", part = "usage"): Prom
   return service.call({ method: "GET", path: ["v1", "projects", project, part], retry: true }, key, limit());
 }
 
-test("a refused key is sent once, however many calls begin at once, and the others take no turn", async () => {
+test("a refused key is sent once, however many calls start at once, and the others take no permit", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 401, "Invalid credentials."));
   await using service = openTestService(server.origin, { requestsPerSecond: 1 });
   const calls = await Promise.allSettled(["a", "b", "c", "d"].map((part) => read(service, KEY, "p1", part)));
@@ -21,7 +21,7 @@ test("a refused key is sent once, however many calls begin at once, and the othe
   expect(service.sleeps).toEqual([]);
 });
 
-test("a key that is refused later stops the calls that wait for their turn", async () => {
+test("a key that is refused later stops the calls that wait for their permit", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1 ? answerJson(response, 200, {}) : answer(response, 401, ""),
   );

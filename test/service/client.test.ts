@@ -200,7 +200,7 @@ test("what the caller wants hidden is hidden too", async () => {
   await expect(service.call(READ, KEY, limit())).rejects.toThrow("the other key ***");
 });
 
-test("whoever has the turn is waited for before each attempt, and ends the call by what it throws", async () => {
+test("the rate limiter is waited for before each attempt, and ends the call if it throws", async () => {
   const order: string[] = [];
   await using server = await scriptedServer((_request, response) => {
     order.push("request");
@@ -223,7 +223,7 @@ test("whoever has the turn is waited for before each attempt, and ends the call 
   expect(order).toHaveLength(4);
 });
 
-test("a call that is aborted when it has its turn is not sent", async () => {
+test("a call that is aborted when it gets its permit is not sent", async () => {
   const stop = new AbortController();
   await using server = await scriptedServer(() => {});
   await using service = openTestService(server.origin, { timeoutSeconds: 1 });

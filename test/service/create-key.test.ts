@@ -50,7 +50,7 @@ test.each<[string, KeyRequest, object]>([
   expect(server.requests[0]?.headers["content-type"]).toBe("application/json");
 });
 
-test("what is odd beside the id and the key does not cost the key", async () => {
+test("odd fields next to the id and the key do not lose the key", async () => {
   const odd = { api_key_id: "k2", key: NEW_KEY_TEXT, comment: 7, scopes: null, tags: null, created: {} };
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, odd));
   await using service = openTestService(server.origin);

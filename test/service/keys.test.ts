@@ -113,7 +113,7 @@ test.each([
     "api_keys.0.api_key.api_key_id: ",
   ],
   ["text", "keys", "the answer: "],
-])("%s is a bad answer that names the place and not what stands there", async (_name, body, place) => {
+])("%s is a bad answer whose error has the path and not the value", async (_name, body, place) => {
   await using server = await scriptedServer(json(200, body));
   await using service = openTestService(server.origin);
   const error = await listKeys(service, "p1", KEY, limit()).catch((caught: unknown) => caught);

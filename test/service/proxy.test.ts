@@ -80,7 +80,7 @@ test("a service of this machine that speaks http is never asked for through a pr
 });
 
 test.each([undefined, "0"])(
-  "a proxy that opens TLS by a certificate of its own is told nothing, with NODE_TLS_REJECT_UNAUTHORIZED %s",
+  "a proxy that opens TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED %s",
   async (setting) => {
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     onTestFinished(() => setVariable(before));

@@ -33,7 +33,7 @@ test.each([
   ["PgBouncer 1.18.0", false],
   ["PgBouncer 1.21.0", true],
   ["PgBouncer 2.0.0", true],
-])("of %s it is %s that it keeps prepared statements unless it is told otherwise", (version, told) => {
+])("that %s keeps prepared statements by default is %s", (version, told) => {
   expect(poolerFiles(SERVER, { ...AT, version }).settings.includes("max_prepared_statements = 0\n")).toBe(told);
 });
 

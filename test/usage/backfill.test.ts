@@ -79,7 +79,7 @@ test("the newest days of all series come first, in requests of at most 31 days",
   ]);
 });
 
-test("a series that has less left than another waits for its turn", () => {
+test("the series with the most days left comes first", () => {
   const job = sampleJob({ groupings: ["none", "model"] });
   const slices = known({ none: { "2026-03-17": "complete", "2026-03-16": "complete" } });
   expect(planned([job], { start: "2026-03-15", end: "2026-03-17" }, "missing", slices)).toEqual([

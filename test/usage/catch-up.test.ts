@@ -24,12 +24,12 @@ test.each([
   { failures: 5, hours: 16 },
   { failures: 6, hours: 24 },
   { failures: 400, hours: 24 },
-])("after $failures failures in a row a slice rests for $hours hours", ({ failures, hours }) => {
+])("after $failures failures in a row a slice is retried after $hours hours", ({ failures, hours }) => {
   expect(isDueForRetry(slice({ failures, attemptedAt: hoursAgo(hours) }), NOW)).toBe(true);
   expect(isDueForRetry(slice({ failures, attemptedAt: hoursAgo(hours - 0.001) }), NOW)).toBe(false);
 });
 
-test("after a failure that a clock put into the future before it was set back nothing rests until then", () => {
+test("a failure with a time in the future, from before a clock was set back, delays no retry", () => {
   expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-24) }), NOW)).toBe(true);
   // Another process failed a moment ago, after this one had asked for the time.
   expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-0.001) }), NOW)).toBe(false);
@@ -40,7 +40,7 @@ test.each([
   { doubtedHours: 1, hours: 1 },
   { doubtedHours: 6, hours: 6 },
   { doubtedHours: 400, hours: 24 },
-])("a slice that is in doubt for $doubtedHours hours rests for $hours hours", ({ doubtedHours, hours }) => {
+])("a slice that is in doubt for $doubtedHours hours is retried after $hours hours", ({ doubtedHours, hours }) => {
   const doubted = (restedHours: number) =>
     slice({
       status: "suspect",

@@ -163,7 +163,7 @@ test.each<[string, Error]>([
   expect(failed).toEqual([]);
 });
 
-test("what is stored has the number that was taken when its last attempt had its turn", async () => {
+test("an answer is stored with the fetch number that was taken when its last attempt had its permit", async () => {
   const stored: number[] = [];
   const { deps } = world({
     fetch: async (_request, _runDay, _signal, onPermit) => {
@@ -241,7 +241,7 @@ test("nothing goes on behind the caller's back after a run that ended early", as
   expect(open).toBe(0);
 });
 
-test("progress is told after every request", async () => {
+test("progress is reported after every request", async () => {
   const seen: RunCounts[] = [];
   const { deps } = world({
     ...failing(new AppError("rejected", "no")),
@@ -271,7 +271,7 @@ test("the next request is made while an answer waits for the database", async ()
   expect(result).toMatchObject({ requests: 3, complete: 6 });
 });
 
-test("it is told when all have their answers, and which have none, while some of them wait for the database", async () => {
+test("when all requests have their answers this is reported, with those that failed, while some answers wait for the database", async () => {
   const { promise: allAnswered, resolve } = Promise.withResolvers<readonly UsageRequest[]>();
   const { deps } = world({
     ...failing(new AppError("rejected", "no")),

@@ -81,7 +81,7 @@ test("a row outside the period that a windowless answer names refuses it too", (
   expect(refusal(windowless("none"), answer)).toContain("2026-03-17 lies outside the window 2026-03-01 to 2026-03-10");
 });
 
-test("rows without a day beside rows with one are refused: nobody knows which days they are of", () => {
+test("rows without a day are refused next to rows with one, because their days are unknown", () => {
   const results = [sampleRow(DAY, { endpoint: "listen" }), { requests: 3, endpoint: "speak" }];
   expect(refusal(windowless("endpoint"), { results })).toBe(
     "1 of 2 rows name no day, and nobody knows which days they are of",

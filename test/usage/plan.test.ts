@@ -66,7 +66,7 @@ test("without a window it is one request a series, without a date", () => {
   expect(windowsOf(job)).toEqual([undefined, undefined]);
 });
 
-test("days that are asked for take the place of the window, and those in a row become one request", () => {
+test("requested days replace the window, and consecutive ones become one request", () => {
   const days = ["2026-02-28", "2026-03-01", "2025-12-31", "2026-03-05", "2026-03-01", "2026-01-01"];
   expect(windowsOf(sampleJob(), TODAY, { days })).toEqual([
     { start: "2026-03-05", end: "2026-03-05" },

@@ -7,7 +7,7 @@ const failed = (code: string, message: string) => Object.assign(new Error(messag
 test.each([
   ["a deadlock", failed("40P01", "deadlock detected")],
   ["a lock that was waited for too long", failed("55P03", "canceling statement due to lock timeout")],
-])("after %s the worker is as ready as before, and nobody is told that its database is away", (_name, error) => {
+])("after %s the worker stays ready, and no outage is logged", (_name, error) => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
   liveness.reportDatabase();
@@ -38,7 +38,7 @@ test("a database that ends connections and is back soon is one line, however man
   ]);
 });
 
-test("a database that stays away is told of meanwhile, and when it is back", async () => {
+test("a database that stays away is logged during the outage, and when it is back", async () => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
   liveness.reportDatabase();

@@ -122,7 +122,7 @@ test("--dry-run prints what would be read, calls nothing and writes nothing", as
   expect(rows).toEqual([]);
 });
 
-test("what failed is told with the command that reads it again, and nothing else is read by it", async ({
+test("what failed is listed with the command that reads it again, and this command reads nothing else", async ({
   context,
 }) => {
   const emulator = await serveSeries(context);
@@ -203,7 +203,7 @@ test("the answer in JSON has the runs, the range, and what to run next", async (
 
 const Event = z.looseObject({ msg: z.string() });
 
-test("where nobody looks its progress is told in JSON, first and last", async ({ context }) => {
+test("without a terminal its progress is JSON, first and last", async ({ context }) => {
   await serveSeries(context);
   const { stderr } = await context.run(backfill(lastDays(3)));
   const events = stderr

@@ -50,7 +50,7 @@ test.each([
   else expect(choose({ from }).range).toEqual({ start: from, end: YESTERDAY });
 });
 
-test("exports that send no dates are left out, and told of", () => {
+test("exports that send no dates are left out, and named", () => {
   const { jobs, dateless } = choose({});
   const chosen = jobs.map(({ job, series }) => [job.name, ...series.map(({ grouping }) => grouping)]);
   expect({ chosen, dateless }).toEqual({

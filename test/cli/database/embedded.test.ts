@@ -34,7 +34,7 @@ test("migrate, export, the same again, and status", async ({ context }) => {
   await expectServed(context, emulator);
 });
 
-test("a second process is told who has the database, and costs the first one nothing", async ({ context }) => {
+test("a second process says who has the database, and does not disturb the first", async ({ context }) => {
   const emulator = await prepared(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);

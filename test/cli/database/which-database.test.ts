@@ -69,7 +69,7 @@ test("where the variable is not set it says that it is the embedded one, and whe
   }
 });
 
-test("a person at a terminal is told in a line", async ({ context }) => {
+test("a person at a terminal sees it in a line", async ({ context }) => {
   await prepared(context);
   const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
     cwd: context.folder,
@@ -111,7 +111,7 @@ test("a worker works on it with --embedded", async ({ context }) => {
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("--embedded beside the variable is refused: one of them is not meant", async ({ context }) => {
+test("--embedded together with the variable is refused: one of them is a mistake", async ({ context }) => {
   await prepared(context);
   expect(await context.run(["start", "--embedded"])).toMatchObject({
     status: 2,

@@ -30,7 +30,7 @@ test("the answer on standard output is one line a job, and says what was done", 
   });
 });
 
-test("the answer in JSON has the counts of each job, and each failure with its place", async ({ context }) => {
+test("the answer in JSON has the counts of each job, and each failure with its request", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
   emulator.fault = ({ path }) =>
     path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
@@ -90,7 +90,7 @@ test("--job, --project, --grouping and --filter narrow what is read", async ({ c
   ]);
 });
 
-test("--day reads those days in place of the window, and makes no others missing", async ({ context }) => {
+test("--day reads those days instead of the window, and makes no others missing", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const days = [addDays(today, -40), addDays(today, -39), addDays(today, -20)];

@@ -256,7 +256,7 @@ test("a filter that the service ignores is suspect for as long as it does, and n
   });
 });
 
-test("a condition that is ignored beside one that is not is found out, too", async ({ context }) => {
+test("a condition that is ignored is found even if another one is not ignored", async ({ context }) => {
   const usage = TAGGED.map((record, i) => ({ ...record, endpoint: i === 0 ? "listen" : "speak" }));
   const emulator = await context.serve({ dialect: "2026", usage: () => usage });
   const filters = [{ name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
@@ -267,7 +267,7 @@ test("a condition that is ignored beside one that is not is found out, too", asy
   });
 });
 
-test("where the dialect is to be found out, a filter that is ignored has it looked at again", async ({ context }) => {
+test('with dialect "auto", an ignored filter causes a new probe', async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   await sql`
     insert into usage_export.service_dialect (service, dialect) values (${emulator.url}, 'interface')
@@ -313,9 +313,7 @@ test("a filter under which there is nothing on all of several days counts when a
   expect(await filtered()).toEqual({ diarized: "9 9" });
 });
 
-test("with `checkFeatures` off nothing of a filter is doubted, and nothing is asked for it beside its numbers", async ({
-  context,
-}) => {
+test("with `checkFeatures` off no filter is doubted, and nothing but its numbers is requested", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const exports = [{ checkFeatures: "off", filters: [byTag("prod")] }];
   await context.configure(smallConfig(emulator.url, { ...WRONG, exports }));

@@ -75,7 +75,7 @@ test("a project whose key is refused does not cost the other one its numbers", a
   expect(rows).toEqual([{ project_id: "project-2" }]);
 });
 
-test("a key that may not read usage is told which scope it lacks", async ({ context }) => {
+test("the error for a key that may not read usage names the missing scope", async ({ context }) => {
   const secret = context.newSecret();
   const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
   await context.configure(smallConfig(emulator.url));

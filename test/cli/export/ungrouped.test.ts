@@ -30,7 +30,7 @@ async function coverage(grouping: string) {
   return rows;
 }
 
-test("a total that comes in place of groups is refused, and the numbers before it stay", async ({ context }) => {
+test("a total instead of groups is refused, and the stored numbers stay", async ({ context }) => {
   await serve(context, {}, ["none", "endpoint", "tags"]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   await serve(context, { grouping: "ignored" }, ["none", "endpoint", "tags"]);

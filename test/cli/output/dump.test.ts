@@ -32,7 +32,7 @@ async function storeDays(count: number): Promise<void> {
 
 const COVERAGE = ["dump", "--view", "coverage", "--format"];
 
-test("without a place it goes to standard output, and only that", async ({ context }) => {
+test("without --out it goes to standard output, and only that", async ({ context }) => {
   await storeDays(3);
   const { status, stdout } = await context.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
   const rows = stdout
@@ -71,7 +71,7 @@ test("a file that can't be written is named, and nothing is left of it", async (
   expect({ status, stdout, files: await readdir(context.folder) }).toEqual({ status: 1, stdout: "", files: [] });
 });
 
-test("told to stop, it ends at once, and the file is the one that was there", async ({ context }) => {
+test("on a signal it stops at once, and the file is the previous one", async ({ context }) => {
   await storeDays(3);
   await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {

@@ -108,7 +108,7 @@ test("elsewhere it is an event at the start, at most one in five seconds, and on
   ]);
 });
 
-test("the last event is not told twice", () => {
+test("the last event is not written twice", () => {
   expect(events([5_000])).toHaveLength(2);
   expect(events([])).toHaveLength(1);
 });

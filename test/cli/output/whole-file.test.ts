@@ -12,7 +12,7 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-test("what breaks off half way leaves the file that was there, and nothing beside it", async () => {
+test("an output that breaks off leaves the previous file, and no other", async () => {
   const folder = await makeFolder();
   const file = path.join(folder, "report.html");
   await writeFile(file, "the old one");
@@ -46,7 +46,7 @@ test.each([
   expect(await readdir(folder)).toEqual(["folder"]);
 });
 
-test("a stop is told as such, and leaves nothing", async () => {
+test("a stop is reported as such, and leaves no file", async () => {
   const folder = await makeFolder();
   const stop = new AbortController();
   const reason = new Error("stopped by SIGTERM");

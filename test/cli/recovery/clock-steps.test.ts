@@ -52,7 +52,7 @@ test("an export after one that was killed before the clock went back does not wa
   expect(await storedInWindow()).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("a worker whose clock went back runs the night that is due by it, and says so once", async ({ context }) => {
+test("a worker whose clock went back does the run that is due by it, and logs it once", async ({ context }) => {
   const emulator = await serveWorkers(context);
   await workOnce(context, db);
   await setClock(db, -1);
@@ -69,7 +69,7 @@ test("a worker whose clock went back runs the night that is due by it, and says 
   expect((await again.ended).stderr).not.toMatch(SAID);
 });
 
-test("what the clock stored while it was ahead stands in the way of no night that comes", async ({ context }) => {
+test("times stored while the clock was ahead block no later scheduled run", async ({ context }) => {
   const emulator = await serveWorkers(context);
   await workOnce(context, db);
   await setClock(db, 1);
@@ -85,7 +85,7 @@ test("what the clock stored while it was ahead stands in the way of no night tha
   expect(await storedInWindow()).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("the work of a worker that was killed before the clock went back is taken over as ever", async ({ context }) => {
+test("the jobs of a worker that was killed before the clock went back are taken over as usual", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ filters: manyFilters(20), checkFeatures: "off" }] });
   const held = Promise.withResolvers<void>();
   emulator.fault = ({ path }) => (path.includes("/breakdown") ? { kind: "hold", until: held.promise } : undefined);

@@ -19,7 +19,7 @@ const GROUPINGS = ["none", "endpoint", "method"];
 const DRAIN_SECONDS = 8;
 const DRAIN = { worker: { drainSeconds: DRAIN_SECONDS } };
 
-test("told to stop, a worker finishes what it has in hand and leaves the rest to others", async ({ context }) => {
+test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
   const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: GROUPINGS }],
@@ -41,7 +41,7 @@ test("told to stop, a worker finishes what it has in hand and leaves the rest to
   expect(breakdowns(emulator)).toHaveLength(3);
 });
 
-test("what can't be finished in time is given back, and nothing is marked as failed", async ({ context }) => {
+test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);
@@ -59,7 +59,7 @@ test("what can't be finished in time is given back, and nothing is marked as fai
   await expectWhole();
 });
 
-test("a database that answers nothing any more does not keep a worker from stopping in time", async ({ context }) => {
+test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   await using proxy = await tcpProxy(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
@@ -75,7 +75,7 @@ test("a database that answers nothing any more does not keep a worker from stopp
   await expectWhole();
 });
 
-test("a database that is busy for long is waited for as long as there is time to stop in", async ({ context }) => {
+test("a stopping worker waits for a busy database as long as it has time", async ({ context }) => {
   const emulator = await serveWorkers(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none"] }],
@@ -96,7 +96,7 @@ test("a database that is busy for long is waited for as long as there is time to
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
-test("a second signal ends the worker at once, and others do its work", async ({ context }) => {
+test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
   const worker = context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);

@@ -62,7 +62,9 @@ test("killed while it stores an answer, an export leaves no half of it", async (
   await expectToHeal(context, emulator);
 });
 
-test("told to end, an export ends soon, says that it was stopped, and keeps what it has", async ({ context }) => {
+test("on a signal an export stops soon, says that it was stopped, and keeps what it has stored", async ({
+  context,
+}) => {
   const emulator = await serveMany(context);
   const program = context.start(["export"]);
   await holdAnswersFrom(emulator, 5);
@@ -112,7 +114,7 @@ test("an export whose answers come late does not undo a later one", async ({ con
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
 });
 
-test("an export outlives the loss of its connections to the database", async ({ context }) => {
+test("an export survives the loss of its connections to the database", async ({ context }) => {
   const emulator = await serveMany(context);
   const admin = await connect();
   const program = context.start(["export"]);
@@ -134,7 +136,7 @@ test("an export waits for a database that goes away for some seconds", async ({ 
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(lost.emulator, context.key, READING));
 });
 
-test("an export that waits for its database ends when it is told to", async ({ context }) => {
+test("an export that waits for its database stops on a signal", async ({ context }) => {
   await using lost = await loseDatabase(context);
   lost.program.kill("SIGTERM");
 
@@ -146,7 +148,7 @@ test("an export that waits for its database ends when it is told to", async ({ c
   await expectToHeal(context, lost.emulator);
 });
 
-test("an export whose database says nothing any more ends when it is told to, if not at once", async ({ context }) => {
+test("an export whose database does not answer stops on a signal, if not at once", async ({ context }) => {
   const emulator = await serveMany(context);
   await using proxy = await tcpProxy(url);
   const program = context.start(["export"], { DATABASE_URL: proxy.url });

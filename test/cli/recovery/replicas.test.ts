@@ -34,7 +34,7 @@ test("three workers make 300 requests once each, within the caps, and all of the
   expect(await sharesOf(workers)).toEqual([true, true, true]);
 });
 
-test("what a killed worker had in hand is done by others within 40 seconds, and nothing twice", async ({ context }) => {
+test("the jobs of a killed worker are done by others within 40 seconds, and nothing twice", async ({ context }) => {
   const emulator = await serveMany(context);
   const [killed] = startWorkers(context, 3);
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(100);
@@ -56,7 +56,7 @@ test("what a killed worker had in hand is done by others within 40 seconds, and 
   expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
 });
 
-test("a worker that was suspended and wakes up changes nothing that is newer", async ({ context }) => {
+test("a worker that was suspended changes no newer numbers when it wakes up", async ({ context }) => {
   let requests = 5;
   const emulator = await serveWorkers(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
   const sleeper = context.start(["start"]);

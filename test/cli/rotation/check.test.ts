@@ -132,7 +132,7 @@ test.for([
   expect(context.emulator.requests).toEqual([]);
 });
 
-test("files beside a sink that the program did not make stay as they are", async ({ context }) => {
+test("other files in the folder of a sink stay as they are", async ({ context }) => {
   for (const helper of ["next", "probe"]) await writeFile(`${context.sink}.${helper}`, "somebody's");
   expect((await context.run(["check"])).status).toBe(0);
   expect((await context.run(["rotate"])).status).toBe(0);

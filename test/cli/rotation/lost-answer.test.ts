@@ -90,7 +90,7 @@ test("where keys are deleted the orphan is", async ({ context }) => {
   expect(createdKeys(context)).toHaveLength(1);
 });
 
-test("an orphan that the service does not list is looked for again, and given up after an hour", async ({
+test("an orphan that the service does not list is searched for again, and given up after an hour", async ({
   context,
 }) => {
   await prepareDue(context);

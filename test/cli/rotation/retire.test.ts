@@ -127,7 +127,7 @@ test.for(unknown)("where the breakdown %s no key is deleted for its age", async 
   expect(await statesOf(context)).toEqual(["retired", "active"]);
 });
 
-test("every day of a long grace is looked at before a key is deleted", async ({ context }) => {
+test("every day of a long grace period is checked before a key is deleted", async ({ context }) => {
   const { old, current } = await replaced(context, 61);
   usage = [
     { accessor: old, daysAgo: 55 },
@@ -189,7 +189,7 @@ test.for([
   },
 );
 
-test("a key rests no longer than the one in its place exists, whatever the database's clock said then", async ({
+test("a key is kept no longer than its successor exists, whatever the database's clock said then", async ({
   context,
 }) => {
   const { current } = await replaced(context, 8);

@@ -86,7 +86,7 @@ test("a service that comes to speak the other dialect is found out by its answer
   expect(asked(emulator, before)).toHaveLength(2);
 });
 
-test("without usage the default is used, said so, and looked at again when there is some", async ({ context }) => {
+test("without usage the default is used with a warning, until there is usage to probe", async ({ context }) => {
   let usage: typeof USAGE = [];
   const emulator = await context.serve({ dialect: "interface", usage: () => usage });
   await configure(context, emulator);

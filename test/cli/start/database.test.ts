@@ -30,7 +30,7 @@ test("a worker waits for a database that is not there, says so, and works when i
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
 });
 
-test("told to stop while it waits for its database, a worker ends", async ({ context }) => {
+test("a worker that waits for its database stops on a signal", async ({ context }) => {
   await serveWorkers(context);
   const worker = context.start(["start"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   await worker.waitFor("database not reached");
@@ -38,7 +38,7 @@ test("told to stop while it waits for its database, a worker ends", async ({ con
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("a worker refuses an old schema, and names the command that mends it", async ({ context }) => {
+test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
   await serveWorkers(context);
   await sql`create table usage_export.kept as select * from usage_export.kysely_migration`.execute(db);
   await sql`delete from usage_export.kysely_migration where name = (select max(name) from usage_export.kysely_migration)`.execute(

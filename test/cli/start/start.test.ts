@@ -14,7 +14,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-test("a worker that starts for the first time reads what is due at once", async ({ context }) => {
+test("a worker that starts for the first time reads all due days at once", async ({ context }) => {
   const emulator = await serveWorkers(context);
   context.start(["start"]);
   expect(await runsOver(db, 1)).toEqual([
@@ -33,7 +33,7 @@ test("a worker that starts again has nothing to do", async ({ context }) => {
   expect(await runs(db)).toHaveLength(1);
 });
 
-test("after three days without a worker one pass makes all whole again", async ({ context }) => {
+test("after three days without a worker one tick makes all complete again", async ({ context }) => {
   await serveWorkers(context, { exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 3);
@@ -45,7 +45,7 @@ test("after three days without a worker one pass makes all whole again", async (
   expect(await coverage(db)).toEqual({ complete: 4 });
 });
 
-test("slices that are gone are read again, although no schedule asks for them", async ({ context }) => {
+test("deleted slices are read again before the next scheduled run", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ window: { days: 5 } }] });
   await workOnce(context, db);
   const { start } = lastDays(4);
@@ -82,7 +82,7 @@ test("while an answer waits for the database the next one is asked for", async (
 });
 
 test.for([["start"], ["export"]])(
-  "%s forgets runs that are older than they are to be kept",
+  "%s deletes runs that are older than keepDays",
   async ([command = ""], { context }) => {
     await serveWorkers(context, { rest: { runs: { keepDays: 30 } } });
     await workOnce(context, db);
@@ -124,7 +124,7 @@ test("a paused job is left alone, says why, and is caught up when it is resumed"
   expect(await coverage(db)).toEqual({ complete: 3 });
 });
 
-test("told to stop, a worker that has nothing in hand ends at once and well", async ({ context }) => {
+test("a worker without claimed jobs stops at once, with status 0", async ({ context }) => {
   await serveWorkers(context);
   const worker = context.start(["start"]);
   await worker.waitFor("run finished");

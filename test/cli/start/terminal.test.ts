@@ -13,7 +13,7 @@ const test = programTest(database);
 /** The program takes standard error for a terminal. */
 const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.isTTY=true" };
 
-test("on a terminal start says where it is reached, when its jobs run next, and of each run how it went", async ({
+test("on a terminal start shows its address, the next run of each job, and a line for each run", async ({
   context,
 }) => {
   const emulator = await serveWorkers(context, { exports: [{}, { name: "weekly" }] });
@@ -49,7 +49,7 @@ test("without a terminal nothing is on standard output, and the log has a run's 
   expect(await worker.ended).toMatchObject({ stdout: "" });
 });
 
-test("a run of which something failed is a warning that says what", async ({ context }) => {
+test("a run with failures is a warning that names them", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "model"] }] });
   emulator.fault = ({ path }) => (path.includes("model") ? { kind: "body", change: () => ({}) } : undefined);
   const worker = context.start(["start"]);
@@ -59,7 +59,7 @@ test("a run of which something failed is a warning that says what", async ({ con
   });
 });
 
-test("a rotation's line says what it did, and a skipped moment why", () => {
+test("the line of a rotation lists its actions, and that of a skipped run the reason", () => {
   const at = new Date("2026-03-17T04:00:02Z");
   const rotation = {
     kind: "rotation",

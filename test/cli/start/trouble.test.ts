@@ -17,7 +17,7 @@ async function becomeDue(): Promise<void> {
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
 }
 
-test("a run whose time comes while the one before it works is skipped, and noted", async ({ context }) => {
+test("a run that is due while the previous one is running is skipped, and recorded", async ({ context }) => {
   const emulator = await serveWorkers(context);
   context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);
@@ -33,7 +33,7 @@ test("a run whose time comes while the one before it works is skipped, and noted
   expect(breakdowns(emulator)).toHaveLength(1);
 });
 
-test("with a queue it runs after the one before it", async ({ context }) => {
+test('with overlap "queue" it runs after the previous one', async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ overlap: "queue" }] });
   context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);
@@ -49,7 +49,7 @@ test("with a queue it runs after the one before it", async ({ context }) => {
   expect(await runsOver(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
 });
 
-test("a service that is away for a moment costs a run nothing but time", async ({ context }) => {
+test("a short outage of the service costs a run nothing but time", async ({ context }) => {
   const emulator = await serveWorkers(context);
   let refused = 0;
   emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
@@ -59,7 +59,9 @@ test("a service that is away for a moment costs a run nothing but time", async (
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
-test("what fails to the end of its tries is counted, shown as failed and said why, and rests", async ({ context }) => {
+test("a request that fails at every attempt is counted and shown as failed with its reason, and its slices are not retried for an hour", async ({
+  context,
+}) => {
   const emulator = await serveWorkers(context);
   emulator.fault = () => ({ kind: "answer", status: 503 });
   await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'usage_request'`.execute(db);
@@ -89,7 +91,7 @@ test("what fails to the end of its tries is counted, shown as failed and said wh
   }
 });
 
-test("an answer that is refused for good fails its slices at once, and the others are read", async ({ context }) => {
+test("an answer that is refused permanently fails its slices at once, and the others are read", async ({ context }) => {
   const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) => (path.includes("endpoint") ? { kind: "answer", status: 400, body: "no" } : undefined);
   context.start(["start"]);
@@ -99,9 +101,7 @@ test("an answer that is refused for good fails its slices at once, and the other
   expect(breakdowns(emulator).filter((path) => path.includes("endpoint"))).toHaveLength(1);
 });
 
-test("a run whose work somebody took out of the queue is ended, and its days are read by another", async ({
-  context,
-}) => {
+test("a run whose queue jobs were deleted is ended, and its days are read by another", async ({ context }) => {
   const emulator = await serveWorkers(context);
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);

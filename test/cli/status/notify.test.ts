@@ -30,7 +30,7 @@ async function receivers(context: ProgramContext) {
   return { texts, pings, env, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-test("a job that fails is told once, that it works again once, and then that all is well", async ({ context }) => {
+test("a failing job is one notification, its recovery another, and then that all is well", async ({ context }) => {
   await using told = await receivers(context);
   const emulator = await serveWorkers(context, { rest: { notify: NOTIFY } });
   emulator.fault = () => ({ kind: "answer", status: 400, body: "no" });
@@ -56,7 +56,9 @@ test("a job that fails is told once, that it works again once, and then that all
   expect(told.texts[1]).toMatch(/^Export nightly works again/);
 });
 
-test("an address that can't be read is refused at the start, with its place and not its value", async ({ context }) => {
+test("an address that can't be read is refused at the start, with its path and without its value", async ({
+  context,
+}) => {
   await serveWorkers(context, { rest: { notify: NOTIFY } });
   const env = { NOTICES_URL: `http://hooks.example.com/${context.newSecret()}` };
   for (const args of [["start"], ["check", "--offline"]]) {

@@ -60,7 +60,7 @@ test("the metrics count it as missing, and what is before it as fresh", async ({
   ]);
 });
 
-test("an export reads it beside its window, and it is complete", async ({ context }) => {
+test("an export reads it in addition to its window, and it is complete", async ({ context }) => {
   const emulator = await readWhileOpen(context);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(breakdowns(emulator)).toHaveLength(1 + 2);

@@ -68,7 +68,7 @@ test("a service that nobody answers for is not reachable, and without a worker n
   );
 });
 
-test("a refused key is told once, by its project", async ({ context }) => {
+test("a refused key is shown once, by its project", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
   await context.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });

@@ -139,7 +139,7 @@ function fieldsOf(value: unknown, path = ""): string[] {
   return Object.entries(value).flatMap(([name, one]) => fieldsOf(one, path === "" ? name : `${path}.${name}`));
 }
 
-test("a window whose last reading still changes numbers is told, by check too, with a longer one", async ({
+test("status and check advise a longer window if the last reading of a day still changes numbers", async ({
   context,
 }) => {
   const emulator = await context.serve();
@@ -156,7 +156,7 @@ test("a window whose last reading still changes numbers is told, by check too, w
   expect((await context.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
 });
 
-test("clocks that differ by more than half a minute are told, and no key is sent to learn the service's", async ({
+test("clocks that differ by more than half a minute are a warning, and no key is sent to read the service's", async ({
   context,
 }) => {
   let aheadSeconds = 3_600;

@@ -67,7 +67,7 @@ test("a job is late since it was resumed, not since a moment of its pause", asyn
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a job of one night is not well two ticks after its last worker was told to stop", async ({ context }) => {
+test("a job without a worker is not well two ticks after its last worker was stopped", async ({ context }) => {
   await serveWorkers(context);
   await workOnce(context, db);
   expect(await context.run(["status"])).toMatchObject({ status: 0 });

@@ -35,7 +35,7 @@ test("a folder is made where there is none, for its owner only, and nothing but 
   expect(await readdir(folder)).toEqual(["lock"]);
 });
 
-test("a folder that can't be made is told with the reason, and what to do instead", async () => {
+test("a folder that can't be made is an error with the reason and what to do instead", async () => {
   const file = newFolder();
   await writeFile(file, "");
   await expect(lockFolder(path.join(file, "data"))).rejects.toMatchObject({
@@ -53,7 +53,7 @@ test("a folder that was released can be taken again", async () => {
   await (await lockFolder(folder))();
 });
 
-test("a second process is refused, and told which process holds it, what it does and how to go on", async () => {
+test("a second process is refused, with the process that holds the folder, what that does and how to go on", async () => {
   const folder = newFolder();
   await using holder = taker(folder);
   await holder.waitFor("held");
@@ -111,7 +111,7 @@ describe.skipIf(!hasPidNamespaces())("another PID namespace", () => {
 });
 
 test.each(["null", "[]", '{"pid":1,"processStart":"12345 of-a-boot","command":"start"}'])(
-  "a lock of an earlier version, %j, is in doubt: it is told what to do",
+  "a lock of an earlier version, %j, is in doubt: the error says what to do",
   async (text) => {
     const folder = newFolder();
     await mkdir(folder);

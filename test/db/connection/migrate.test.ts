@@ -251,13 +251,13 @@ test.each<[string, (role: string, name: string) => string, (role: string, name: 
     () =>
       "the database is read-only (default_transaction_read_only is on, for it or for this user): turn that off, or connect to another one. Nothing was changed",
   ],
-])("a user who %s is told what is in the way and what to do", async (_, prepare, message) => {
+])("the error for a user who %s says what is in the way and what to do", async (_, prepare, message) => {
   await withRole(prepare, async (db, role, name) => {
     await expect(migrateToLatest(db)).rejects.toMatchObject({ code: "database", message: message(role, name) });
   });
 });
 
-test("a user who is not the one that migrated before is told who that is", async () => {
+test("the error for another user than the one that migrated before names that one", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);

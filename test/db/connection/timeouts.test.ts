@@ -139,7 +139,7 @@ test("a single statement that is safe to repeat is repeated", async () => {
   expect(rows).toEqual([{ two: 2 }]);
 });
 
-test("who was told to stop waits only a little longer", async () => {
+test("a stopping program waits only a little longer", async () => {
   const stop = new AbortController();
   const db = await open(holeAt("select 1", "back"), { statementMs: () => 60_000, stop: stop.signal });
   const asked = sql`select 1`.execute(db);
@@ -148,7 +148,7 @@ test("who was told to stop waits only a little longer", async () => {
   await expect(asked).rejects.toThrow("has not answered");
 });
 
-test("who was told to stop asks nothing more of a database that says nothing", async () => {
+test("a stopping program sends nothing more to a database that does not answer", async () => {
   const db = await open(holeAt("select 1", "back"), { stop: AbortSignal.abort() });
   await expect(sql`select 1`.execute(db)).rejects.toThrow("has not answered");
   const startedMs = performance.now();
@@ -158,7 +158,7 @@ test("who was told to stop asks nothing more of a database that says nothing", a
   expect(performance.now() - startedMs).toBeLessThan(100);
 });
 
-test("who was told to stop can still say so to a database that answers", async () => {
+test("a stopping program can still use a database that answers", async () => {
   const db = await open(() => PASS, { stop: AbortSignal.abort() });
 
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);

@@ -17,7 +17,7 @@ afterEach(async () => {
   await sql`delete from usage_export_queue.job`.execute(db);
 });
 
-test("work is there when the transaction that added it commits, and only then", async () => {
+test("jobs can be claimed when the transaction that added them commits, and not before", async () => {
   const queue = await open();
   const refused = inTransaction(db, async (tx) => {
     await queue.add(tx, "usage_request", [work("a")]);
@@ -30,7 +30,7 @@ test("work is there when the transaction that added it commits, and only then", 
   expect(keysOf(await queue.claim("usage_request", 10))).toEqual(["a"]);
 });
 
-test("work that waits or is worked at is not added again, and is once it is over", async () => {
+test("a job that waits or is handled is not added again, and can be once it is completed", async () => {
   const queue = await open();
   await add(queue, work("a"));
   expect(await add(queue, work("a"), work("b"))).toEqual(["b"]);
@@ -40,7 +40,7 @@ test("work that waits or is worked at is not added again, and is once it is over
   expect(await add(queue, work("a"))).toEqual(["a"]);
 });
 
-test("two workers never have the same work, and the highest priority goes first", async () => {
+test("two workers never claim the same job, and the highest priority comes first", async () => {
   const [one, other] = await Promise.all([open(), open()]);
   await add(one, ...["a", "b", "c", "d", "e", "f"].map((key, priority) => work(key, priority)));
   const [first, second] = await Promise.all([one.claim("usage_request", 2), other.claim("usage_request", 2)]);
@@ -48,7 +48,7 @@ test("two workers never have the same work, and the highest priority goes first"
   expect(keysOf(await one.claim("usage_request", 10)).sort()).toEqual(["a", "b"]);
 });
 
-test("the work of a worker that is silent goes to another, and what the first one does then counts for nothing", async () => {
+test("the jobs of a worker without heartbeats go to another, and the first one can no longer complete them", async () => {
   const [silent, other] = await Promise.all([open(), open()]);
   await add(silent, work("a"));
   const [old] = await silent.claim("usage_request", 1);
@@ -59,7 +59,7 @@ test("the work of a worker that is silent goes to another, and what the first on
   expect(taken[0] && (await complete(other, taken[0]))).toBe(true);
 });
 
-test("a worker that says it lives keeps its work", async () => {
+test("a worker with heartbeats keeps its jobs", async () => {
   const queue = await open();
   await add(queue, work("a"));
   const taken = await queue.claim("usage_request", 1);
@@ -71,7 +71,7 @@ test("a worker that says it lives keeps its work", async () => {
   expect(rows[0]?.ago).toBeLessThan(14);
 });
 
-test("a heartbeat of all work in hand never waits for what completes some of it, in whatever order that goes", async () => {
+test("a heartbeat of claimed jobs never waits for a transaction that completes some of them, in any order", async () => {
   const queue = await open();
   await add(queue, ...Array.from({ length: 8 }, (_, n) => work(`${n}`)));
   const taken = await queue.claim("usage_request", 8);
@@ -93,7 +93,7 @@ test("a heartbeat of all work in hand never waits for what completes some of it,
   expect(rows).toEqual([{ active: 6, alive: 6 }]);
 });
 
-test("what is given back is there for others at once", async () => {
+test("a released job can be claimed by others at once", async () => {
   const [one, other] = await Promise.all([open(), open()]);
   await add(one, work("a"));
   const [taken] = await one.claim("usage_request", 1);
@@ -104,7 +104,7 @@ test("what is given back is there for others at once", async () => {
   expect(taken && (await complete(one, taken))).toBe(false);
 });
 
-test("what fails is tried again later, and after the last try is a dead letter that says why", async () => {
+test("a failed job is tried again later, and becomes a dead letter with its reason after the last attempt", async () => {
   const queue = await open();
   await add(queue, work("a"));
   for (let tries = 1; tries <= 8; tries++) {
@@ -132,7 +132,7 @@ test("the first delays after a failure are short", async () => {
   expect(rows[0]?.delay).toBeLessThanOrEqual(4);
 });
 
-test("a worker on a database without the queue's tables is told what makes them", async () => {
+test("a worker on a database without the queue's tables names the command that creates them", async () => {
   await sql`alter schema usage_export_queue rename to elsewhere`.execute(db);
   try {
     await expect(open()).rejects.toThrow("run: usage-export migrate");

@@ -60,7 +60,7 @@ test("rotations of other names have leases of their own", async () => {
   await expect(taken(newName())).resolves.toMatchObject({ fence: "1" });
 });
 
-test("a lease that was given back can be taken at once, with a higher number", async () => {
+test("a released lease can be taken at once, with a higher number", async () => {
   const rotation = newName();
   await releaseLease(db, await taken(rotation));
   expect(await taken(rotation)).toEqual({ rotation, fence: "2" });
@@ -101,7 +101,7 @@ test("renewing makes it last from now on, also when it had run out and nobody to
   expect(await takeLease(db, rotation, "second")).toBeUndefined();
 });
 
-test("a renewal that comes after it was given back does not take it again", async () => {
+test("a renewal after the release does not take the lease again", async () => {
   const rotation = newName();
   const lease = await taken(rotation);
   await releaseLease(db, lease);

@@ -236,7 +236,7 @@ test("at no moment do readers see two keys in use, or none", async () => {
   expect([...seen]).toEqual([1]);
 });
 
-test("the keys of another project are refused, with the mend", async () => {
+test("the keys of another project are refused, with the fix", async () => {
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "active");
   const project = { id: "project-2", name: "staging" };

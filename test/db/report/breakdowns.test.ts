@@ -80,7 +80,7 @@ test("beyond eight groups the rest is one", async () => {
   expect(rest).toEqual({ groupCount: 3, hours: ["304.5", "0", "1.5"], requests: ["303", "0", "1"] });
 });
 
-test("no value is a group of its own, in its place or in the rest", async () => {
+test("no value is a group of its own, at its rank or in the rest", async () => {
   const nine = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`model ${i}`, String(100 + i)]));
   const of = (count: string) => ({ [back(1)]: [...requests(nine), [null, { hours: count, requests: "1" }] as const] });
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage: of("1000") }]);

@@ -123,7 +123,7 @@ test("a key of the same identifier in another project has a comment of its own",
   );
 });
 
-test("only ten groups are told, and how many there are in the period", async () => {
+test("only ten groups are listed, with the number of all groups in the period", async () => {
   const amounts = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, String(100 - i)]));
   await storeSeries(db, [
     {

@@ -22,7 +22,7 @@ function total(numbers: Numbers) {
   return [[null, numbers]] as const;
 }
 
-test("a number that changed is told with what it was, and how late it was seen", async () => {
+test("a changed number is listed with its old value, and how late the change was seen", async () => {
   const project = newProject();
   const [seriesId = 0] = await storeSeries(db, [
     { project, grouping: "none", usage: { [back(2)]: total({ requests: "9007199254740993", hours: "1" }) } },
@@ -96,7 +96,7 @@ test("the largest come first, by their share of all usage of their metric, whate
   ]);
 });
 
-test("only the twenty largest are told", async () => {
+test("only the twenty largest are listed", async () => {
   const days = Array.from({ length: 25 }, (_, i) => i + 1);
   const usage = (factor: number) =>
     Object.fromEntries(days.map((day) => [back(day), total({ requests: String(100 + day * factor) })]));
@@ -115,7 +115,7 @@ test("days outside of the period are left out", async () => {
   expect(await restatements(back(2))).toMatchObject({ byDaysLate: [], largest: [] });
 });
 
-test("where there is a total, the same change of its groups is not told again", async () => {
+test("if the total is listed, the same change of its groups is not", async () => {
   const project = newProject();
   const of = (requests: string) => ({ [back(2)]: [["nova-3", { requests }]] as const });
   const ids = await storeSeries(db, [
@@ -127,7 +127,7 @@ test("where there is a total, the same change of its groups is not told again", 
   expect((await restatements()).largest).toMatchObject([{ grouping: "none", group: null }]);
 });
 
-test("of a project without a total the groups are told, also one that came late or went", async () => {
+test("for a project without a total the groups are listed, also one that appeared late or went", async () => {
   const usage = (rows: Readonly<Record<string, string>>) => ({
     [back(2)]: Object.entries(rows).map(([model, requests]) => [model, { requests }] as const),
   });

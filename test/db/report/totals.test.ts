@@ -141,7 +141,7 @@ test("a project that is configured no more is named, and not in the amounts", as
   expect(data.totals.projectsLeftOut).toEqual([gone.name]);
 });
 
-test("days that are due and not there, and days nobody was to read, are counted apart", async () => {
+test("due days that are missing and days that no job reads are counted separately", async () => {
   const due = { start: back(3), end: back(2) };
   const usage = { [back(3)]: [[null, { requests: "7" }]] } as const;
   await storeSeries(db, [{ project: newProject(), grouping: "none", due, usage }]);

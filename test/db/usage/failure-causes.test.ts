@@ -48,7 +48,7 @@ test("an outage is one cause however its errors read, and has as many series and
   ]);
 });
 
-test("keys are refused by project, and other failures told apart by their words but for the request's id", async () => {
+test("refused keys are grouped by project, and other failures by their text without the request's id", async () => {
   const [one, other] = await twoProjects();
   await fail(one.seriesId, "the service answered 401: no (request id a)", "unauthorized", ["2026-03-15"]);
   await fail(other.seriesId, "not called again after a refusal", "unauthorized", ["2026-03-15"]);

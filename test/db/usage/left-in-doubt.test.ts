@@ -45,7 +45,7 @@ test("without a window no day can be asked for again", async () => {
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
-test("an export reads it beside its window", async () => {
+test("an export reads it in addition to its window", async () => {
   const { series, seriesId } = await readDays();
   await store(db, seriesId, [slice(back(4), {})]);
   expect(await daysToReread(db, [series], back(0))).toEqual(new Map([[seriesKey(series), [back(4)]]]));

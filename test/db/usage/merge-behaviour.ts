@@ -167,7 +167,7 @@ export function testMerge(db: Database): void {
     expect(new Set(rows.map(({ endpoint }) => endpoint))).toEqual(new Set([...values, null]));
   });
 
-  test("a NUL in a group is kept apart and shown as JSON writes it", async () => {
+  test("a NUL in a group is kept and shown as JSON writes it", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf("a\u0000b", "1"), rowOf("ab", "2")])]);
     expect(await shown(db, project)).toEqual({ [FIRST]: { ab: "2", "a\\u0000b": "1" } });
@@ -182,7 +182,7 @@ export function testMerge(db: Database): void {
     expect(await rowVersions(db, seriesId)).toHaveLength(4);
   });
 
-  test("the numbers of a group without a value take the place of those before", async () => {
+  test("the numbers of a group without a value replace the stored ones", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "1"), rowOf(undefined, "5")])]);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf(null, "2"), rowOf(undefined, "6")])]);

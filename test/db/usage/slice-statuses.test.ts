@@ -32,7 +32,7 @@ test("each slice of the range has its status, and the days around it are left ou
   });
 });
 
-test("many series are told apart by project, grouping and filter", async () => {
+test("many series are distinguished by project, grouping and filter", async () => {
   const project = newProject();
   const days = new Map([
     [configured(project, "none"), "2026-03-14"],

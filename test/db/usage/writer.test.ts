@@ -38,7 +38,7 @@ async function transactions(): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-test("answers of several series that come together are stored in one transaction, each in its place", async () => {
+test("answers of several series that come together are stored in one transaction", async () => {
   const before = await transactions();
   const merging = openAnswerWriter(db);
   const series = await Promise.all(Array.from({ length: 5 }, () => newSeries(db)));

@@ -156,7 +156,7 @@ test("an open day of a series that is configured no more is not read again", asy
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
 });
 
-test("gaps are stretches of days, those that failed apart from those that are missing", async () => {
+test("gaps are stretches of days, failed ones separate from missing ones", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
   await due(seriesId, back(9), back(1), FUTURE);
   await store(db, seriesId, [slice(back(6), {}), slice(back(1), {})]);

@@ -10,7 +10,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     by: "result.requests > 0",
     caughtBy: [
       "test/cli/export/export.test.ts",
-      "the answer in JSON has the counts of each job, and each failure with its place",
+      "the answer in JSON has the counts of each job, and each failure with its request",
     ],
   },
   {

@@ -8,7 +8,10 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/proxy-agent.ts",
     replace: "requestTls: tls,",
     by: "requestTls: { rejectUnauthorized: false },",
-    caughtBy: ["test/service/proxy.test.ts", "a proxy that opens TLS by a certificate of its own is told nothing"],
+    caughtBy: [
+      "test/service/proxy.test.ts",
+      "a proxy that opens TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED",
+    ],
   },
   {
     name: "a create is sent again when it has no answer",
@@ -113,7 +116,10 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/service/auth-failures.ts",
     replace: "refused.push({ use, error });",
     by: "",
-    caughtBy: ["test/service/auth-failures.test.ts", "a refused key is sent once, however many calls begin at once"],
+    caughtBy: [
+      "test/service/auth-failures.test.ts",
+      "a refused key is sent once, however many calls start at once, and the others take no permit",
+    ],
   },
   {
     name: "an error repeats the key that the service repeats",
@@ -136,7 +142,10 @@ export const SERVICE: readonly Sabotage[] = [
     attempt = await nextAttempt();
   };`,
     by: "  const onPermit = async () => {};",
-    caughtBy: ["test/usage/export.test.ts", "what is stored has the number that was taken when its last attempt"],
+    caughtBy: [
+      "test/usage/export.test.ts",
+      "an answer is stored with the fetch number that was taken when its last attempt had its permit",
+    ],
   },
   {
     name: "the numbers at hand are kept for ever",

@@ -102,7 +102,7 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/db/usage/rows.ts",
     replace: ".update(group.key)",
     by: ".update(group.display ?? String(Math.random()))",
-    caughtBy: ["test/db/usage/merge.test.ts", "the numbers of a group without a value take the place of those before"],
+    caughtBy: ["test/db/usage/merge.test.ts", "the numbers of a group without a value replace the stored ones"],
   },
   {
     name: "a view leaves out what has no value",
@@ -150,7 +150,10 @@ end $$;`,
     file: "migrations/views/coverage.sql",
     replace: "else sl.status end as status",
     by: "else replace(sl.status, 'failed', 'complete') end as status",
-    caughtBy: ["test/db/views/coverage-views.test.ts", "gaps are stretches of days, those that failed apart"],
+    caughtBy: [
+      "test/db/views/coverage-views.test.ts",
+      "gaps are stretches of days, failed ones separate from missing ones",
+    ],
   },
   {
     name: "nights without a worker are not missing",

@@ -214,7 +214,10 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/dialects.ts",
     replace: `if (groupingEvidence(request, answer) !== "all null") return;`,
     by: `if (groupingEvidence(request, answer) !== "all null" || answer !== undefined) return;`,
-    caughtBy: ["test/cli/export/ungrouped.test.ts", "a total that comes in place of groups is refused"],
+    caughtBy: [
+      "test/cli/export/ungrouped.test.ts",
+      "a total instead of groups is refused, and the stored numbers stay",
+    ],
   },
   {
     name: "a filter that the service ignores is believed",

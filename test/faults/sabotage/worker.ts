@@ -15,7 +15,7 @@ export const WORKER: readonly Sabotage[] = [
     file: "src/schedule/plan-tick.ts",
     replace: "latest <= state.scheduledThrough",
     by: "latest < state.scheduledThrough",
-    caughtBy: ["test/schedule/plan-tick.test.ts", "a moment that was taken up is not run again"],
+    caughtBy: ["test/schedule/plan-tick.test.ts", "a moment that was run or skipped is not run again"],
   },
   {
     name: "a night that nobody was there for is left out",
@@ -30,17 +30,14 @@ export const WORKER: readonly Sabotage[] = [
     file: "src/worker/tick.ts",
     replace: "(planned === undefined || slice.day < planned.oldest.start)",
     by: "planned !== undefined && slice.day >= planned.oldest.start",
-    caughtBy: [
-      "test/cli/start/start.test.ts",
-      "slices that are gone are read again, although no schedule asks for them",
-    ],
+    caughtBy: ["test/cli/start/start.test.ts", "deleted slices are read again before the next scheduled run"],
   },
   {
     name: "what is refused is asked for again every minute",
     file: "src/usage/backfill.ts",
     replace: `if (status === "missing" || attemptedAt === null) return true;`,
     by: `if (status === "missing" || attemptedAt === null || failures > 0) return true;`,
-    caughtBy: ["test/usage/catch-up.test.ts", "after 3 failures in a row a slice rests for 4 hours"],
+    caughtBy: ["test/usage/catch-up.test.ts", "after 3 failures in a row a slice is retried after 4 hours"],
   },
   {
     name: "a run forgets that one of its requests failed before the last",
@@ -56,7 +53,7 @@ export const WORKER: readonly Sabotage[] = [
     by: "order by id for update",
     caughtBy: [
       "test/db/jobs/queue.test.ts",
-      "a heartbeat of all work in hand never waits for what completes some of it",
+      "a heartbeat of claimed jobs never waits for a transaction that completes some of them, in any order",
     ],
   },
   {
@@ -66,7 +63,7 @@ export const WORKER: readonly Sabotage[] = [
     by: "set scheduled_through = scheduled_through where",
     caughtBy: [
       "test/cli/recovery/clock-steps.test.ts",
-      "a worker whose clock went back runs the night that is due by it",
+      "a worker whose clock went back does the run that is due by it, and logs it once",
     ],
   },
   {
@@ -74,7 +71,10 @@ export const WORKER: readonly Sabotage[] = [
     file: "src/db/notifications.ts",
     replace: "::uuid and (",
     by: "::uuid or n.claim is not null and (",
-    caughtBy: ["test/db/notifications.test.ts", "who looked while another said it does not say it again"],
+    caughtBy: [
+      "test/db/notifications.test.ts",
+      "a notification that another worker has sent meanwhile is not sent again",
+    ],
   },
   {
     name: "a failure is remembered like an answer",

@@ -46,7 +46,7 @@ test("the file to send on is read for its days", async () => {
   expect(read).toEqual(["2026-01-01 to 2026-01-07"]);
 });
 
-test("while the database is away, the reasons of the worker and of the attempt are told", async () => {
+test("while the database can't be reached, the reasons of the worker and of the attempt are shown", async () => {
   const { ask } = dashboard({
     readiness: () => ({ live: true, reasons: ["the database has not answered for 12 s"] }),
     readOperations: () => Promise.reject(new Error("connect ECONNREFUSED")),

@@ -149,7 +149,7 @@ test("of many runs the newest are shown, and the others folded", () => {
   expect(textOf(dashboardPage(shown({ operations: operations({ runs }) })).body)).toContain("40 runs before these");
 });
 
-test("a key that should have been replaced is marked; one that rests is not", () => {
+test("a key that should have been replaced is marked; one that waits for its removal is not", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }];
   const { body } = dashboardPage(shown({ operations: operations({ rotations }) }));

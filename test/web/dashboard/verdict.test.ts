@@ -15,7 +15,7 @@ const FAILED_RUN = {
 } as const;
 const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
 
-test("where all is well there is nothing to look at, whatever runs failed before", () => {
+test("if all is well there is no alert, whatever runs failed before", () => {
   const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
   expect(dashboardAlerts(operations({ jobs: [paused] }).health, WELL)).toEqual([]);
 });
@@ -25,7 +25,7 @@ test("a job that no worker ever knew, or that is paused, needs none", () => {
   expect(dashboardAlerts(operations({ jobs, workers: [] }).health, WELL)).toEqual([]);
 });
 
-test("a worker that was told to stop a moment ago may be on its way back", () => {
+test("a worker that was stopped a moment ago may be restarting", () => {
   const workers = [worker({ state: "stopped" })];
   expect(dashboardAlerts(operations({ workers }).health, WELL)).toEqual([]);
 });
@@ -54,7 +54,7 @@ test.each([
   expect(dashboardAlerts(operations(part).health, WELL)).toEqual([{ text, section }]);
 });
 
-test("a rotation whose run failed is told once, by its warning where it has one", () => {
+test("a rotation whose run failed is one alert, with its warning if it has one", () => {
   const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
   const told = (warnings: readonly string[]) =>
     dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }).health, WELL).map(({ text }) => text);
@@ -90,13 +90,13 @@ test.each<[Partial<FailureCause>, string]>([
     },
     '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
   ],
-])("failures are told by their cause (%o)", (part, text) => {
+])("failures are grouped by their cause (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
   expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toEqual([{ text, section: "gaps" }]);
 });
 
-test("of many causes the largest are told, and the others counted", () => {
+test("of many causes the largest are listed, and the others counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = dashboardAlerts(operations({ causes }).health, WELL).map(({ text }) => text);
   expect(texts).toHaveLength(6);
