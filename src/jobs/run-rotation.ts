@@ -16,7 +16,7 @@ import type { LastUse, RotationDeps } from "../keys/rotation-deps.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
 import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
-import { DAY_SECONDS, dayOf } from "../usage/days.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
 import { NO_COUNTS, type RunTrigger } from "../usage/export.ts";
 import type { RotationContext } from "./export-context.ts";
 import { lastUse, refusalReason, verifyKey } from "./verify-key.ts";
@@ -93,7 +93,6 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
   const { signal, scrubber } = app;
   const log = app.log.child({ rotation: job.name });
   const ledger = openKeyLedger(db, { job, lease, actor: app.actor, masterKeys, scrubber, log });
-  const today = async () => dayOf(await databaseNow(db));
   const token = (key: Secret) => fetchToken(service, key, signal);
   /** By intent: the usage of a key that is released and deleted in one run is read once. */
   const lastUses = memoizeAsync<LastUse>();
@@ -105,8 +104,7 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
     deliver: (sink, key) => deliverKey(sink, key, (text) => scrubber.scrub(text)),
     async inspect({ intentId, scopesGranted, deliveredTo }) {
       const { key } = await ledger.openKey(intentId);
-      const checked = { key, granted: scopesGranted, today: await today() };
-      const refusal = await refusalReason(service, job, checked, log, signal);
+      const refusal = await refusalReason(context, job, key, scopesGranted);
       return { intentId, refusal, stale: await staleFiles(job.deliver, deliveredTo, key) };
     },
     findCaller: () =>
@@ -123,14 +121,14 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
       scrubber.add(created.key);
       return created;
     },
-    verify: async (key, granted) => verifyKey(service, job, { ...key, granted, today: await today() }, signal),
+    verify: (key, granted) => verifyKey(context, job, key, granted),
     list: () => keys.useToRotate(job, (key) => listKeys(service, project.id, key, signal)),
     async callerIds() {
       const tokens = [await keys.useToRotate(job, token), await keys.use(project, token)];
       return tokens.flatMap((each) => each?.apiKeyId ?? []);
     },
     remove: (apiKeyId) => keys.useToRotate(job, (key) => deleteKey(service, project.id, apiKeyId, key, signal)),
-    lastUse: (key) => lastUses(key.intentId, async () => lastUse(context, job, key, await today())),
+    lastUse: (key) => lastUses(key.intentId, () => lastUse(context, job, key)),
     async clocks() {
       // If there was no answer yet, the service's time is not known, so one harmless call asks for it.
       if (!service.serviceTime()) await keys.useToRotate(job, token);

@@ -4,10 +4,9 @@ import { stat } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import type { Database } from "../db/connection/database.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
 import { lastDeliveredBy } from "../db/keys/events.ts";
 import { sealedKey } from "../db/keys/keystore.ts";
 import { readLedger } from "../db/keys/ledger.ts";
@@ -15,7 +14,7 @@ import { AppError, errorText } from "../errors.ts";
 import { activeKey, type Ledger, type LedgerKey } from "../keys/ledger.ts";
 import type { Inspection } from "../keys/plan.ts";
 import { holdsScope, type RotationJob, sinkId } from "../keys/policy.ts";
-import type { LastUse } from "../keys/rotation-deps.ts";
+import type { LastUse, OpenedKey } from "../keys/rotation-deps.ts";
 import { openSealedKey, readMasterKeys } from "../keys/seal.ts";
 import { staleFiles } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
@@ -23,33 +22,40 @@ import { isKeyRejected } from "../service/errors.ts";
 import { fetchProjects, fetchToken, listKeys } from "../service/keys.ts";
 import type { Service } from "../service/service.ts";
 import { fetchBreakdown } from "../service/usage.ts";
-import { addDays, type Day } from "../usage/days.ts";
+import { addDays, type Day, dayOf } from "../usage/days.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
 import type { Filter } from "../usage/series.ts";
 import type { RotationContext } from "./export-context.ts";
 
-export type KeyToVerify = {
-  readonly key: Secret;
-  /** Empty if the service did not say. */
-  readonly granted: readonly string[];
-  readonly today: Day;
-};
-
 const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
-/** A key may need a moment until every part of the service knows it. */
+/** A new key may need a moment until every part of the service knows it. */
 const VERIFY_ATTEMPTS_MAX = 3;
 const VERIFY_WAIT_MS = 1_000;
 
-/** Throws if the service does not accept the key for a call that its scopes allow. */
+/**
+ * Asks whose key it is, then makes a call that its scopes allow. Throws if the service does not accept it. `granted` is empty if the
+ * service did not say what it granted.
+ */
 export async function verifyKey(
-  service: Service,
+  context: RotationContext,
   job: RotationJob,
-  verified: KeyToVerify & { readonly apiKeyId: string },
-  signal: AbortSignal,
+  { apiKeyId, key }: OpenedKey,
+  granted: readonly string[],
 ): Promise<void> {
-  await retryWhileUnknown(service, verified.key, signal, () => verifyOnce(service, job, verified, signal));
+  const { service, app } = context;
+  const { signal } = app;
+  await retryWhileUnknown(service, key, signal, async () => {
+    const token = await fetchToken(service, key, signal);
+    if (token && token.apiKeyId !== apiKeyId) {
+      throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
+    }
+    const scopes = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
+    const canRead = ["usage:read", "project:read", "keys:read"].some((scope) => holdsScope(scopes, scope));
+    // A key that can read nothing may only say whose it is, and it has.
+    if (!token || canRead) await callAllowedByScopes(context, job, key, scopes, signal);
+  });
 }
 
 /** How long a rotation waits to learn whether the active key works. After that it continues without knowing. */
@@ -57,31 +63,31 @@ const REFUSAL_CHECK_MS_MAX = 30_000;
 
 /** Why the active key no longer works; undefined if it works, and if the service does not answer that now. */
 export async function refusalReason(
-  service: Service,
+  context: RotationContext,
   job: RotationJob,
-  verified: KeyToVerify,
-  log: Logger,
-  stop: AbortSignal,
+  key: Secret,
+  granted: readonly string[],
 ): Promise<string | undefined> {
-  const { key } = verified;
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
+  const { service, app } = context;
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
+  const scopes = granted.length > 0 ? granted : job.scopes;
   try {
     // A key that was refused in an earlier run may work again.
     service.forgetAuthFailures(key);
     await retryWhileUnknown(service, key, signal, async () => {
-      if (!(await fetchToken(service, key, signal))) await callAllowedByScopes(service, job, verified, signal);
+      if (!(await fetchToken(service, key, signal))) await callAllowedByScopes(context, job, key, scopes, signal);
     });
     return undefined;
   } catch (error) {
-    stop.throwIfAborted();
+    app.signal.throwIfAborted();
     if (error instanceof AppError && isKeyRejected(error)) return "the service refuses the key in use";
     if (!(error instanceof AppError) && !signal.aborted) throw error;
-    log.warn({ reason: errorText(error) }, "not known whether the key in use works");
+    app.log.warn({ rotation: job.name, reason: errorText(error) }, "not known whether the key in use works");
     return undefined;
   }
 }
 
-/** Calls again after a 401, which the service may answer until it knows a new key everywhere. */
+/** Repeats the call after a 401, which the service may answer until every part of it knows a new key. */
 export async function retryWhileUnknown(
   service: Pick<Service, "forgetAuthFailures">,
   key: Secret,
@@ -100,38 +106,16 @@ export async function retryWhileUnknown(
   }
 }
 
-/** Asks first whose key it is, then makes a call that it is for. */
-async function verifyOnce(
-  service: Service,
-  job: RotationJob,
-  { key, apiKeyId, granted, today }: KeyToVerify & { readonly apiKeyId: string },
-  signal: AbortSignal,
-): Promise<void> {
-  const token = await fetchToken(service, key, signal);
-  if (token && token.apiKeyId !== apiKeyId) {
-    throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
-  }
-  const known = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
-  // Such a key may do no more than say whose it is, and it has.
-  if (token && !readsSomething(known)) return;
-  await callAllowedByScopes(service, job, { key, granted: known, today }, signal);
-}
-
-function readsSomething(scopes: readonly string[]): boolean {
-  return ["usage:read", "project:read", "keys:read"].some((scope) => holdsScope(scopes, scope));
-}
-
 /** One call that a key of these scopes may make, so that a refusal is about the key and not about the call. */
 async function callAllowedByScopes(
-  service: Service,
-  job: RotationJob,
-  { key, granted, today }: KeyToVerify,
+  { service, db }: RotationContext,
+  { project }: RotationJob,
+  key: Secret,
+  scopes: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  const scopes = granted.length > 0 ? granted : job.scopes;
-  const { project } = job;
   if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
-    const yesterday = addDays(today, -1);
+    const yesterday = addDays(await databaseDay(db), -1);
     const series = { project, grouping: "none", filter: ALL_USAGE } as const;
     await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
   } else if (holdsScope(scopes, "keys:read")) {
@@ -141,6 +125,10 @@ async function callAllowedByScopes(
   }
 }
 
+async function databaseDay(db: Database): Promise<Day> {
+  return dayOf(await databaseNow(db));
+}
+
 // When a replaced key was last used, by the breakdown by accessor.
 
 /** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
@@ -148,13 +136,13 @@ const USAGE_LAG_DAYS_MAX = 3;
 
 /** Reads every day of grace, today included. The first day may include usage from before the key was replaced. */
 export async function lastUse(
-  { app, service, keys }: RotationContext,
+  { app, db, service, keys }: RotationContext,
   job: RotationJob,
   key: LedgerKey,
-  today: Day,
 ): Promise<LastUse> {
   const { project } = job;
   const { signal } = app;
+  const today = await databaseDay(db);
   const start = addDays(today, -Math.max(job.graceDays, 1));
   const series = { project, grouping: "accessor", filter: ALL_USAGE } as const;
   try {
