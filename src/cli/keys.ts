@@ -30,16 +30,8 @@ function renderKeys(keys: readonly KeyStatus[], rotations: readonly RotationStat
   return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
 }
 
-function renderKey({
-  apiKeyId,
-  intentId,
-  state,
-  ageDays,
-  lastSeenInUse,
-  dueForRemovalAt,
-  comment,
-  note,
-}: KeyStatus): string {
+function renderKey(key: KeyStatus): string {
+  const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
   return [
     `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
     `${ageDays} days old`,

@@ -93,30 +93,26 @@ async function showPlans(
   jobs: readonly RotationJob[],
   { json, ...options }: RotateOptions,
 ): Promise<number> {
-  const plans = [];
-  for (const job of jobs) {
-    const { ledger, now } = await readLedger(db, job);
-    const inspection = await inspectFiles(app, db, job, ledger);
-    const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, rotationRequest(options, now), inspection);
-    const steps = [...(next ? [next] : []), ...cleanup].map((step) => ({
-      step: step.kind,
-      ...("key" in step && { apiKeyId: step.key.apiKeyId ?? step.key.intentId }),
-      reason: step.reason,
-    }));
-    plans.push({ rotation: job.name, steps, idle, blocked });
-  }
+  const plans: PlanAnswer[] = [];
+  for (const job of jobs) plans.push(await planAnswer(app, db, job, options));
   app.write(json ? `${JSON.stringify(plans)}\n` : plans.map(renderPlan).join(""));
   return plans.some(({ blocked }) => blocked !== undefined) ? 1 : 0;
 }
 
-type RotationSteps = {
-  readonly rotation: string;
-  readonly steps: readonly { readonly step: string; readonly apiKeyId?: string; readonly reason: string }[];
-  readonly idle: string | undefined;
-  readonly blocked: string | undefined;
-};
+type PlanAnswer = Awaited<ReturnType<typeof planAnswer>>;
 
-function renderPlan({ rotation, steps, idle, blocked }: RotationSteps): string {
+async function planAnswer(app: App, db: Database, job: RotationJob, options: RotationOptions) {
+  const { ledger, now } = await readLedger(db, job);
+  const inspection = await inspectFiles(app, db, job, ledger);
+  const { next, idle, blocked, cleanup } = planRotation(job, ledger, now, rotationRequest(options, now), inspection);
+  const steps = [...(next ? [next] : []), ...cleanup].map((step) => {
+    const key = "key" in step ? step.key : undefined;
+    return { step: step.kind, apiKeyId: key?.apiKeyId ?? key?.intentId, reason: step.reason };
+  });
+  return { rotation: job.name, steps, idle, blocked };
+}
+
+function renderPlan({ rotation, steps, idle, blocked }: PlanAnswer): string {
   const lines = steps.map(({ step, apiKeyId, reason }) => `would ${step}${apiKeyId ? ` ${apiKeyId}` : ""}: ${reason}`);
   return renderRotation(rotation, [...lines, idle, blocked]);
 }
