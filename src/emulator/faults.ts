@@ -1,8 +1,8 @@
 // The faults that a test can inject into the answer to one request.
 
 import type { OutgoingHttpHeaders } from "node:http";
-import type { Json } from "./answer.ts";
 import type { BreakdownRow } from "./breakdown.ts";
+import type { Json } from "./routes.ts";
 
 /** A request in the log, with the id of its key and never the secret. */
 export type SeenRequest = {

@@ -1,19 +1,8 @@
 // The emulator's endpoints. A request is checked for its key, then its project, then its scope, and answered from usage or keys.
 
-import {
-  type Answer,
-  badRequest,
-  INVALID_CREDENTIALS,
-  type Json,
-  missingScope,
-  notFound,
-  ok,
-  type Refusal,
-} from "./answer.ts";
 import { type BreakdownStyle, dailyBreakdown, fieldsOf, parseBreakdownQuery, undatedBreakdown } from "./breakdown.ts";
 import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
-import { mayDo, parseKeyRequest } from "./key-request.ts";
-import type { ApiKey, KeyStore } from "./keys.ts";
+import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
 export type Service = BreakdownStyle & {
@@ -200,4 +189,42 @@ function describeKey({ apiKeyId, comment, scopes, tags, created, expiresAt }: Ap
     created,
     ...(expiresAt && { expiration_date: expiresAt.toISOString() }),
   };
+}
+
+// Answers, and the bodies of errors.
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export type Answer =
+  | { readonly kind: "json"; readonly status: number; readonly json: Json }
+  | { readonly kind: "text"; readonly status: number; readonly text: string };
+
+function ok(json: Json): Answer {
+  return { kind: "json", status: 200, json };
+}
+
+/** The service answers a key it does not know with plain text. */
+const INVALID_CREDENTIALS: Answer = { kind: "text", status: 401, text: "Invalid credentials." };
+
+/** An error whose answer also names the request. */
+type Refusal = { readonly kind: "refusal"; readonly status: number; readonly body: Json };
+
+function badRequest(details: string): Refusal {
+  return refusal(400, { category: "BAD_REQUEST", message: "The request is not valid.", details });
+}
+
+function missingScope(scope: string): Refusal {
+  return refusal(403, {
+    category: "INSUFFICIENT_PERMISSIONS",
+    message: "The key has not the permissions for this.",
+    details: `Check that your account has the '${scope}' scope for this project.`,
+  });
+}
+
+function notFound(details: string): Refusal {
+  return refusal(404, { category: "NOT_FOUND", message: "There is nothing here.", details });
+}
+
+function refusal(status: number, body: Json): Refusal {
+  return { kind: "refusal", status, body };
 }

@@ -12,11 +12,10 @@ import {
 } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Answer } from "./answer.ts";
 import { addDays, dayOf } from "./days.ts";
 import type { Fault, FaultPlan, SeenRequest } from "./faults.ts";
 import { type ConsoleKey, type KeyState, openKeyStore } from "./keys.ts";
-import { answerTo, type IncomingRequest, type Service } from "./routes.ts";
+import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
 /** Left out, `usage` is made up, and `countsFrom` is 30 days before the emulator starts. */
