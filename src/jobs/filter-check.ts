@@ -4,8 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/suggestions.ts";
+import { hasStatus } from "../service/answer.ts";
 import { DOCUMENTED_FEATURES } from "../service/fields.ts";
-import { hasStatus } from "../service/request.ts";
 import { fetchBreakdown } from "../service/usage.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import {

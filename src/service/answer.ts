@@ -1,5 +1,6 @@
-// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. Pure. The caller checks its schema.
+// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. Then checks it against a schema. Pure.
 
+import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { ExactNumber } from "../usage/json-value.ts";
 import {
@@ -26,17 +27,17 @@ export type Outcome =
   | { readonly ok: true; readonly answer: ServiceAnswer }
   | { readonly ok: false; readonly failure: Failure };
 
-/** Whether a whole body is worth reading; of anything else only the first words are. */
+/** Whether the whole body is read; of any other answer, only the first words are. */
 export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
 
 /** `bodiless` is for a call whose answer may be a 204. */
-export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolean, hide: Redact): Outcome {
-  const requestId = requestIdOf(reply.headers, hide);
+export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolean, redact: Redact): Outcome {
+  const requestId = requestIdOf(reply.headers, redact);
   if (bodiless && reply.status === 204) return { ok: true, answer: { status: 204, value: undefined, requestId } };
   try {
-    return { ok: true, answer: { status: reply.status, value: bodyValue(reply, hide), requestId } };
+    return { ok: true, answer: { status: reply.status, value: bodyValue(reply, redact), requestId } };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const details = { status: reply.status, ...(requestId !== undefined && { requestId }) };
@@ -45,23 +46,23 @@ export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolea
   }
 }
 
-function bodyValue({ status, headers, body }: Reply, hide: Redact): unknown {
-  // Nobody asked for a part, and a part that is valid JSON would pass for the whole.
+function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
+  // A part that is valid JSON would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
-    throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", hide)})`);
+    throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
   if (!isJson(headers)) {
     // Not quoted: what should have been the answer to a create may hold the new key.
     const kind = isHtml(headers) ? "an HTML page" : `${body?.length ?? "too many"} bytes`;
     throw new SyntaxError(
-      `its content type is ${headerForMessage(headers, "content-type", hide)} instead of JSON (${kind})`,
+      `its content type is ${headerForMessage(headers, "content-type", redact)} instead of JSON (${kind})`,
     );
   }
   if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
   return parseExact(decodeUtf8(body));
 }
 
-/** Strictly: a decoder that puts U+FFFD for what it cannot read makes one group of two. A byte order mark is not JSON. */
+/** Strict: with U+FFFD for unreadable bytes, two groups could become one. A byte order mark is not JSON. */
 function decodeUtf8(body: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
@@ -79,32 +80,58 @@ function isJson(headers: ResponseHeaders): boolean {
   return /^application\/(?:[\w.+-]+\+)?json$/i.test(mediaType);
 }
 
-function headerForMessage(headers: ResponseHeaders, name: string, hide: Redact): string {
-  return sanitizeLine(String(headers[name] ?? "not given"), hide, HEADER_LENGTH_MAX) || "another";
+function headerForMessage(headers: ResponseHeaders, name: string, redact: Redact): string {
+  return sanitizeLine(String(headers[name] ?? "not given"), redact, HEADER_LENGTH_MAX) || "another";
 }
 
-// Reads JSON without losing anything: numbers keep their value, and text that could not be stored as sent is refused.
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+export function isIdentifier(text: string): boolean {
+  return ID.test(text);
+}
+
+/** It becomes part of a path, so it is checked as soon as the service names it. */
+export const Id = z.string().refine(isIdentifier, "not an id");
+
+const ISSUES_SHOWN = 3;
+
+/** Throws `bad_answer` with the paths of what is wrong, never the values there. */
+export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswer, what: string): z.output<T> {
+  const parsed = schema.safeParse(answer.value);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues
+    .slice(0, ISSUES_SHOWN)
+    .map(({ path, message }) => `${path.join(".") || "the answer"}: ${message}`);
+  const { status, requestId } = answer;
+  throw new AppError("bad_answer", `${what}: the answer has another shape than expected (${issues.join("; ")})`, {
+    details: { status, ...(requestId !== undefined && { requestId }) },
+  });
+}
+
+/** Whether the service answered with one of these statuses. */
+export function hasStatus(error: unknown, statuses: readonly number[]): boolean {
+  return error instanceof AppError && statuses.some((status) => error.details.status === status);
+}
+
+// Parses JSON: numbers keep their value, and text that could not be stored as it was sent is refused.
 
 const JSON_DEPTH_MAX = 64;
-/** Twenty for each of a hundred thousand rows. A value can be two bytes long, and take more than a hundred of memory. */
+/** Twenty for each of a hundred thousand rows. A value of two bytes can take more than a hundred bytes of memory. */
 const JSON_VALUES_MAX = 2_000_000;
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
 /** Every number of at most 15 digits comes back from a double as it was. */
 const EXACT_DIGITS_MAX = 15;
-/**
- * What may be a longer number, or one with an exponent, after what stands before a value. Some of it stands in text, which
- * costs time and nothing else.
- */
+/** A number that is longer, or has an exponent, after what precedes a value. A match inside a text costs time, nothing else. */
 const POSSIBLY_INEXACT_NUMBER = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+))/g;
 
 /**
- * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError on what is not
- * JSON, is nested too deeply, has too many values, or has a name or a text that could not be kept: half of a surrogate pair becomes a
- * replacement character when it is stored, and two groups of usage one.
+ * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError if the text is not JSON, is
+ * nested too deeply, has too many values, or has a name or a text with half of a surrogate pair: Postgres would store a
+ * replacement character, and two groups of usage could become one.
  *
- * Of a name that stands twice in one object only the last value is seen: JSON.parse does not tell.
+ * If a name occurs twice in an object, only the last value is seen: JSON.parse does not tell.
  */
 export function parseExact(text: string): unknown {
   requireFewValues(text);
@@ -117,7 +144,7 @@ export function parseExact(text: string): unknown {
   return isInexact ? JSON.parse(text, reviveNumber) : value;
 }
 
-/** Counted before parsing, by what stands before every value but the first. What looks like it inside a text counts as well. */
+/** Counted before parsing, by the character that precedes every value but the first. Such characters inside a text count too. */
 function requireFewValues(text: string): void {
   if (text.length <= JSON_VALUES_MAX) return;
   let values = 1;
@@ -128,7 +155,7 @@ function requireFewValues(text: string): void {
   if (values > JSON_VALUES_MAX) throw new SyntaxError(`it has more than ${JSON_VALUES_MAX} values`);
 }
 
-/** The error of JSON.parse quotes the text, which is not ours to repeat. */
+/** The error of JSON.parse quotes the text, which may hold a secret. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -145,7 +172,7 @@ function checkValue(value: unknown, depth: number): void {
     for (const element of value) checkValue(element, depth + 1);
     return;
   }
-  // Parsed from JSON: all it has is its own.
+  // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
     checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");

@@ -1,12 +1,13 @@
-// The attempt loop around a call: waits for a permit, tries, decides, and tries again. Always the whole request: a
-// resumed answer could be made of two different ones.
+// The attempt loop around a call: waits for a permit, sends, decides, and tries again. It always sends the whole request: a resumed
+// answer could be made of two different ones. Reports each attempt.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
-import { AppError } from "../errors.ts";
+import { AppError, errorCode } from "../errors.ts";
 import type { Outcome, ServiceAnswer } from "./answer.ts";
 import { type RateLimiter, tooLong } from "./rate-limiter.ts";
 import { ATTEMPTS_MAX, type FailureKind, retryDelayMs } from "./retry.ts";
+import type { AttemptReport, OnAttempt, ServiceCall } from "./service.ts";
 
 export type Attempt = {
   /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
@@ -25,7 +26,7 @@ export type AttemptsDeps = {
 
 export type Attempts = (attempt: Attempt, retry: boolean, signal: AbortSignal) => Promise<ServiceAnswer>;
 
-/** After this many calls in a row without an answer the service is taken for down: five attempts each would only add load. */
+/** After this many calls in a row without an answer the service counts as down: each call is tried once, to add no load. */
 const UNANSWERED_CALLS_MAX = 3;
 
 export function openAttempts(deps: AttemptsDeps): Attempts {
@@ -77,7 +78,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       unanswered = 0;
       return answer;
     } catch (error) {
-      // Any other failure is an answer: the service is there.
+      // Any other failure is an answer, so the service is up.
       if (error instanceof AppError) unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
       throw error;
     }
@@ -88,4 +89,50 @@ function withAttemptCount(error: AppError, attempts: number): AppError {
   if (attempts === 1) return error;
   const { code, message, details, cause } = error;
   return new AppError(code, `${message} (${attempts} attempts)`, { details, cause });
+}
+
+/** Names for metrics, by the method and the path after `v1/projects/{id}`, or after `v1`. */
+const OPERATIONS: Readonly<Record<string, string>> = {
+  "GET projects": "projects",
+  "GET auth/token": "token",
+  "GET usage/breakdown": "breakdown",
+  "GET usage/fields": "fields",
+  "GET keys": "list_keys",
+  "POST keys": "create_key",
+  "GET keys/{id}": "read_key",
+  "DELETE keys/{id}": "delete_key",
+};
+
+export function operationOf({ method, path }: Pick<ServiceCall, "method" | "path">): string {
+  const [, projects, , ...inProject] = path;
+  const [kind, id] = projects === "projects" && inProject.length > 0 ? inProject : path.slice(1);
+  const named = kind === "keys" && id !== undefined ? "{id}" : id;
+  return OPERATIONS[`${method} ${[kind, named].filter((part) => part !== undefined).join("/")}`] ?? "other";
+}
+
+/** The same attempt; its result and duration are reported. */
+export function withReport(
+  send: Attempt["send"],
+  call: ServiceCall,
+  signal: AbortSignal,
+  now: () => number,
+  report: OnAttempt,
+): Attempt["send"] {
+  const operation = operationOf(call);
+  let number = 0;
+  return async () => {
+    number++;
+    const startedMs = now();
+    const end = (result: AttemptReport["result"]) =>
+      report({ operation, result, seconds: (now() - startedMs) / 1000, number });
+    let outcome: Outcome;
+    try {
+      outcome = await send();
+    } catch (error) {
+      end(signal.aborted ? "stopped" : errorCode(error));
+      throw error;
+    }
+    end(outcome.ok ? "ok" : outcome.failure.error.code);
+    return outcome;
+  };
 }

@@ -4,39 +4,33 @@ import type { Dispatcher } from "undici";
 import { sleep as sleepFor } from "../async.ts";
 import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
-import { isReadable, type Outcome, readAnswer } from "./answer.ts";
-import { type Attempt, openAttempts } from "./attempts.ts";
+import type { Secret } from "../secret.ts";
+import { isIdentifier, isReadable, type Outcome, readAnswer, type ServiceAnswer } from "./answer.ts";
+import { openAttempts, withReport } from "./attempts.ts";
 import { openAuthFailures } from "./auth-failures.ts";
-import {
-  type CallDescription,
-  connectionFailure,
-  REDACT_ALL,
-  type Redact,
-  type Reply,
-  redactorFor,
-  statusFailure,
-} from "./errors.ts";
+import { connectionFailure, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
 import { openLeasedRateLimiter } from "./rate-lease.ts";
 import { LocalRateLimiter, type OnLongWait } from "./rate-limiter.ts";
-import { headersOf, pathOf } from "./request.ts";
 import { serviceTimeMs } from "./retry.ts";
-import { type Service, type ServiceDeps, type ServiceSettings, withReport } from "./service.ts";
+import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
-/** About a hundred thousand rows. A body without an end is held up to here, so this bounds what one costs. */
+/** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** A piece costs more than a hundred bytes beside what it holds, and can hold one. Those of an ordinary body are never as many. */
+/** A chunk takes more than a hundred bytes besides its content, which can be one byte. An ordinary body has fewer chunks. */
 const CHUNKS_MAX = 4096;
-/** Of an answer that is not a success only its first words are shown. */
+/** Of an answer that is not a success, only the first words are shown. */
 const ERROR_BYTES_MAX = 64 * 1024;
+
+const SHOWN_ID_LENGTH_MAX = 60;
 
 /** Limit for reading the service's clock: no command should wait long for a comparison of clocks. */
 const FETCH_TIME_SECONDS = 3;
 
 const CONNECTION_OPTIONS = {
-  // Over HTTP/2 undici sends some requests a second time by itself, and a create must go out once.
+  // Over HTTP/2, undici sends some requests a second time by itself, but a create must be sent once.
   allowH2: false,
-  // An attempt has one time limit for all of it; these would be between two bytes.
+  // `exchange` limits the whole attempt; these would limit the time between two bytes.
   headersTimeout: 0,
   bodyTimeout: 0,
 } as const;
@@ -45,63 +39,110 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const { now = () => performance.now(), random = Math.random, sleep = sleepFor, waitMsMax = WAIT_MS_MAX } = deps;
   const base = new URL(settings.baseUrl);
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
-  // A connection of its own for each: one kept alive may be closed by the service just as a request goes out, and nobody
-  // knows then whether it arrived.
+  // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
+  // whether the request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const limits = { ...settings, waitMsMax };
   const limiter = deps.lease
     ? openLeasedRateLimiter(limits, deps.lease, now, sleep, logLongWaits(deps.log))
     : new LocalRateLimiter(limits, now, sleep);
-  const refusals = openAuthFailures();
-  let serviceAheadMs: number | undefined;
-  const recordServiceTime = (headers: Reply["headers"]) => {
-    const timeMs = serviceTimeMs(headers);
-    if (timeMs !== undefined) serviceAheadMs = timeMs - now();
-  };
+  const authFailures = openAuthFailures();
   const attempts = openAttempts({ limiter, waitMsMax, random, sleep, log: deps.log });
+  let serviceAheadMs: number | undefined;
+
+  async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
+    const options = requestOptions(base, settings.authScheme, call, key);
+    const description = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
+    // The first three parts of the path name the project: v1, projects, its id.
+    const use = { key, project: call.path.slice(0, 3).join("/"), operation: description.what };
+    const agent = call.retry ? shared : unshared;
+    const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
+    const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, deps.scrub);
+
+    async function send(): Promise<Outcome> {
+      let reply: Reply;
+      try {
+        reply = await exchange(agent, options, limit);
+      } catch (error) {
+        limit.signal?.throwIfAborted();
+        return { ok: false, failure: connectionFailure(description, error) };
+      }
+      const timeMs = serviceTimeMs(reply.headers);
+      if (timeMs !== undefined) serviceAheadMs = timeMs - now();
+      limit.signal?.throwIfAborted();
+      if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
+      return readAnswer(description, reply, call.method === "DELETE", redact);
+    }
+
+    async function prepare(): Promise<void> {
+      authFailures.check(use);
+      await call.beforeAttempt?.();
+    }
+
+    const attempt = { prepare, send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send };
+    return await authFailures.guard(use, signal, () => attempts(attempt, call.retry, signal));
+  }
 
   return {
     baseUrl: settings.baseUrl,
     dialect: settings.dialect,
-    async call(call, key, signal) {
-      const path = pathOf(base, call);
-      const description = { what: `${call.method} /${call.path.join("/")}`, scopes: call.scopes ?? [] };
-      // The first three parts of the path name the project: v1, projects, its id.
-      const use = { key, project: call.path.slice(0, 3).join("/"), operation: description.what };
-      const options: Dispatcher.RequestOptions = {
-        origin: base.origin,
-        path,
-        method: call.method,
-        headers: headersOf(settings.authScheme, key, call.body !== undefined),
-        ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
-      };
-      const limit = { seconds: settings.timeoutSeconds, signal: call.retry ? signal : undefined };
-      const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, deps.scrub);
-
-      const send = () =>
-        attemptOnce(call.retry ? shared : unshared, options, { limit, description, redact, recordServiceTime });
-      const attempt: Attempt = {
-        async prepare() {
-          refusals.check(use);
-          await call.beforeAttempt?.();
-        },
-        send: deps.onAttempt ? withReport(send, call, signal, now, deps.onAttempt) : send,
-      };
-      return await refusals.guard(use, signal, () => attempts(attempt, call.retry, signal));
-    },
-    forgetAuthFailures: refusals.forget,
+    call: callService,
+    forgetAuthFailures: authFailures.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
     async fetchTime(signal) {
-      const question = { origin: base.origin, path: base.pathname, method: "HEAD" } as const;
-      const reply = await exchange(shared, question, { seconds: FETCH_TIME_SECONDS, signal }).catch(() => undefined);
+      const head = { origin: base.origin, path: base.pathname, method: "HEAD" } as const;
+      const reply = await exchange(shared, head, { seconds: FETCH_TIME_SECONDS, signal }).catch(() => undefined);
       signal.throwIfAborted();
       const timeMs = reply && serviceTimeMs(reply.headers);
       return timeMs === undefined ? undefined : new Date(timeMs);
     },
     async close() {
-      // Waiting for what is still open could take as long as a connection that is never made.
+      // Destroyed, not closed: that would wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy(), limiter.close()]);
     },
+  };
+}
+
+function requestOptions(
+  base: URL,
+  scheme: ServiceSettings["authScheme"],
+  call: ServiceCall,
+  key: Secret,
+): Dispatcher.RequestOptions {
+  return {
+    origin: base.origin,
+    path: pathOf(base, call),
+    method: call.method,
+    headers: headersOf(scheme, key, call.body !== undefined),
+    ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
+  };
+}
+
+/** Escaping is no guard: `..` escaped is still `..`, and leads out of the project. */
+function pathOf(base: URL, { path, query }: ServiceCall): string {
+  const wrong = path.find((part) => !isIdentifier(part));
+  if (wrong !== undefined) {
+    const shown = JSON.stringify(wrong.slice(0, SHOWN_ID_LENGTH_MAX));
+    const message = `an id of the service has 1 to 128 letters, digits, "_" or "-", and this one is ${shown}`;
+    throw new AppError("config", message, { details: { sent: "no" } });
+  }
+  const search = query === undefined || query.size === 0 ? "" : `?${query}`;
+  return `${base.pathname.replace(/\/$/, "")}/${path.join("/")}${search}`;
+}
+
+function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: boolean): Record<string, string> {
+  const value = key.reveal();
+  if (!/^[\x21-\x7e]+$/.test(value)) {
+    const message = "the key is empty, or holds a space, a line break or a letter that cannot be sent";
+    throw new AppError("config", message, { details: { sent: "no" } });
+  }
+  return {
+    authorization: scheme === "none" ? value : `${scheme} ${value}`,
+    accept: "application/json",
+    // A compressed answer can be a thousand times larger than what was received.
+    "accept-encoding": "identity",
+    "user-agent": "usage-export",
+    ...(hasBody && { "content-type": "application/json" }),
   };
 }
 
@@ -120,35 +161,9 @@ function logLongWaits(log: ServiceDeps["log"]): OnLongWait {
 
 type TimeLimit = { readonly seconds: number; readonly signal: AbortSignal | undefined };
 
-type AttemptDeps = {
-  readonly limit: TimeLimit;
-  readonly description: CallDescription;
-  readonly redact: Redact;
-  /** Receives the headers of every answer, to read the service's time from them. */
-  readonly recordServiceTime: (headers: Reply["headers"]) => void;
-};
-
-async function attemptOnce(
-  agent: Dispatcher,
-  options: Dispatcher.RequestOptions,
-  { limit, description, redact, recordServiceTime }: AttemptDeps,
-): Promise<Outcome> {
-  let reply: Reply;
-  try {
-    reply = await exchange(agent, options, limit);
-  } catch (error) {
-    limit.signal?.throwIfAborted();
-    return { ok: false, failure: connectionFailure(description, error) };
-  }
-  recordServiceTime(reply.headers);
-  limit.signal?.throwIfAborted();
-  if (reply.status >= 300) return { ok: false, failure: statusFailure(description, reply, redact, Date.now()) };
-  return readAnswer(description, reply, options.method === "DELETE", redact);
-}
-
 /** Sends once and reads the answer, all of it within the limit. */
 async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, limit: TimeLimit): Promise<Reply> {
-  // Of what is aborted already no event tells.
+  // An aborted signal fires no event.
   limit.signal?.throwIfAborted();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   const controller = new AbortController();
@@ -175,7 +190,7 @@ async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, l
   }
 }
 
-/** The whole body, or undefined for one that is cut or too long where only words are read. */
+/** The whole body. If it is not wanted, undefined for one that is cut or too long. */
 async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean): Promise<Uint8Array | undefined> {
   try {
     return await readAtMost(isWanted ? BODY_BYTES_MAX : ERROR_BYTES_MAX, body);
@@ -185,22 +200,22 @@ async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean
   }
 }
 
-/** By events, as iterating puts together what was read at once: a copy beside each of the pieces. */
+/** By events: iterating copies the chunks that were read together, and keeps both. */
 function readAtMost(bytesMax: number, body: Dispatcher.ResponseData["body"]): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const read: Uint8Array[] = [];
-  const pieces: Uint8Array[] = [];
+  const joined: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
-  body.on("data", (piece: Uint8Array) => {
-    bytes += piece.length;
+  body.on("data", (chunk: Uint8Array) => {
+    bytes += chunk.length;
     if (bytes > bytesMax) {
       body.destroy(new AppError("bad_answer", `the answer is longer than ${bytesMax} bytes`));
       return;
     }
-    pieces.push(piece);
-    if (pieces.length === CHUNKS_MAX) read.push(Buffer.concat(pieces.splice(0)));
+    chunks.push(chunk);
+    if (chunks.length === CHUNKS_MAX) joined.push(Buffer.concat(chunks.splice(0)));
   });
-  body.once("end", () => resolve(Buffer.concat([...read, ...pieces])));
+  body.once("end", () => resolve(Buffer.concat([...joined, ...chunks])));
   body.once("error", reject);
   return promise;
 }

@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
-import { hasStatus, parseAnswer } from "./request.ts";
-import type { Service } from "./service.ts";
+import { parseAnswer } from "./answer.ts";
+import { callUnlessStatus, type Service } from "./service.ts";
 
 /** The features that the service's documentation names, whether a project used them or not. */
 export const DOCUMENTED_FEATURES: readonly string[] = [
@@ -44,7 +44,7 @@ const FieldsAnswer = z.object({
   tags: z.array(OptionalText).nullish().catch(undefined),
 });
 
-/** Undefined where the service has no such list. No dates are sent: that is the widest answer. */
+/** Undefined if the service has no such list. Without dates, the answer covers the most. */
 export async function fetchFields(
   service: Service,
   projectId: string,
@@ -52,18 +52,11 @@ export async function fetchFields(
   signal: AbortSignal,
 ): Promise<ListedFields | undefined> {
   const path = ["v1", "projects", projectId, "usage", "fields"];
-  try {
-    const answer = await service.call(
-      { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] },
-      key,
-      signal,
-    );
-    const { features, models, tags } = parseAnswer(FieldsAnswer, answer, "fields of the project");
-    return { features: features ?? undefined, models: present(models), tags: present(tags) };
-  } catch (error) {
-    if (hasStatus(error, [404])) return undefined;
-    throw error;
-  }
+  const call = { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] } as const;
+  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  if (!answer) return undefined;
+  const { features, models, tags } = parseAnswer(FieldsAnswer, answer, "fields of the project");
+  return { features: features ?? undefined, models: present(models), tags: present(tags) };
 }
 
 function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {

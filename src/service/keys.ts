@@ -4,25 +4,25 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
 import type { Project } from "../usage/series.ts";
-import type { ServiceAnswer } from "./answer.ts";
-import { hasStatus, Id, parseAnswer } from "./request.ts";
-import type { Service, ServiceCall } from "./service.ts";
+import { Id, parseAnswer } from "./answer.ts";
+import { callUnlessStatus, type Service } from "./service.ts";
 
-export type KeyToken = {
-  readonly apiKeyId: string;
-  readonly scopes: readonly string[];
-  readonly created?: string | undefined;
-};
+const TOKEN = { api_key_id: Id, scopes: z.array(z.string()).nullish(), created: z.string().nullish() };
+const TokenObject = z.object(TOKEN);
+const TokenAnswer = TokenObject.transform(tokenOf);
+const KeyAnswer = z
+  .object({ ...TOKEN, comment: z.string().nullish(), tags: z.array(z.string()).nullish() })
+  .transform((key) => ({ ...tokenOf(key), comment: key.comment ?? "", tags: key.tags ?? undefined }));
 
-export type ListedKey = KeyToken & { readonly comment: string; readonly tags?: readonly string[] | undefined };
+function tokenOf(token: z.output<typeof TokenObject>) {
+  return { apiKeyId: token.api_key_id, scopes: token.scopes ?? [], created: token.created ?? undefined };
+}
 
-const ScopeList = z.array(z.string()).nullish();
-const CreatedTime = z.string().nullish();
+type KeyToken = z.output<typeof TokenAnswer>;
+type ListedKey = z.output<typeof KeyAnswer>;
 
-const TokenAnswer = z.object({ api_key_id: Id, scopes: ScopeList, created: CreatedTime });
-const KeyAnswer = TokenAnswer.extend({ comment: z.string().nullish(), tags: z.array(z.string()).nullish() });
 const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: KeyAnswer })) });
-/** One key comes in two wrappings. */
+/** One key comes in one of two wrappers. */
 const SingleKeyAnswer = z.union([
   z.object({ api_key: KeyAnswer }).transform(({ api_key }) => api_key),
   z
@@ -31,16 +31,11 @@ const SingleKeyAnswer = z.union([
 ]);
 const ProjectListAnswer = z.object({ projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })) });
 
-/** What the calling key is; undefined where the service does not say. */
+/** What the calling key is; undefined if the service does not tell. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
-  const answer = await callUnlessStatus(
-    [404],
-    service,
-    { method: "GET", path: ["v1", "auth", "token"], retry: true },
-    key,
-    signal,
-  );
-  return answer && tokenOf(parseAnswer(TokenAnswer, answer, "the calling key"));
+  const call = { method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
+  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  return answer && parseAnswer(TokenAnswer, answer, "the calling key");
 }
 
 /** The projects that the key can see. */
@@ -50,22 +45,21 @@ export async function fetchProjects(service: Service, key: Secret, signal: Abort
   return projects.map(({ project_id: id, name }) => ({ id, name: name ?? id }));
 }
 
-/** Undefined where the service has no list or does not show it to this key. It may hold only keys that the caller made. */
+const KEY_LIST_SCOPES = ["keys:read"];
+
+/** Undefined if the service has no list or does not show it to this key. It may hold only keys that the caller made. */
 export async function listKeys(
   service: Service,
   projectId: string,
   key: Secret,
   signal: AbortSignal,
 ): Promise<readonly ListedKey[] | undefined> {
-  const path = ["v1", "projects", projectId, "keys"];
-  const call: ServiceCall = { method: "GET", path, retry: true, scopes: ["keys:read"] };
-  const answer = await callUnlessStatus([403, 404], service, call, key, signal);
-  return (
-    answer && parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => listedKeyOf(api_key))
-  );
+  const call = { method: "GET", path: keysPath(projectId), retry: true, scopes: KEY_LIST_SCOPES } as const;
+  const answer = await callUnlessStatus(service, [403, 404], call, key, signal);
+  return answer && parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
 }
 
-/** Undefined where there is no such key. */
+/** Undefined if there is no such key. */
 export async function fetchKey(
   service: Service,
   projectId: string,
@@ -73,10 +67,9 @@ export async function fetchKey(
   key: Secret,
   signal: AbortSignal,
 ): Promise<ListedKey | undefined> {
-  const path = ["v1", "projects", projectId, "keys", apiKeyId];
-  const call: ServiceCall = { method: "GET", path, retry: true, scopes: ["keys:read"] };
-  const answer = await callUnlessStatus([404], service, call, key, signal);
-  return answer && listedKeyOf(parseAnswer(SingleKeyAnswer, answer, "a key"));
+  const call = { method: "GET", path: keysPath(projectId, apiKeyId), retry: true, scopes: KEY_LIST_SCOPES } as const;
+  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  return answer && parseAnswer(SingleKeyAnswer, answer, "a key");
 }
 
 /** Safe to repeat. Nothing in the service protects the calling key, or the last one. */
@@ -87,37 +80,17 @@ export async function deleteKey(
   key: Secret,
   signal: AbortSignal,
 ): Promise<"deleted" | "absent"> {
-  const path = ["v1", "projects", projectId, "keys", apiKeyId];
-  const call: ServiceCall = { method: "DELETE", path, retry: true, scopes: ["keys:write"] };
-  const answer = await callUnlessStatus([404], service, call, key, signal);
-  return answer === undefined ? "absent" : "deleted";
+  const path = keysPath(projectId, apiKeyId);
+  const call = { method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
+  return (await callUnlessStatus(service, [404], call, key, signal)) ? "deleted" : "absent";
 }
 
-async function callUnlessStatus(
-  statuses: readonly number[],
-  service: Service,
-  call: ServiceCall,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<ServiceAnswer | undefined> {
-  try {
-    return await service.call(call, key, signal);
-  } catch (error) {
-    if (hasStatus(error, statuses)) return undefined;
-    throw error;
-  }
+function keysPath(projectId: string, ...apiKeyId: readonly string[]): readonly string[] {
+  return ["v1", "projects", projectId, "keys", ...apiKeyId];
 }
 
-function tokenOf(token: z.output<typeof TokenAnswer>): KeyToken {
-  return { apiKeyId: token.api_key_id, scopes: token.scopes ?? [], created: token.created ?? undefined };
-}
-
-function listedKeyOf(key: z.output<typeof KeyAnswer>): ListedKey {
-  return { ...tokenOf(key), comment: key.comment ?? "", tags: key.tags ?? undefined };
-}
-
-// Creates an API key: one POST, never a second one. The service has no key against repetition, so a repeated create is a
-// second key, and a lost answer a key whose secret nobody has.
+// Creates an API key by one POST, which is never sent again: a second one would create a second key, and if the answer is lost, nobody
+// has the key's secret.
 
 export type KeyRequest = {
   readonly comment: string;
@@ -130,16 +103,16 @@ export type CreatedKey = {
   readonly apiKeyId: string;
   readonly key: Secret;
   readonly comment?: string | undefined;
-  /** As granted: in another order, expanded, or empty where the service does not say. */
+  /** As granted: in another order, expanded, or empty if the service does not tell. */
   readonly scopes: readonly string[];
   readonly tags?: readonly string[] | undefined;
   readonly created?: string | undefined;
 };
 
-/** The statuses by which the service says that it made no key. After any other it may have. */
+/** With these statuses the service created no key. With any other it may have. */
 const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
 
-/** Only the id and the key must be right: an odd timestamp is no reason to lose a key. */
+/** Only the id and the key are required: an unreadable timestamp is no reason to lose a key. */
 const CreatedKeyAnswer = z.object({
   api_key_id: Id,
   key: z.string().regex(/^[\x21-\x7e]{1,1000}$/, "not a key"),
@@ -150,9 +123,8 @@ const CreatedKeyAnswer = z.object({
 });
 
 /**
- * Sends one create. A failure is an AppError whose `details.created` is "no" where surely no key was made, and "unknown"
- * where one may have been. Once it is under way an abort does not cut it; before, the abort is thrown as it is, and
- * nothing was sent.
+ * Sends one create. A failure is an AppError whose `details.created` is "no" if certainly no key was made, and "unknown" if one may
+ * have been. An abort before it is sent is thrown as it is; an abort after that has no effect.
  */
 export async function createKey(
   service: Service,
@@ -161,7 +133,7 @@ export async function createKey(
   callerKey: Secret,
   signal: AbortSignal,
 ): Promise<CreatedKey> {
-  const path = ["v1", "projects", projectId, "keys"];
+  const path = keysPath(projectId);
   const body = {
     comment: request.comment,
     scopes: request.scopes,
@@ -185,7 +157,7 @@ export async function createKey(
   } catch (error) {
     if (!(error instanceof AppError) || error === signal.reason) throw error;
     const { code, message, details, cause } = error;
-    const isSurelyNot = details.sent === "no" || NOT_CREATED.has(details.status);
-    throw new AppError(code, message, { cause, details: { ...details, created: isSurelyNot ? "no" : "unknown" } });
+    const isNotCreated = details.sent === "no" || NOT_CREATED.has(details.status);
+    throw new AppError(code, message, { cause, details: { ...details, created: isNotCreated ? "no" : "unknown" } });
   }
 }

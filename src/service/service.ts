@@ -1,12 +1,12 @@
-// The types of a service that is called, and the report of each attempt. Everything outside this folder knows the service by these.
+// The types of a service that is called. Other folders know the service by these.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
-import { type ErrorCode, errorCode } from "../errors.ts";
+import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/series.ts";
-import type { Outcome, ServiceAnswer } from "./answer.ts";
+import { hasStatus, type ServiceAnswer } from "./answer.ts";
 import type { Redact } from "./errors.ts";
 import type { RateLease } from "./rate-lease.ts";
 
@@ -26,7 +26,7 @@ export type ServiceSettings = {
 
 export type ServiceDeps = {
   readonly log: Logger;
-  /** Hides the secrets in use from the service's own words; the key of the call is hidden in any case. */
+  /** Replaces the secrets in use in texts of the service; the key of the call is replaced in any case. */
   readonly scrub?: Redact;
   /** The proxy for services that are not on this machine. */
   readonly proxy?: HttpProxy | undefined;
@@ -49,8 +49,8 @@ export type ServiceCall = {
   readonly query?: URLSearchParams;
   readonly body?: unknown;
   /**
-   * Whether it may be sent again. False is exactly one attempt, whatever happens, which an abort does not cut once it is
-   * under way: its effect could not be taken back, and its answer would be lost.
+   * Whether it may be sent again. False means one attempt, whatever happens, and an abort does not cut it once it is sent: its
+   * effect could not be undone, and its answer would be lost.
    */
   readonly retry: boolean;
   /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
@@ -65,13 +65,13 @@ export type Service = {
   readonly baseUrl: string;
   readonly dialect: DialectSetting;
   /**
-   * The parsed answer of a 2xx; everything else is an AppError, with the status in its details where there was one and
-   * `sent: "no"` where the request surely never left. An aborted signal is thrown as it is.
+   * Returns the parsed answer of a 2xx. Throws an AppError otherwise: its details have the status, if there was one, and
+   * `sent: "no"` if the request was certainly not sent. Throws the reason of an aborted signal as it is.
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /**
-   * Lets a refused key be tried again, or all of them: at the start of a run, as somebody may have given them what they
-   * lacked, and for a new key, which the service may not know everywhere at once.
+   * Lets a refused key, or all keys, be used again: at the start of a run, as somebody may have given them the missing scope, and
+   * for a new key, which not every server of the service may know yet.
    */
   readonly forgetAuthFailures: (key?: Secret) => void;
   /**
@@ -82,17 +82,16 @@ export type Service = {
   readonly serviceTime: () => Date | undefined;
   /** The service's current time, asked for without a key; undefined if no answer carries it within some seconds. */
   readonly fetchTime: (signal: AbortSignal) => Promise<Date | undefined>;
-  /** Calls that are under way fail. */
+  /** Calls in flight fail. */
   readonly close: () => Promise<void>;
 };
 
-// Tells of each attempt how it went and how long it took, for whoever counts them. Never the path: it holds ids.
-
+/** For the metrics. It never has the path, which holds ids. */
 export type AttemptReport = {
   readonly operation: string;
-  /** How the answer ended, or its absence. Whether it is what was asked for is seen later, by who reads it. */
+  /** Whether a readable answer came; its content is checked later. */
   readonly result: "ok" | ErrorCode | "internal";
-  /** The connection and the whole answer, without the wait for a turn. */
+  /** The connection and the whole answer, without the wait for a permit. */
   readonly seconds: number;
   /** Of this call, from 1: a higher one is a retry. */
   readonly number: number;
@@ -100,48 +99,18 @@ export type AttemptReport = {
 
 export type OnAttempt = (report: AttemptReport) => void;
 
-/** By what follows the version and the project in the path. */
-const OPERATIONS: Readonly<Record<string, string>> = {
-  "GET projects": "projects",
-  "GET auth/token": "token",
-  "GET usage/breakdown": "breakdown",
-  "GET usage/fields": "fields",
-  "GET keys": "list_keys",
-  "POST keys": "create_key",
-  "GET keys/{id}": "read_key",
-  "DELETE keys/{id}": "delete_key",
-};
-
-export function operationOf({ method, path }: Pick<ServiceCall, "method" | "path">): string {
-  const [, projects, , ...inProject] = path;
-  const [kind, id] = projects === "projects" && inProject.length > 0 ? inProject : path.slice(1);
-  const named = kind === "keys" && id !== undefined ? "{id}" : id;
-  return OPERATIONS[`${method} ${[kind, named].filter((part) => part !== undefined).join("/")}`] ?? "other";
-}
-
-/** The same attempt, told about. */
-export function withReport(
-  attempt: () => Promise<Outcome>,
+/** Undefined if the service answered with one of these statuses, which for this call are no failure. */
+export async function callUnlessStatus(
+  service: Service,
+  statuses: readonly number[],
   call: ServiceCall,
+  key: Secret,
   signal: AbortSignal,
-  now: () => number,
-  tell: OnAttempt,
-): () => Promise<Outcome> {
-  const operation = operationOf(call);
-  let number = 0;
-  return async () => {
-    number++;
-    const startedMs = now();
-    const end = (result: AttemptReport["result"]) =>
-      tell({ operation, result, seconds: (now() - startedMs) / 1000, number });
-    let outcome: Outcome;
-    try {
-      outcome = await attempt();
-    } catch (error) {
-      end(signal.aborted ? "stopped" : errorCode(error));
-      throw error;
-    }
-    end(outcome.ok ? "ok" : outcome.failure.error.code);
-    return outcome;
-  };
+): Promise<ServiceAnswer | undefined> {
+  try {
+    return await service.call(call, key, signal);
+  } catch (error) {
+    if (hasStatus(error, statuses)) return undefined;
+    throw error;
+  }
 }

@@ -16,8 +16,7 @@ import {
   type Project,
   type Series,
 } from "../usage/series.ts";
-import { hasStatus } from "./request.ts";
-import type { Service } from "./service.ts";
+import { callUnlessStatus, type Service, type ServiceCall } from "./service.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
@@ -82,21 +81,24 @@ export async function fetchBreakdown(
   request: UsageRequest,
   key: Secret,
   signal: AbortSignal,
-  { dialect, beforeAttempt }: BreakdownOptions = {},
+  { dialect = configuredDialect(service, request), beforeAttempt }: BreakdownOptions = {},
 ): Promise<unknown> {
-  const answer = await service.call(
-    {
-      method: "GET",
-      path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
-      query: breakdownQuery(request, dialect ?? configuredDialect(service, request)),
-      retry: true,
-      scopes: ["project:read", "usage:read"],
-      ...(beforeAttempt && { beforeAttempt }),
-    },
-    key,
-    signal,
-  );
-  return answer.value;
+  return (await service.call(breakdownCall(request, dialect, beforeAttempt), key, signal)).value;
+}
+
+function breakdownCall(
+  request: UsageRequest,
+  dialect: Dialect,
+  beforeAttempt?: BreakdownOptions["beforeAttempt"],
+): ServiceCall {
+  return {
+    method: "GET",
+    path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
+    query: breakdownQuery(request, dialect),
+    retry: true,
+    scopes: ["project:read", "usage:read"],
+    ...(beforeAttempt && { beforeAttempt }),
+  };
 }
 
 function configuredDialect({ dialect }: Service, { series }: UsageRequest): Dialect {
@@ -162,12 +164,8 @@ async function fetchProbe(
 ): Promise<unknown> {
   const filter: Filter = { name: "all", features: {}, dimensions };
   const request: UsageRequest = { series: { project, grouping, filter }, window };
-  try {
-    return await fetchBreakdown(service, request, key, signal, { dialect });
-  } catch (error) {
-    if (hasStatus(error, [400, 422])) return undefined;
-    throw error;
-  }
+  const answer = await callUnlessStatus(service, [400, 422], breakdownCall(request, dialect), key, signal);
+  return answer?.value;
 }
 
 function rowsOf(answer: unknown) {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type AttemptReport, operationOf, type ServiceCall } from "../../src/service/service.ts";
+import { operationOf } from "../../src/service/attempts.ts";
+import type { AttemptReport, ServiceCall } from "../../src/service/service.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { KEY, limit, openTestService } from "./open-test-service.ts";
 

@@ -92,6 +92,7 @@ test("only so many run at once, and the others follow in order", async () => {
   const [first, second, third, fourth] = [acquire(1), acquire(2), acquire(3), acquire(4)];
   const permit = await first;
   await second;
+  await new Promise((resolve) => setImmediate(resolve));
   expect(started).toEqual([1, 2]);
   permit.release();
   permit.release();
