@@ -42,9 +42,14 @@ export function errorCode(error: unknown): ErrorCode | "internal" {
   return error instanceof AppError ? error.code : "internal";
 }
 
+/** The code that the system, the network or the database gave an error, such as ENOENT or 40001; empty if it has none. */
+export function systemCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
 /** SQLSTATE classes 21, 22 and 23: Postgres refused the data. */
 export function isRefusedData(error: unknown): boolean {
-  return error instanceof Error && "code" in error && /^2[123]\w{3}$/.test(String(error.code));
+  return /^2[123]\w{3}$/.test(systemCode(error));
 }
 
 /** One line for a person: the message and what caused it. A cause's own fields (an input, a query's rows) are left out. */

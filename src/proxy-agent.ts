@@ -1,7 +1,7 @@
 // Connections for outgoing calls: direct, or through a company's proxy (proxy.ts).
 
 import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
-import { AppError } from "./errors.ts";
+import { AppError, systemCode } from "./errors.ts";
 import type { HttpProxy } from "./proxy.ts";
 
 /** Longer than a proxy needs to reach the service. It also limits how long an abandoned attempt lingers. */
@@ -53,5 +53,5 @@ function tunnelError(name: string, status: number): AppError {
 
 function errnoOf(error: unknown): string {
   if (error instanceof AggregateError) return errnoOf(error.errors[0]);
-  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+  return systemCode(error) || "unknown reason";
 }

@@ -2,7 +2,7 @@
 // where it can't be a secret. Pure.
 
 import type { z } from "zod";
-import { AppError } from "../errors.ts";
+import { AppError, systemCode } from "../errors.ts";
 import { didYouMean } from "./suggestions.ts";
 
 export type Path = readonly (string | number)[];
@@ -183,6 +183,6 @@ const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {
 };
 
 export function fileReadProblem(file: string, error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return `${file} ${FILE_ERROR_REASONS[code] ?? `could not be read (${code === "" ? "unknown reason" : code})`}`;
+  const code = systemCode(error);
+  return `${file} ${FILE_ERROR_REASONS[code] ?? `could not be read (${code || "unknown reason"})`}`;
 }

@@ -7,8 +7,8 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
-import type { SliceStatus } from "../report/report-data.ts";
 import type { SeriesName } from "../usage/series.ts";
+import type { SliceStatus } from "../usage/slice.ts";
 
 export type HealthState = {
   /** The moment of reading, by the database's clock. */

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
-import { AppError } from "../errors.ts";
+import { AppError, systemCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
@@ -105,5 +105,5 @@ function statusFailure(status: number): AttemptFailure | undefined {
 function connectionFailure(error: unknown): string {
   if (error instanceof AppError) return error.message;
   if (error instanceof AggregateError) return connectionFailure(error.errors[0]);
-  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+  return systemCode(error) || "unknown reason";
 }

@@ -7,7 +7,7 @@ import { constants } from "node:fs";
 import { access, lstat, mkdir, open, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError } from "../errors.ts";
+import { AppError, systemCode } from "../errors.ts";
 import { replaceFile } from "../files.ts";
 import { isFreeOfSecret, type Secret } from "../secret.ts";
 import { toPrintableLine } from "../text.ts";
@@ -140,7 +140,7 @@ async function isFolder(folder: string): Promise<boolean> {
   try {
     if ((await stat(folder)).isDirectory()) return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT" && folder !== path.dirname(folder)) {
+    if (systemCode(error) === "ENOENT" && folder !== path.dirname(folder)) {
       return false;
     }
     throw error;
@@ -167,7 +167,7 @@ async function keyFileFault(file: string, key: Secret | undefined): Promise<stri
     const text = await readFile(file, "utf8");
     return key && text.trim() !== key.reveal() ? "holds something else than the key in use" : undefined;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : "unknown";
+    const code = systemCode(error) || "unknown";
     if (code === "EACCES" || code === "EPERM") return undefined;
     return code === "ENOENT" || code === "ENOTDIR" ? "is gone" : `can't be read (${code})`;
   }
@@ -239,7 +239,7 @@ async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds
     if (isLate) return `took longer than ${timeoutSeconds} s`;
     return status === 0 ? undefined : `ended with ${signal ?? status}`;
   } catch (error) {
-    return `could not be run (${error instanceof Error && "code" in error ? error.code : "unknown"})`;
+    return `could not be run (${systemCode(error) || "unknown"})`;
   } finally {
     clearTimeout(timer);
   }

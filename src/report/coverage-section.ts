@@ -2,6 +2,7 @@
 
 import type { Day } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
+import { SLICE_STATUSES, type SliceStatus } from "../usage/slice.ts";
 import { AXIS_STYLE, type ChartOption, chart, type Drawings, dayAxis, LEGEND_STYLE } from "./chart.ts";
 import { counted, instantText, windowHtml } from "./format.ts";
 import {
@@ -17,7 +18,7 @@ import {
   truncatedName,
 } from "./html.ts";
 import type { Section } from "./page.ts";
-import { type Coverage, type SeriesCoverage, SLICE_STATUSES, type SliceStatus } from "./report-data.ts";
+import type { Coverage, SeriesCoverage } from "./report-data.ts";
 
 const LABEL_COLUMNS = { wide: 40, narrow: 22 } as const;
 const SEPARATOR = " · ";

@@ -3,6 +3,7 @@
 
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import type { Grouping, SeriesName } from "../usage/series.ts";
+import type { SliceStatus } from "../usage/slice.ts";
 
 export type ReportData = {
   readonly period: Window;
@@ -93,9 +94,6 @@ export type RankedGroup = {
   readonly hoursBefore: string | null;
   readonly requestsBefore: string | null;
 };
-
-export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
-export type SliceStatus = (typeof SLICE_STATUSES)[number];
 
 export type Coverage = {
   readonly days: readonly Day[];

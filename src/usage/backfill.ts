@@ -11,6 +11,7 @@ import {
   type UsageRequest,
 } from "./plan.ts";
 import { type Series, seriesKey } from "./series.ts";
+import type { SliceStatus } from "./slice.ts";
 
 /**
  * - `missing`: days that were never read, or not since they were over
@@ -19,9 +20,6 @@ import { type Series, seriesKey } from "./series.ts";
  */
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
-
-/** `missing` includes a slice that was read only while its day lasted. */
-export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
 /** The status of slices, by seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;

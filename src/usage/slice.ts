@@ -3,6 +3,10 @@
 import { addDays, DAY_MS, type Day, HOUR_MS } from "./days.ts";
 import { METRICS } from "./metrics.ts";
 
+/** `missing` includes a slice that was read only before its day was over. */
+export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
+export type SliceStatus = (typeof SLICE_STATUSES)[number];
+
 /**
  * Why an answer is not believed until a later one says the same: it has no rows, or far fewer numbers than are stored, or its
  * numbers may not be those of its filter.

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Logger } from "pino";
-import { AppError, errorText } from "../errors.ts";
+import { AppError, errorText, systemCode } from "../errors.ts";
 import { type Access, type Gate, isLoopbackAddress, openGate } from "./access.ts";
 import { type Page, textPage } from "./page.ts";
 import { type MonitorAddress, type MonitorDeps, monitorUrl, type Route, type Routes, routesOf } from "./routes.ts";
@@ -91,7 +91,7 @@ async function listen(server: Server, { host, port }: MonitorAddress): Promise<v
 }
 
 function listenProblem(host: string, port: number, cause: unknown): string {
-  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  const code = systemCode(cause);
   if (code === "EADDRINUSE")
     return `monitor.port: expected a free port; ${port} at ${host} is in use, perhaps by another worker: choose another`;
   if (code === "EACCES")

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { coverageMap } from "../../src/report/coverage-section.ts";
-import type { SliceStatus } from "../../src/report/report-data.ts";
+import type { SliceStatus } from "../../src/usage/slice.ts";
 
 const days = ["2026-11-18", "2026-11-19", "2026-11-20"];
 const row = (label: string, ...statuses: (SliceStatus | undefined)[]) => ({ label, statuses });

@@ -7,9 +7,9 @@ import type {
   ReportData,
   SeriesCoverage,
   Shortfall,
-  SliceStatus,
 } from "../../src/report/report-data.ts";
 import { addDays, type Day, daysOf } from "../../src/usage/days.ts";
+import type { SliceStatus } from "../../src/usage/slice.ts";
 
 export const LAST_DAY = "2026-11-20";
 

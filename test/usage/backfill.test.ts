@@ -6,11 +6,11 @@ import {
   type KnownSlices,
   planBackfill,
   rangeState,
-  type SliceStatus,
 } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import { type ExportJob, sliceCount } from "../../src/usage/plan.ts";
 import { type Grouping, seriesKey } from "../../src/usage/series.ts";
+import type { SliceStatus } from "../../src/usage/slice.ts";
 import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
 
 const TODAY = "2026-03-18";

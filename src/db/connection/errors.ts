@@ -1,10 +1,7 @@
 // Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
 // way.
 
-/** The server's SQLSTATE or the network's error code; empty if the error has none. */
-export function errorCode(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
+import { systemCode } from "../../errors.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
@@ -25,7 +22,7 @@ export function isConnectionError(error: unknown): error is Error {
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
   return (
     !isDeniedByPooler(error) &&
-    (CONNECTION_ERROR_CODE.test(errorCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message))
+    (CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message))
   );
 }
 
@@ -38,12 +35,12 @@ const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|E
  */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  const code = errorCode(error);
+  const code = systemCode(error);
   return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
 }
 
 function isDeniedByPooler(error: Error): boolean {
-  return errorCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
+  return systemCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
 }
 
 /** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
@@ -53,10 +50,10 @@ const SERVER_BUSY = new Set(["57014", "25006"]);
 
 /** Whether the state of the server caused the error, not the statement: a later attempt may succeed. */
 export function isTransient(error: unknown): boolean {
-  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(errorCode(error));
+  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(systemCode(error));
 }
 
 /** Whether the server was reached but ended the statement because of another session. That is not an outage. */
 export function isConflict(error: unknown): boolean {
-  return CONFLICT.has(errorCode(error));
+  return CONFLICT.has(systemCode(error));
 }

@@ -5,11 +5,10 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
-import { AppError } from "../../errors.ts";
+import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { errorCode } from "./errors.ts";
 import { describeOwner, prepareSchemas, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
@@ -85,7 +84,7 @@ async function retryWhileLocked(
 
 /** Whether the error, or one that caused it, has one of these codes. */
 function hasCode(error: unknown, codes: ReadonlySet<string>): error is Error {
-  return error instanceof Error && (codes.has(errorCode(error)) || hasCode(error.cause, codes));
+  return error instanceof Error && (codes.has(systemCode(error)) || hasCode(error.cause, codes));
 }
 
 async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {

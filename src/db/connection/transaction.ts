@@ -2,9 +2,10 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely";
+import { systemCode } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
-import { errorCode, isTransient } from "./errors.ts";
+import { isTransient } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
@@ -98,9 +99,9 @@ export async function tryStatement(
   try {
     await statement.execute(tx);
   } catch (error) {
-    if (!codes.has(errorCode(error))) throw error;
+    if (!codes.has(systemCode(error))) throw error;
     await sql`rollback to savepoint try_statement`.execute(tx);
-    return errorCode(error);
+    return systemCode(error);
   }
   await sql`release savepoint try_statement`.execute(tx);
   return undefined;

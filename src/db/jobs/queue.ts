@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 import { CompiledQuery, sql } from "kysely";
 import type { Db, PgBoss } from "pg-boss";
 import type { Logger } from "pino";
-import { AppError } from "../../errors.ts";
+import { AppError, systemCode } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
-import { errorCode, isConnectionError } from "../connection/errors.ts";
+import { isConnectionError } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { QUEUE_SCHEMA } from "../schema.ts";
 
@@ -92,7 +92,7 @@ export async function installQueue(db: Database): Promise<void> {
   } catch (error) {
     // While another process creates the schema, this one may not see it yet, and then violates a unique index of the catalogue.
     // pg-boss handles other conflicts itself.
-    if (errorCode(error) !== UNIQUE_VIOLATION) throw error;
+    if (systemCode(error) !== UNIQUE_VIOLATION) throw error;
     await install(db);
   }
 }

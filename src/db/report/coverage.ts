@@ -1,8 +1,9 @@
 // Reads the series of a report, the status of each of their days, and what is not complete.
 
 import { sql } from "kysely";
-import type { Coverage, CoverageGap, SeriesCoverage, SliceStatus } from "../../report/report-data.ts";
+import type { Coverage, CoverageGap, SeriesCoverage } from "../../report/report-data.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
+import type { SliceStatus } from "../../usage/slice.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { undatedSeries } from "../health.ts";
 import { DAY_LETTERS, type ReportSeries, statusOfLetter } from "./sources.ts";

@@ -1,8 +1,9 @@
 // Decides which series a report's numbers are from, and what is missing of them. Pure.
 
-import type { Shortfall, SliceStatus } from "../../report/report-data.ts";
+import type { Shortfall } from "../../report/report-data.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Grouping } from "../../usage/series.ts";
+import type { SliceStatus } from "../../usage/slice.ts";
 
 export type ReportSeries = {
   readonly seriesId: number;

@@ -1,9 +1,10 @@
 // Reads how complete the stored slices are: their statuses, which are due, and what the demo shows.
 
 import { sql } from "kysely";
-import type { DueSlice, KnownSlices, SliceStatus } from "../../usage/backfill.ts";
+import type { DueSlice, KnownSlices } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
+import type { SliceStatus } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 
