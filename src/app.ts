@@ -1,6 +1,5 @@
 // The environment of a command: its variables, log and outputs, its database and the service.
 
-import { randomUUID } from "node:crypto";
 import os from "node:os";
 import path from "node:path";
 import type { Logger } from "pino";
@@ -9,7 +8,6 @@ import { DATA_FOLDER, loadConfig } from "./config/load.ts";
 import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from "./db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
-import { pauseCalls, releaseLease, renewLease } from "./db/rate-limit.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
@@ -216,16 +214,4 @@ export async function openServiceFor(
 /** The service's origin, which identifies the service in the database. */
 export function originOf({ service }: Pick<Config, "service">): string {
   return new URL(service.baseUrl).origin;
-}
-
-/** The share of this process in the rate limit of the service. */
-export function leaseOf({ service }: Config, db: Database): NonNullable<ServiceDeps["lease"]> {
-  const { requestsPerSecond, maxConcurrent } = service;
-  const limit = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
-  const id = randomUUID();
-  return {
-    renew: (demand) => renewLease(db, limit, id, demand),
-    reportPause: (ms) => pauseCalls(db, limit.service, ms),
-    release: (nextStartMs) => releaseLease(db, limit.service, id, nextStartMs),
-  };
 }

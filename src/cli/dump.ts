@@ -5,7 +5,7 @@ import { type App, withDatabase } from "../app.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type DayRange, hasDayColumn, listDumpViews, readDumpRows, withDumpTransaction } from "../db/dump.ts";
 import { ENCODERS } from "../dump/encode.ts";
-import { type Batches, DUMP_FORMATS, type DumpFormat, type Row, type View } from "../dump/view.ts";
+import { DUMP_FORMATS, type DumpFormat, type View } from "../dump/view.ts";
 import { AppError } from "../errors.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
@@ -31,11 +31,17 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   await withDatabase(app, (db) =>
     withDumpTransaction(db, app.signal, async (tx) => {
       const view = chooseView(await listDumpViews(tx), name, options);
-      const counted = countingRows(readDumpRows(tx, view, { from, to }));
-      const pieces = ENCODERS[format](view, counted.batches);
+      let rowCount = 0;
+      async function* countedRows() {
+        for await (const rows of readDumpRows(tx, view, { from, to })) {
+          rowCount += rows.length;
+          yield rows;
+        }
+      }
+      const pieces = ENCODERS[format](view, countedRows());
       if (out === "-") return writeStandardOutput(pieces, app.signal);
       await writeFileAtomically(out, pieces, app.signal);
-      app.write(`${counted.rowCount()} rows of bi.${name} written to ${out}\n`);
+      app.write(`${rowCount} rows of bi.${name} written to ${out}\n`);
     }),
   );
   return 0;
@@ -67,15 +73,4 @@ function chooseView(views: readonly View[], name: string, { from, to }: DayRange
     throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
   }
   return view;
-}
-
-function countingRows(batches: Batches): { readonly batches: Batches; readonly rowCount: () => number } {
-  let rowCount = 0;
-  async function* counting(): AsyncGenerator<readonly Row[]> {
-    for await (const rows of batches) {
-      rowCount += rows.length;
-      yield rows;
-    }
-  }
-  return { batches: counting(), rowCount: () => rowCount };
 }

@@ -1,8 +1,10 @@
 // Opens the resources that commands and workers share, in the order that is safe, and closes them. The only wiring there is.
 
-import { type App, leaseOf, openServiceFor, raiseSequencesOf } from "../app.ts";
+import { randomUUID } from "node:crypto";
+import { type App, openServiceFor, originOf, raiseSequencesOf } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
 import { openAnswerWriter } from "../db/usage/writer.ts";
@@ -72,4 +74,16 @@ async function connect<Db extends Database | undefined>(
   const dialects = openDialects({ app, db, service, keys });
   const close = () => service.close();
   return { app, config, db, service, keys, dialects, groupings: openGroupingCheck(), [Symbol.asyncDispose]: close };
+}
+
+/** The share of this process in the rate limit of the service. */
+function leaseOf({ service }: Config, db: Database): NonNullable<ServiceDeps["lease"]> {
+  const { requestsPerSecond, maxConcurrent } = service;
+  const limit = { service: originOf({ service }), requestsPerSecond, maxConcurrent };
+  const id = randomUUID();
+  return {
+    renew: (demand) => renewLease(db, limit, id, demand),
+    reportPause: (ms) => pauseCalls(db, limit.service, ms),
+    release: (nextStartMs) => releaseLease(db, limit.service, id, nextStartMs),
+  };
 }

@@ -1,0 +1,74 @@
+import { pino } from "pino";
+import { afterEach, expect, test, vi } from "vitest";
+import type { App } from "../../src/app.ts";
+import type { Config } from "../../src/config/config.ts";
+import { checkProject } from "../../src/jobs/check-project.ts";
+import { openDialects, openGroupingCheck } from "../../src/jobs/dialects.ts";
+import type { KeyRing } from "../../src/jobs/export-context.ts";
+import { FilterCheck } from "../../src/jobs/filter-check.ts";
+import type { ExportJob } from "../../src/usage/plan.ts";
+import { KEY, limit, openTestService } from "../service/open-test-service.ts";
+import { answerJson, type Script, scriptedServer } from "../support/scripted-server.ts";
+import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
+
+const KEYS: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
+const LISTS_NO_SCOPES: Script = ({ target }, response) =>
+  target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
+
+afterEach(() => void vi.useRealTimers());
+
+/** The findings of a project that these exports read. */
+async function findings(exports: readonly ExportJob[], script: Script, keys = KEYS) {
+  await using server = await scriptedServer(script);
+  await using service = openTestService(server.origin);
+  const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
+  const config = { exports, rotations: [] } as unknown as Config;
+  const dialects = openDialects({ app, db: undefined, service, keys });
+  const context = { app, config, db: undefined, service, keys, dialects, groupings: openGroupingCheck() };
+  return await checkProject(context, new FilterCheck(context), PROJECT);
+}
+
+test("a key that the service refuses is the only finding", async () => {
+  const found = await findings([sampleJob()], (_, response) => answerJson(response, 401, {}));
+  expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["fail key"]);
+});
+
+test("each grouping and each filter is checked once, whichever jobs have it", async () => {
+  const listen = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
+  const jobs = [
+    sampleJob({ groupings: ["none", "endpoint"] }),
+    sampleJob({ name: "hourly", groupings: ["endpoint"], filters: [...sampleJob().filters, listen] }),
+  ];
+  const found = await findings(jobs, LISTS_NO_SCOPES);
+  expect(found.map(({ what }) => what)).toEqual([
+    "key",
+    "grouping none",
+    "grouping endpoint",
+    "window",
+    "filter listen",
+  ]);
+});
+
+test("a key whose scopes are unknown is tried on usage, if no export reads its project", async () => {
+  const found = await findings([], LISTS_NO_SCOPES);
+  expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["warn key", "ok usage"]);
+});
+
+test("a check without a result in time fails, and the next ones are made", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  let calls = 0;
+  const secondCallHangs: KeyRing["use"] = async (_, call) => {
+    calls++;
+    if (calls !== 2) return call(KEY);
+    await vi.advanceTimersByTimeAsync(180_000);
+    return new Promise(() => {});
+  };
+  const jobs = [sampleJob({ groupings: ["endpoint", "none"] })];
+  const found = await findings(jobs, LISTS_NO_SCOPES, { ...KEYS, use: secondCallHangs });
+  expect(found).toMatchObject([
+    { what: "key" },
+    { what: "grouping endpoint", state: "fail", text: "no result within 180 s; the check continues without it" },
+    { what: "grouping none", text: expect.not.stringContaining("no result") },
+    { what: "window", text: expect.not.stringContaining("no result") },
+  ]);
+});
