@@ -106,6 +106,17 @@ test("only main.ts imports the command line", () => {
   expect(importers.filter((file) => folderOf(file) !== "cli")).toEqual(["main.ts"]);
 });
 
+test("charts are loaded when a page is drawn, and not when a worker starts", () => {
+  const reached = ["web/dashboard/dashboard.ts", "main.ts"];
+  for (const file of reached) {
+    const direct = [...read(file).matchAll(/^(?:import|export) (?!type )[^;]*?"(\.[^"]+)"/gm)];
+    const found = direct.map(([, target = ""]) => path.posix.join(folderOf(file), target));
+    reached.push(...found.filter((one) => !reached.includes(one)));
+  }
+  expect(reached.length).toBeGreaterThan(5);
+  expect(reached).not.toContain("report/chart.ts");
+});
+
 test("no files import each other in a circle", () => {
   expect(files.flatMap((file) => circleThrough(file))).toEqual([]);
 });

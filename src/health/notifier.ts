@@ -38,7 +38,7 @@ export function openNotifier(
   limits: WebhookLimits = {},
 ): Notifier {
   const { db, config, log, scrub } = context;
-  const problems = openProblemLog(log);
+  const { attempt, began, ended } = openAttempts(context, stop);
   const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
   let pingedMinute: number | undefined;
 
@@ -63,20 +63,6 @@ export function openNotifier(
     }
   }
 
-  async function attempt(target: NotificationTarget, send: () => Promise<void>): Promise<boolean> {
-    try {
-      await send();
-    } catch (error) {
-      if (stop.aborted) return false;
-      context.metrics.notificationEnded(target, "failed");
-      problems.began(target, error);
-      return false;
-    }
-    context.metrics.notificationEnded(target, "sent");
-    if (problems.ended(target)) log.info({ to: target }, "receiver reached again");
-    return true;
-  }
-
   async function evaluate(): Promise<void> {
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most once a minute, however often a tick comes.
@@ -96,9 +82,9 @@ export function openNotifier(
     async tick() {
       try {
         await evaluate();
-        problems.ended("evaluate");
+        ended("evaluate");
       } catch (error) {
-        if (!stop.aborted) problems.began("evaluate", error);
+        if (!stop.aborted) began("evaluate", error);
       }
     },
   };
@@ -112,18 +98,35 @@ const PROBLEM_MESSAGES = {
 
 type Problem = keyof typeof PROBLEM_MESSAGES;
 
-/** Logs each problem once, until it has ended. */
-function openProblemLog(log: Logger) {
+/** Counts what is sent, and logs each problem once until it has ended. */
+function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
   const current = new Set<Problem>();
-  return {
-    began(problem: Problem, error: unknown): void {
-      // The outage of the database is logged elsewhere.
-      if (!current.has(problem) && !isConnectionError(error)) {
-        log.warn({ reason: errorText(error) }, PROBLEM_MESSAGES[problem]);
-      }
-      current.add(problem);
-    },
-    /** Whether there was one. */
-    ended: (problem: Problem): boolean => current.delete(problem),
-  };
+
+  function began(problem: Problem, error: unknown): void {
+    // An outage of the database is logged elsewhere.
+    if (!current.has(problem) && !isConnectionError(error)) {
+      log.warn({ reason: errorText(error) }, PROBLEM_MESSAGES[problem]);
+    }
+    current.add(problem);
+  }
+
+  /** Returns whether there was one. */
+  const ended = (problem: Problem): boolean => current.delete(problem);
+
+  /** Returns whether it was sent. */
+  async function attempt(target: NotificationTarget, send: () => Promise<void>): Promise<boolean> {
+    try {
+      await send();
+    } catch (error) {
+      if (stop.aborted) return false;
+      metrics.notificationEnded(target, "failed");
+      began(target, error);
+      return false;
+    }
+    metrics.notificationEnded(target, "sent");
+    if (ended(target)) log.info({ to: target }, "receiver reached again");
+    return true;
+  }
+
+  return { attempt, began, ended };
 }

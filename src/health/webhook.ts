@@ -25,15 +25,15 @@ const ATTEMPTS_MAX = 3;
 const BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Posts `{ "text": … }` and nothing else: that is what chats have in common, and some, as Google's, refuse a message with any
- * field they don't know. It may arrive twice where its answer was lost.
+ * Posts `{ "text": … }` and nothing else: all chats accept that, and some, like Google's, refuse a message with a field they don't
+ * know. The text may arrive twice if the answer to the first attempt was lost.
  */
 export async function postText(to: Receiver, text: string, signal: AbortSignal, limits?: WebhookLimits): Promise<void> {
   const body = JSON.stringify({ text });
   await callWithRetries(to, { method: "POST", headers: { "content-type": "application/json" }, body }, signal, limits);
 }
 
-/** Says that all is well. */
+/** Tells the dead man's switch that all is well. */
 export async function ping(to: Receiver, signal: AbortSignal, limits?: WebhookLimits): Promise<void> {
   await callWithRetries(to, { method: "GET" }, signal, limits);
 }
@@ -83,7 +83,7 @@ async function attemptOnce(
       path: `${url.pathname}${url.search}`,
       signal: limit,
     });
-    // While undici is connecting it does not look at its signal.
+    // While undici connects, it ignores its signal.
     const { statusCode, body } = await Promise.race([request, ended]);
     await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
     return statusFailure(statusCode);
