@@ -23,7 +23,7 @@ type MadeKey = { readonly apiKeyId: string; readonly comment: string; readonly w
 
 const IN_USE = ["active", "draining"];
 
-/** What does not hold of a rotation that came to its end; nothing where all does. */
+/** What is wrong with the keys after a rotation; empty if nothing is. */
 export function keyViolations(evidence: KeyEvidence): readonly string[] {
   const { ledger, made, creates, due, sinks } = evidence;
   const count = (state: string) => ledger.filter((key) => key.state === state).length;
@@ -32,14 +32,14 @@ export function keyViolations(evidence: KeyEvidence): readonly string[] {
   const retired = ledger.filter(({ state }) => state === "retired").map(({ apiKeyId }) => apiKeyId ?? "");
   const orphans = orphansOf(evidence);
   const used = made.length - orphans.length;
-  const untold = orphans.filter(({ flagged }) => !flagged).map(({ apiKeyId }) => apiKeyId);
+  const unflagged = orphans.filter(({ flagged }) => !flagged).map(({ apiKeyId }) => apiKeyId);
   const checks: readonly (readonly [boolean, string])[] = [
     [new Set(creates).size === creates.length, "a create was sent twice for one intent"],
     [creates.every((comment) => ledger.some(isOf(comment))), "a create is of no intent"],
     [used === due, `${used} keys were made and used, where ${due} were due`],
     [count("active") === 1, `${count("active")} keys are in use, and not one`],
     [count("pending") === 0, "a key is still on its way"],
-    [untold.length === 0, `the service made keys that nothing flags: ${untold.join(", ")}`],
+    [unflagged.length === 0, `the service made keys that nothing flags: ${unflagged.join(", ")}`],
     [inUse.every((id) => existing.includes(id)), "a key in use does not exist"],
     [!retired.some((id) => existing.includes(id)), "a retired key works"],
     [new Set(sinks).size <= 1, "the sinks hold different keys"],
@@ -55,7 +55,7 @@ export function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">
   });
 }
 
-/** What is flagged can be found by its comment, even where its id is not known. */
+/** An orphan can be found by its comment, even if its id is not known. */
 function isOf(comment: string): (key: LedgerKey) => boolean {
   return ({ intentId }) => comment.includes(intentId);
 }

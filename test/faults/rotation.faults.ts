@@ -78,7 +78,7 @@ async function openCase(): Promise<RotationCase> {
   return stage;
 }
 
-/** Looks all the time whether what each sink holds is a key that works. */
+/** Checks all the time that each sink holds a key that works. */
 function watchSinks({ sink, emulator }: RotationContext, stored: string, seen: Set<string>): Disposable {
   const timer = setInterval(() => {
     for (const file of [sink, stored]) {
@@ -121,7 +121,7 @@ async function check({ context, stored, ends, seen }: RotationCase, healer: stri
   }
 }
 
-/** What it may cost a key to lose. */
+/** The requests that may cost a key if they are interrupted. */
 const isCreate = ({ name }: FaultEvent) => name.startsWith("POST");
 
 sweepKinds(

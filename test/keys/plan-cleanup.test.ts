@@ -44,7 +44,7 @@ test.each(
       DELETE,
     ],
     [
-      "due and to be deleted, and a sink that is no more has it",
+      "due and to be deleted, and only a sink that is no longer configured has it",
       ledger([draining({ ...DUE, deliveredTo: ["file /gone"] }), key()]),
       ["delete ue-0"],
       DELETE,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { FAILED_ATTEMPTS_MAX, needsAttention, planRotation } from "../../src/keys/plan.ts";
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
-test("without a previous key nothing is done, and that is said", () => {
+test("without a previous key the plan is blocked, with the reason", () => {
   const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousSince: NOW });
   expect(plan).toEqual({ blocked: "there is no previous key to put back", cleanup: [] });
 });
@@ -20,7 +20,7 @@ test.each([
   else expect(plan.blocked).toBeUndefined();
 });
 
-test("what was made already goes on, and a person's wish is done, however many attempts failed", () => {
+test("a pending key is delivered, and a person's request is fulfilled, however many attempts failed", () => {
   const many = { failedAttempts: 9 };
   expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
   expect(planRotation(JOB, ledger([DUE], many), NOW, { freshSince: NOW }).next?.kind).toBe("create");
@@ -30,7 +30,7 @@ test("needing attention begins at the limit", () => {
   expect([4, 5, 6].map(needsAttention)).toEqual([false, true, true]);
 });
 
-test("with nothing to do it is said when the key is due", () => {
+test("with nothing to do the plan says when the key is due", () => {
   const { idle } = planRotation(JOB, ledger([key({ requestedAt: daysAgo(2, 1) })]), NOW);
   expect(idle).toBe("the active key is 1 days old; due in 29 days");
 });

@@ -81,7 +81,7 @@ test("the file is synced before it is renamed, and the folder after that", async
   expect(synced).toEqual(["file before it is there", "folder after"]);
 });
 
-/** What is synced from now on, before or after the file is there. That the power fails in between can't be tried. */
+/** What is synced from now on, before or after the file is there. A power failure in between can't be simulated. */
 async function noteSyncs(file: string): Promise<readonly string[]> {
   await using handle = await open(path.dirname(file));
   const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);

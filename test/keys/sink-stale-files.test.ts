@@ -24,9 +24,9 @@ test("a file whose file system does not answer is an error of its own, and the o
   const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
   vi.mocked(fs.readFile).mockReturnValueOnce(new Promise(() => {}));
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  const looked = staleFiles([silent, gone], [sinkId(silent), sinkId(gone)], KEY);
+  const checked = staleFiles([silent, gone], [sinkId(silent), sinkId(gone)], KEY);
   await vi.advanceTimersByTimeAsync(20_000);
-  expect([...(await looked).values()]).toEqual([
+  expect([...(await checked).values()]).toEqual([
     `the delivered file ${silent.path} can't be read: its file system has not answered in 20 s`,
     `the delivered file ${gone.path} is gone`,
   ]);

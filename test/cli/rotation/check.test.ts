@@ -26,7 +26,7 @@ test("check says which sink can't be written", async ({ context }) => {
   expect(stdout).toContain('FAIL rotation exporter: the command "no-such-program" is not there, or may not be run');
 });
 
-test("check looks at the rotated key once there is one", async ({ context }) => {
+test("check checks the rotated key once there is one", async ({ context }) => {
   await context.prepare();
   const { stdout } = await context.run(["check"], { USAGE_EXPORT_KEY: undefined });
   expect(stdout).toContain("ok   rotation exporter");

@@ -33,7 +33,7 @@ async function sinksOf({ db }: RotationContext): Promise<readonly string[]> {
   return rows.map(({ sink }) => sink.split(" ")[0] ?? "");
 }
 
-test("every sink gets the same key before it is taken into use", async ({ context }) => {
+test("every sink gets the same key before it is active", async ({ context }) => {
   const { program, file } = await storingCommand(context);
   await context.configure({ deliver: [{ file: context.sink }, { command: [program] }] });
   expect((await context.run(["rotate"])).status).toBe(0);
@@ -105,9 +105,7 @@ test("a command that prints the key in base64 gives nothing away", async ({ cont
   await context.run(["keys"]);
 });
 
-test("a command that takes too long is ended, and the delivery is tried again by the next rotation", async ({
-  context,
-}) => {
+test("a command that takes too long is ended, and the next rotation delivers again", async ({ context }) => {
   const { program, file } = await storingCommand(context, "[ -e slow ] || { touch slow; sleep 100; }");
   await context.configure({ deliver: [{ command: [program], timeoutSeconds: 1 }] });
   const late = await context.run(["rotate"]);

@@ -5,7 +5,7 @@ import type { Gate } from "../../faults/gate.ts";
 import { startServiceFront } from "../../faults/service-front.ts";
 
 export type HttpProxy = AsyncDisposable & {
-  /** Each program may call it by an address of its own, so that the gate knows who asks. */
+  /** Each program may call it by an address of its own, so that the gate knows which program calls. */
   readonly urlOf: (who: string) => string;
   /** The bodies of the creates the program sent, whether they reached the service or not. */
   readonly creates: readonly CreateBody[];

@@ -1,4 +1,4 @@
-// A rotation that is not due looks whether the key in use works, and is where it was delivered.
+// A rotation that is not due checks whether the key in use works and is still where it was delivered.
 
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";

@@ -36,7 +36,7 @@ test("once there is a rotated key the first one is not needed", async ({ context
   expect((await context.run(["rotate", "--now"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
-limitedTest("a caller that may not create keys is told which scope it lacks", async ({ context }) => {
+limitedTest("a caller that may not create keys gets the scope that it lacks", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/the service answered 403.*the key needs the scope keys:write/);

@@ -68,7 +68,7 @@ test("a key that is still used is not due, whatever its age", async ({ context }
   expect(createdKeys(context)).toHaveLength(2);
 });
 
-test("where accessors are no keys' ids it is due by its age alone, and that is said", async ({ context }) => {
+test("where accessors are no keys' ids it is due by its age alone, and the reason says so", async ({ context }) => {
   await replaced(context, 8);
   usage = [{ accessor: "somebody", daysAgo: 1 }];
   await context.run(["rotate"]);
@@ -77,7 +77,7 @@ test("where accessors are no keys' ids it is due by its age alone, and that is s
   );
 });
 
-test("where the breakdown can't be read it is due by its age alone, and that is said", async ({ context }) => {
+test("where the breakdown can't be read it is due by its age alone, and the reason says so", async ({ context }) => {
   await replaced(context, 8);
   context.emulator.fault = ({ path }) => (path.includes("accessor") ? { kind: "answer", status: 403 } : undefined);
   await context.run(["rotate"]);
@@ -246,7 +246,7 @@ test("a key that somebody has deleted already is retired all the same", async ({
   expect(await noteOf(context)).toMatch(/^it is due for removal; .* shows no usage .*; the service no longer had it$/);
 });
 
-test("a key that is kept and that somebody deletes is retired when the service lists it no more", async ({
+test("a key that is kept and that somebody deletes is retired when the service no longer lists it", async ({
   context,
 }) => {
   const { old } = await replaced(context, 8);
@@ -257,7 +257,7 @@ test("a key that is kept and that somebody deletes is retired when the service l
   expect(await statesOf(context)).toEqual(["retired", "active"]);
 });
 
-test("a delete that fails fails the run, and is tried again by the next", async ({ context }) => {
+test("a delete that fails fails the run, and is repeated by the next", async ({ context }) => {
   usage = [{ accessor: (await replaced(context, 8)).current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
   context.emulator.fault = ({ method }) => (method === "DELETE" ? { kind: "answer", status: 403 } : undefined);

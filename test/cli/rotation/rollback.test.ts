@@ -15,7 +15,7 @@ async function makeKeys(context: RotationContext, count: number): Promise<readon
 
 const statesOf = async ({ db }: RotationContext) => (await ledgerRows(db)).map(({ state }) => state);
 
-test("--rollback tries the previous key, delivers it and takes it into use", async ({ context }) => {
+test("--rollback verifies the previous key, delivers it and makes it active", async ({ context }) => {
   const [first] = await makeKeys(context, 2);
   const { status, stdout } = await context.run(["rotate", "--rollback"]);
   expect(status).toBe(0);

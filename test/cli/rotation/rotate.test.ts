@@ -5,7 +5,7 @@ import { ageKeys, createdKeys, events, ledgerRows, rotationTest, sinkSecret } fr
 
 const test = rotationTest();
 
-test("the first rotation makes a key, tries it, delivers it and takes it into use", async ({ context }) => {
+test("the first rotation makes a key, verifies it, delivers it and makes it active", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate"]);
   const [id = ""] = createdKeys(context);
   expect(stdout.split("\n").map((line) => line.replaceAll(id, "ID"))).toEqual([
@@ -125,7 +125,7 @@ test("a self-hosted key is made with its two products and without tags", async (
   expect(rows).toEqual([{ scopes_granted: ["member", "self-hosted:product:api", "self-hosted:product:engine"] }]);
 });
 
-test("a self-hosted key that may do nothing else is tried as well", async ({ context }) => {
+test("a self-hosted key that may do nothing else is verified as well", async ({ context }) => {
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
   await context.configure(
     { scopes: ["self-hosted:product:api", "self-hosted:product:engine"] },

@@ -50,7 +50,7 @@ async function settledCount(promises: readonly Promise<unknown>[], count: number
   await promise;
 }
 
-test("a process that is stopped while it creates is taken over, and what it wakes up with is an orphan", async ({
+test("another process takes over from one that is suspended while it creates, whose key is an orphan", async ({
   context,
 }) => {
   const release = holdCreates(context);

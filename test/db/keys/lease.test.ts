@@ -25,7 +25,7 @@ async function runOut(rotation: string): Promise<void> {
   await sql`update usage_export.rotation set lease_until = clock_timestamp() where name = ${rotation}`.execute(db);
 }
 
-async function taken(rotation: string, by = "someone") {
+async function takenLease(rotation: string, by = "someone") {
   const lease = await takeLease(db, rotation, by);
   if (!lease) throw new Error(`the lease of ${rotation} is taken`);
   return lease;
@@ -33,7 +33,7 @@ async function taken(rotation: string, by = "someone") {
 
 test("a lease is taken once, for a while, and names its owner", async () => {
   const rotation = newName();
-  await taken(rotation, "first");
+  await takenLease(rotation, "first");
   expect(await takeLease(db, rotation, "second")).toBeUndefined();
   const row = await leaseOf(rotation);
   expect(row).toMatchObject({ owner: "first", fence: "1" });
@@ -56,21 +56,21 @@ test("of many that take it at the same moment one gets it", async () => {
 });
 
 test("rotations of other names have leases of their own", async () => {
-  await taken(newName());
-  await expect(taken(newName())).resolves.toMatchObject({ fence: "1" });
+  await takenLease(newName());
+  await expect(takenLease(newName())).resolves.toMatchObject({ fence: "1" });
 });
 
 test("a released lease can be taken at once, with a higher number", async () => {
   const rotation = newName();
-  await releaseLease(db, await taken(rotation));
-  expect(await taken(rotation)).toEqual({ rotation, fence: "2" });
+  await releaseLease(db, await takenLease(rotation));
+  expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
 });
 
 test("a lease that ran out can be taken, and renewing the old one fails", async () => {
   const rotation = newName();
-  const old = await taken(rotation);
+  const old = await takenLease(rotation);
   await runOut(rotation);
-  expect(await taken(rotation)).toEqual({ rotation, fence: "2" });
+  expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
   await expect(renewLease(db, old)).rejects.toMatchObject({
     code: "stopped",
     message: `another process has taken over the rotation ${rotation}`,
@@ -79,8 +79,8 @@ test("a lease that ran out can be taken, and renewing the old one fails", async 
 
 test("a lease of a clock that was set back a day since is taken as soon as any other, if nobody renews it", async () => {
   const [dead, alive] = [newName(), newName()];
-  await taken(dead);
-  const lease = await taken(alive);
+  await takenLease(dead);
+  const lease = await takenLease(alive);
   await sql`update usage_export.rotation set lease_until = lease_until + interval '1 day'`.execute(db);
   for (const rotation of [dead, alive]) {
     expect(await takeLease(db, rotation, "other")).toBeUndefined();
@@ -88,13 +88,13 @@ test("a lease of a clock that was set back a day since is taken as soon as any o
   }
   await renewLease(db, lease);
   await runOut(dead);
-  expect(await taken(dead)).toMatchObject({ fence: "2" });
+  expect(await takenLease(dead)).toMatchObject({ fence: "2" });
   expect(await takeLease(db, alive, "other")).toBeUndefined();
 });
 
 test("renewing makes it last from now on, also when it had run out and nobody took it", async () => {
   const rotation = newName();
-  const lease = await taken(rotation);
+  const lease = await takenLease(rotation);
   await runOut(rotation);
   await renewLease(db, lease);
   expect((await leaseOf(rotation))?.left).toBeGreaterThan(LEASE_SECONDS - 2);
@@ -103,17 +103,17 @@ test("renewing makes it last from now on, also when it had run out and nobody to
 
 test("a renewal after the release does not take the lease again", async () => {
   const rotation = newName();
-  const lease = await taken(rotation);
+  const lease = await takenLease(rotation);
   await releaseLease(db, lease);
   await expect(renewLease(db, lease)).rejects.toMatchObject({ code: "stopped" });
-  await expect(taken(rotation)).resolves.toMatchObject({ fence: "2" });
+  await expect(takenLease(rotation)).resolves.toMatchObject({ fence: "2" });
 });
 
 test("giving back an old lease does not take it from the new owner", async () => {
   const rotation = newName();
-  const old = await taken(rotation);
+  const old = await takenLease(rotation);
   await runOut(rotation);
-  await taken(rotation, "second");
+  await takenLease(rotation, "second");
   await releaseLease(db, old);
   expect(await leaseOf(rotation)).toMatchObject({ owner: "second" });
   expect(await takeLease(db, rotation, "third")).toBeUndefined();
@@ -121,7 +121,7 @@ test("giving back an old lease does not take it from the new owner", async () =>
 
 test("nobody takes it while its owner writes, even when it has run out", async () => {
   const rotation = newName();
-  const lease = await taken(rotation);
+  const lease = await takenLease(rotation);
   await runOut(rotation);
   const order: string[] = [];
   const writing = db.transaction().execute(async (tx) => {
@@ -165,7 +165,7 @@ const CHANGES: readonly LedgerChange[] = [
 const zombie = await newRotation(db);
 await zombie.write({ kind: "intent", intentId, comment: "usage exporter" });
 await runOut(zombie.job.name);
-const heir = writer(db, zombie.job, await taken(zombie.job.name));
+const heir = writer(db, zombie.job, await takenLease(zombie.job.name));
 await heir.write({ kind: "failed" });
 
 test.each(CHANGES)("a process that slept through its lease does not write $kind", async (change) => {

@@ -188,7 +188,7 @@ test("a retired key leaves the ledger, and its secret is not kept", async () => 
   expect(await rowOf(intentId)).toMatchObject({ state: "retired", sealed: null, master_key: null });
 });
 
-test("a change that is tried again after its answer was lost is made once", async () => {
+test("a change that is repeated after its acknowledgement was lost is made once", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   const [failing, asking, storing] = [randomUUID(), randomUUID(), randomUUID()];

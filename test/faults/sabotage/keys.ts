@@ -4,7 +4,7 @@ import type { Sabotage } from "./sabotage.ts";
 
 export const KEYS: readonly Sabotage[] = [
   {
-    name: "a key is asked for before anybody knows of it",
+    name: "a create is sent before its intent is recorded",
     file: "src/keys/rotate.ts",
     replace: `  await deps.ledger.write({ kind: "intent", intentId, comment }, reason);
   await deps.ledger.confirmLease();
@@ -26,21 +26,21 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/keys/run-step.test.ts", "a create without an answer leaves an orphan"],
   },
   {
-    name: "a key is taken into use before it was tried",
+    name: "a key becomes active before it was verified",
     file: "src/keys/plan.ts",
     replace: `if (key.step === "stored") {`,
     by: `if (key.step === "stored" && ledger.failedAttempts > 0) {`,
     caughtBy: ["test/keys/plan-next.test.ts", "a key on its way, when it is stored"],
   },
   {
-    name: "a key is taken into use before every sink has it",
+    name: "a key becomes active before every sink has it",
     file: "src/keys/plan.ts",
     replace: "const sinks = missingSinks(job, key);",
     by: "const sinks = key.deliveredTo.length === 0 ? missingSinks(job, key) : [];",
     caughtBy: ["test/keys/plan-next.test.ts", "it works and one of two sinks has it"],
   },
   {
-    name: "the key before is let go at once",
+    name: "a replaced key is due for removal without any grace",
     file: "src/keys/plan.ts",
     replace: "if (restedMs < job.graceDays * DAY_MS) return [];",
     by: "if (restedMs < job.graceDays) return [];",
@@ -54,7 +54,7 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due and to be deleted, and a sink"],
   },
   {
-    name: "a key that the service does not tell of is deleted for its age",
+    name: "a key of unknown use is deleted for its age",
     file: "src/keys/cleanup.ts",
     replace: `seen === "unknown" && job.retire !== "delete-by-age"`,
     by: `seen === "unknown" && job.retire === "keep"`,
@@ -68,14 +68,14 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/cli/rotation/retire.test.ts", "while the database's clock is ahead of the service's by days"],
   },
   {
-    name: "a created key is committed as carelessly as the role is set",
+    name: "a created key is committed without waiting for the disk",
     file: "src/db/keys/ledger.ts",
     replace: "        await commitDurably(tx);\n",
     by: '        if (changeId === "") await commitDurably(tx);\n',
     caughtBy: ["test/db/keys/ledger.test.ts", "where commits are off, an intent, a created key and its secret"],
   },
   {
-    name: "a key in use that the service refuses is kept until its time",
+    name: "a key in use that the service refuses is kept until it is due",
     file: "src/keys/plan.ts",
     replace: "if (refusal !== undefined) return refusal;",
     by: 'if (refusal === "") return refusal;',
@@ -89,7 +89,7 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/cli/rotation/inspect.test.ts", "a delivered file that is gone is noticed by status"],
   },
   {
-    name: "keys are made without end where none is taken",
+    name: "keys are created without end while none is accepted",
     file: "src/keys/plan.ts",
     replace: "export const FAILED_ATTEMPTS_MAX = 5;",
     by: "export const FAILED_ATTEMPTS_MAX = Number.POSITIVE_INFINITY;",
@@ -103,14 +103,14 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/keys/seal.test.ts", "the same key sealed twice is two texts, and neither holds it"],
   },
   {
-    name: "the sealed key of another row is taken for this one's",
+    name: "the sealed key of another row is opened as this one's",
     file: "src/keys/seal.ts",
     replace: "if (protectedHeader.api_key_id === apiKeyId)",
     by: "if (protectedHeader.api_key_id !== undefined)",
     caughtBy: ["test/keys/seal.test.ts", "a sealed key in the row of another key does not open"],
   },
   {
-    name: "what is sealed is kept when its key is gone",
+    name: "the sealed secret is kept when its key is retired",
     file: "src/db/keys/ledger.ts",
     replace: "sealed: null,",
     by: "",
@@ -124,14 +124,14 @@ export const KEYS: readonly Sabotage[] = [
     caughtBy: ["test/db/keys/lease.test.ts", "of many that take it at the same moment one gets it"],
   },
   {
-    name: "who slept through its lease goes on writing",
+    name: "a process that slept through its lease goes on writing",
     file: "src/db/keys/lease.ts",
     replace: "::bigint for update",
     by: "::bigint or fence > 0 for update",
     caughtBy: ["test/db/keys/lease.test.ts", "a process that slept through its lease does not write verified"],
   },
   {
-    name: "a key file is written in its place",
+    name: "a key file is overwritten, not replaced",
     file: "src/keys/sinks.ts",
     replace: `ownFile(target, "next")`,
     by: "target",
@@ -148,14 +148,14 @@ export const KEYS: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a key file takes its place before it is on the disk",
+    name: "a key file is renamed before it is on the disk",
     file: "src/files.ts",
     replace: "      await handle.sync();\n",
     by: "",
     caughtBy: ["test/keys/sink-file.test.ts", "the file is synced before it is renamed, and the folder after that"],
   },
   {
-    name: "the place of a key file is not on the disk",
+    name: "the rename of a key file is not on the disk",
     file: "src/keys/sinks.ts",
     replace: "await syncFolder(path.dirname(target));",
     by: "",
