@@ -37,8 +37,8 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "a setting is left on the session",
     file: "src/db/connection/transaction.ts",
-    replace: "value}, true)",
-    by: "value}, false)",
+    replace: "(value)}, true)",
+    by: "(value)}, false)",
     caughtBy: ["test/db/connection/transaction.test.ts", "no connection of the pool keeps a setting"],
   },
   {
