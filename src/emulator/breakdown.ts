@@ -81,8 +81,8 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
   return value.length === 1 ? (value[0] ?? null) : value;
 }
 
-// Reads the parameters of a usage breakdown by the names of a dialect. Nothing is refused: a name that the dialect does
-// not have is taken for a feature, and a feature that nobody knows narrows nothing. Pure.
+// The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is a
+// feature, and an unknown feature narrows nothing.
 
 export type Dialect = "interface" | "2026";
 
@@ -147,7 +147,7 @@ function dimensionNames(common: readonly Dimension[], own: Readonly<Record<strin
   return new Map([...common.map((name): [string, Dimension] => [name, name]), ...Object.entries(own)]);
 }
 
-// Builds the answer of Get Fields: what was used in a period and can be filtered by. Pure.
+// The answer of Get Fields: what was used in a period and can be filtered by.
 
 export function fieldsOf(records: readonly UsageRecord[]): Readonly<Record<string, unknown>> {
   const models = distinct(records.flatMap(({ model }) => model ?? []));

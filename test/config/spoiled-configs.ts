@@ -1,4 +1,4 @@
-// Ways to spoil the sample configuration at one place, each with what is said of it.
+// The sample configuration with one wrong value, and what the message says about it.
 
 /** The place that is changed, its new value (undefined leaves the field out), words of the message, and the place it names. */
 type Case = readonly [changedPlace: string, value: unknown, says: string, errorPath?: string];

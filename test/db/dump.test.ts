@@ -1,4 +1,4 @@
-// Dumping from a server: as of one moment, while others write, and ended when it is told to.
+// Dumping from a server: one snapshot while others write, and the dump ends when its signal is aborted.
 
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
