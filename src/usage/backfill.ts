@@ -21,7 +21,7 @@ import type { SliceStatus } from "./slice.ts";
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
 
-/** The status of slices, by seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
+/** By seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
 /** A job and the series that it reads in a backfill. */
@@ -40,11 +40,10 @@ export function distinctSeries(jobs: readonly ExportJob[], selection: Selection)
 }
 
 /**
- * Of each job the newest days first, over all its series. A job that has nothing to read is left out.
+ * For each job, the newest days of all its series come first. A job without requests is left out.
  *
- * Requests are as long as they may be. A kill costs no more than the requests that are under way, and nothing of those is
- * stored: whatever their length, no stored slice is read twice. Single days would lose less, and would ask the service for
- * a year of 16 series 5,840 times instead of 192.
+ * Requests are as long as allowed: a year of 16 series takes 192 of them, where single days would take 5,840. A process that is
+ * killed loses only the requests in flight, of which nothing is stored, so no stored slice is read twice.
  */
 export function planBackfill(
   jobs: readonly BackfillJob[],
@@ -63,7 +62,7 @@ export function planBackfill(
       );
     });
     if (requests.length === 0) return [];
-    // Who reads failed days again has not asked for those that were never read: they become due no more than they were.
+    // Reading failed days again makes no other day due.
     const due = only === "failed" ? undefined : dueDays(job, today, { days });
     return [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }];
   });
@@ -79,15 +78,15 @@ function newestFirst(a: UsageRequest, b: UsageRequest): number {
   return endOfA > endOfB ? -1 : 1;
 }
 
-/** How the slices of a range stand. */
+/** How complete the slices of a range are. */
 export type RangeState = {
   readonly slices: number;
   readonly counts: Readonly<Record<SliceStatus, number>>;
-  /** What is left to read: in which mode, and from the first to the last of its days. */
+  /** What is left to read: the mode that reads it, and its first and last day. */
   readonly left: readonly { readonly status: SliceStatus; readonly only: BackfillMode; readonly days: Window }[];
 };
 
-/** A suspect slice is settled by another reading, which no mode but `all` makes. */
+/** A suspect slice needs another reading, which only the mode `all` makes. */
 const MODE_FOR_STATUS: readonly (readonly [SliceStatus, BackfillMode])[] = [
   ["failed", "failed"],
   ["suspect", "all"],
@@ -113,21 +112,21 @@ export function rangeState(jobs: readonly BackfillJob[], range: Window, known: K
   return { slices: series.length * days.length, counts, left };
 }
 
-// Decides which due slices are read again outside of a job's window. Pure.
+// Decides which due slices are read again outside of a job's window.
 
 /** A due slice that is not complete, was not read since its day was over, or was still in doubt when it left the window. */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
   /**
-   * `suspect` only if the slice has had no good reading since its day was over, or is older than the window. The window's next
-   * run reads other suspect slices again.
+   * `suspect` only if the slice has had no good reading since its day was over, or is older than the window. The next scheduled run
+   * reads other suspect slices again.
    */
   readonly status: "missing" | "failed" | "suspect";
-  /** How many runs failed to read it, one after the other. */
+  /** How many runs in a row failed to read it. */
   readonly failures: number;
   readonly attemptedAt: Date | null;
-  /** When the first answer of the present doubt came. */
+  /** When the first answer of the current doubt came. */
   readonly doubtedAt?: Date | null;
 };
 
@@ -137,19 +136,19 @@ const CLOCK_STEP_MS_MIN = 60_000;
 
 export function isDueForRetry({ status, failures, attemptedAt, doubtedAt }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
-  const rest =
+  const delayMs =
     status === "suspect" && doubtedAt ? doubtRetryDelayMs(doubtedAt, attemptedAt) : sliceRetryDelayMs(failures);
-  const restedMs = now.getTime() - attemptedAt.getTime();
-  // An attempt that lies well in the future was recorded by a clock that has been set back since.
-  return restedMs >= rest || restedMs < -CLOCK_STEP_MS_MIN;
+  const waitedMs = now.getTime() - attemptedAt.getTime();
+  // An attempt that is well in the future was recorded before the clock was set back.
+  return waitedMs >= delayMs || waitedMs < -CLOCK_STEP_MS_MIN;
 }
 
-/** A failed slice rests, longer after each failure: what is refused today is mostly refused an hour later, too. */
+/** The delay grows with each failure: what is refused now is usually refused an hour later, too. */
 export function sliceRetryDelayMs(failures: number): number {
   return Math.min(RETRY_DELAY_MS_FIRST * 2 ** Math.max(failures - 1, 0), RETRY_DELAY_MS_MAX);
 }
 
-/** An hour confirms most doubts. A filter that the service ignores is never confirmed: its slices rest for as long as they are in doubt. */
+/** An hour confirms most doubts. A filter that the service ignores is never confirmed, so its delay grows with the doubt's age. */
 function doubtRetryDelayMs(doubtedAt: Date, attemptedAt: Date): number {
   return Math.min(Math.max(attemptedAt.getTime() - doubtedAt.getTime(), RETRY_DELAY_MS_FIRST), RETRY_DELAY_MS_MAX);
 }

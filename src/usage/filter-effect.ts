@@ -1,5 +1,5 @@
-// Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same,
-// so only the numbers show it. Pure.
+// Compares two answers to find out what a filter does. The service takes an unknown name for a feature and still answers, so only the
+// numbers show whether it knows the name. Pure.
 
 import type { Day } from "./days.ts";
 import type { NormalisedSlice } from "./normalise.ts";
@@ -9,7 +9,7 @@ import { DIMENSIONS, type Filter } from "./series.ts";
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
 
 /**
- * - `no usage`: the total has none either, so nothing can be told
+ * - `no usage`: the total has none either, which proves nothing
  * - `empty`: the total has usage, and with the filter there is none
  * - `same`: on no day is there less with the filter
  * - `narrower`: some usage, and on some day less than the total
@@ -54,21 +54,21 @@ export type Opposite = {
   readonly filter: Pick<Filter, "features" | "dimensions">;
 };
 
-/** `nobody` is a value that no usage has. */
-export function oppositesOf({ features, dimensions }: Filter, nobody: string): Opposite[] {
-  const turned: Readonly<Record<string, string>> = { true: "false", false: "true" };
+/** `unusedValue` is a value that no usage has. */
+export function oppositesOf({ features, dimensions }: Filter, unusedValue: string): Opposite[] {
+  const opposite: Readonly<Record<string, string>> = { true: "false", false: "true" };
   return [
     ...Object.entries(features).map(([name, value]) => ({
       condition: `the feature "${name}"`,
       kind: "feature" as const,
       hasOtherDialectName: false,
-      filter: { features: { [name]: turned[value] ?? nobody }, dimensions: {} },
+      filter: { features: { [name]: opposite[value] ?? unusedValue }, dimensions: {} },
     })),
     ...DIMENSIONS.flatMap((dimension) => {
       const value = dimensions[dimension];
       if (value === undefined) return [];
       const hasOtherDialectName = dimension === "tags" || dimension === "model" || dimension === "feature_set";
-      const filter = { features: {}, dimensions: { [dimension]: nobody } };
+      const filter = { features: {}, dimensions: { [dimension]: unusedValue } };
       return [{ condition: `${dimension} "${value}"`, kind: "dimension" as const, hasOtherDialectName, filter }];
     }),
   ];

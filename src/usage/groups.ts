@@ -1,14 +1,14 @@
-// What makes a group the same group in every answer. Pure.
+// The identity of a group: which values are the same group in every answer. Pure.
 
 import { badAnswer, kindOf } from "./json-value.ts";
 import type { Dimension } from "./series.ts";
 
 export type Group = {
-  /** Canonical and never empty: the same set of values in any order, once or twice, is the same text. */
+  /** Canonical and never empty: the order of the values, and values that are repeated, make no difference. */
   readonly key: string;
-  /** The value as the service sent it, as JSON; "absent" where it sent none. */
+  /** The value as the service sent it, as JSON; "absent" if it sent none. */
   readonly sent: string;
-  /** What a person reads; null for "no value". */
+  /** The text for people; null for "no value". */
   readonly display: string | null;
 };
 
@@ -16,8 +16,8 @@ export type Group = {
 export const UNGROUPED: Group = { key: "all", sent: "absent", display: null };
 
 /**
- * A service that has sent a text and an array of one text for the same dimension in turn means the same group by them, so
- * both are a set of one. Null, an empty set, an empty text and nothing at all are groups of their own.
+ * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an empty set, an
+ * empty text and an absent value are four different groups.
  */
 export function groupOf(dimension: Dimension, value: unknown, path: string): Group {
   if (value === undefined) return { key: "absent", sent: "absent", display: null };

@@ -2,7 +2,7 @@
 
 import { AppError } from "../errors.ts";
 
-/** Kept as the digits that were sent: 9007199254740993 would lose its last one, and 1e999 would become Infinity. */
+/** Keeps the digits that were sent: as a double, 9007199254740993 would lose its last one, and 1e999 would become Infinity. */
 export class ExactNumber {
   /** The number as JSON writes it. */
   readonly source: string;

@@ -15,15 +15,15 @@ export const METRICS = [
 ] as const;
 
 export type RowMetrics = {
-  /** By METRICS: exact decimal text, null where the service sent none. Never negative. */
+  /** By METRICS: exact decimal text, never negative; null if the service sent none. */
   readonly values: readonly (string | null)[];
-  /** The numbers the program has no column for, as a JSON object with sorted names; null where there are none. */
+  /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
 const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
 
-/** The service adds metrics without notice: an unknown number is kept, anything else unknown is not a metric. */
+/** The service adds metrics without notice, so an unknown number is kept. Any other unknown value is not a metric. */
 export function readMetrics(row: JsonObject, path: string): RowMetrics {
   const values = METRICS.map((metric) => readMetric(row[metric], path, metric));
   const extra: string[] = [];
@@ -54,18 +54,15 @@ function finiteText(value: number | ExactNumber, path: string, metric: string): 
   throw badAnswer(`${path}.${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
-// Decimal numbers as text, so that no digit is lost on the way to numeric columns. Pure.
+// Decimal numbers as text, so that no digit is lost on the way to numeric columns.
 
-/** More digits than any real amount has, and few enough for Postgres and for a person to look at. */
+/** More digits than any real amount has, and few enough for Postgres and for people to read. */
 const DECIMAL_DIGITS_MAX = 400;
 
-/**
- * The number in its one canonical form: no exponent, no zeros at the ends, "0" for every zero. Undefined where it is
- * no number, or too long to be an amount.
- */
+/** The canonical form of the number: no exponent, no zeros at the ends, "0" for every zero. Undefined if it is too long, or no number. */
 export function decimalText(value: number | ExactNumber): string | undefined {
   const source = value instanceof ExactNumber ? value.source : String(value);
-  // What a double is written as is canonical already, unless it has an exponent.
+  // JavaScript writes a double in canonical form, unless it needs an exponent.
   if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
   if (!parts) return undefined;

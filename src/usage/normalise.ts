@@ -12,7 +12,7 @@ export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics 
 
 export type NormalisedSlice = {
   readonly day: Day;
-  /** The rows named no day and the answer no period: the day is that of the run, and the numbers are the service's at that moment. */
+  /** Neither the rows nor the answer name a day, so `day` is that of the run. */
   readonly undated: boolean;
   readonly rows: readonly SnapshotRow[];
 };
@@ -43,9 +43,10 @@ export function normalise(
   let undatedRows = 0;
   const knownDays = new Set<Day>();
   for (const [i, row] of results.entries()) {
-    const dated = dayOfRow(row, period, `results[${i}]`, runDay, knownDays);
-    addRow(slices, dated.day, readRow(row, grouping, `results[${i}]`), grouping);
-    if (dated.undated) undatedRows++;
+    const path = `results[${i}]`;
+    const { day, undated } = dayOfRow(row, period, path, runDay, knownDays);
+    addRow(slices, day, readRow(row, grouping, path), grouping);
+    if (undated) undatedRows++;
   }
   if (undatedRows > 0 && undatedRows < results.length) {
     throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
@@ -63,7 +64,7 @@ function readRow(row: JsonObject, grouping: "none" | Dimension, path: string): S
   return { group: groupOf(grouping, dimensionValue(row, grouping).value, `${path}.${grouping}`), metrics };
 }
 
-/** The same group twice with the same numbers is one row said twice; with others, nobody knows which is right. */
+/** A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. */
 function addRow(
   slices: Map<Day, Map<string, SnapshotRow>>,
   day: Day,
@@ -88,9 +89,9 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * A service takes a grouping it does not know for something else and answers the ungrouped total, so the asked dimension
- * must be in the rows. The other dialect's name counts only where it holds a value: that service names all its
- * dimensions in every row, and null in each of them says that it did not group.
+ * A service that does not know a grouping takes it for a feature and answers the ungrouped total, so the rows must have the
+ * requested dimension. The name in the other dialect counts only if it has a value: such a service names all its dimensions in every
+ * row, and null in each of them shows that it did not group.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[]): void {
   if (results.length === 0) return;
@@ -120,7 +121,7 @@ export function groupingEvidence(
   return values.includes(null) ? "all null" : "none";
 }
 
-/** Its value and the name it stands under, in the row's `grouping` or flat on the row; undefined where it is absent. */
+/** The dimension's value and name, in the row's `grouping` or in the row itself; undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
   const names = dimension === "model" ? ["model", "models"] : [dimension];
   const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
@@ -132,13 +133,13 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-// Which days an answer and its rows are about. Pure.
+// Which days an answer and its rows are about.
 
 export type DatedRow = { readonly day: Day; readonly undated: boolean };
 
 /**
- * The period an answer names, undefined where it names none. Throws where its buckets are not days, or where a window was
- * asked for and the answer does not echo it: a service that does not know `start` takes it for a feature.
+ * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if a window was requested and
+ * the answer names another one: a service that does not know `start` takes it for a feature.
  */
 export function answerDates(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
@@ -163,8 +164,8 @@ function requireDailyBuckets(resolution: unknown): void {
 }
 
 /**
- * A row that names no day has the answer's period, or `runDay` where the answer names none either. `known` gathers the days
- * of the rows before, which are read once: an answer of 50,000 rows has few.
+ * A row that names no day has the answer's period, or `runDay` if the answer names none either. `known` collects the valid days of
+ * earlier rows, so that each is checked once: an answer of 50,000 rows has few.
  */
 export function dayOfRow(
   row: JsonObject,
@@ -191,9 +192,9 @@ export function dayOfRow(
 const ANSWER_DAYS_MAX = 3_660;
 
 /**
- * The days an answer covers: all of the window, because a day without rows is a day without usage and as much an answer
- * as one with rows. Without a window they are the answer's own; one absurd date among them would make every day up to it
- * due, so they end tomorrow, where a service whose clock is ahead may be already.
+ * The days an answer covers: all of the window, because a day without rows is a day without usage. Without a window they are the days
+ * that the answer names. One absurd date among them would make every day up to it due, so they must end by tomorrow, which is today
+ * for a service whose clock is ahead.
  */
 export function coveredDays(
   window: Window | undefined,
@@ -234,7 +235,7 @@ function requireOneDay({ start, end }: Window, what: string): Day {
   throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }
 
-/** A day, also where it comes as the midnight that begins it. Null and nothing are no day. */
+/** Reads a day, which may be sent as the midnight that begins it. Null and an absent value are no day. */
 function readDay(value: unknown, path: string, known: Set<Day> = new Set()): Day | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string" && known.has(value)) return value;

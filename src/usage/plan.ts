@@ -19,14 +19,14 @@ export type ExportJob = Guards & {
   readonly timezone: string;
   /** How much later than its moment the job runs at most. */
   readonly jitterSeconds: number;
-  /** What becomes of a moment that comes while the run before it is not over. */
+  /** What happens if the job is due while its last run is not over. */
   readonly overlap: Overlap;
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
-  /** Left out, no date is sent and the answer is stored under its own days. */
+  /** If left out, no date is sent and the answer is stored under its own days. */
   readonly window?: { readonly days: number; readonly today: boolean };
-  /** What a feature that Get Fields does not know means. */
+  /** What happens to a filter with a feature that Get Fields does not list. */
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
   /** How an answer without a date is stored. */
   readonly undated: Undated;
@@ -38,7 +38,7 @@ export type AnswerPolicy = Pick<ExportJob, "checkFeatures" | "emptyGuard" | "cli
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
 
-/** Narrows a plan; a part that is left out narrows nothing. */
+/** Narrows a plan; a field that is left out narrows nothing. */
 export type Selection = {
   readonly projects?: readonly string[];
   readonly groupings?: readonly Grouping[];
@@ -48,8 +48,8 @@ export type Selection = {
 };
 
 /**
- * Every grouping under every filter of every project; the projects in turn, as the first call of a key goes alone, and other
- * projects' need not wait for it.
+ * Every grouping under every filter of every project. The projects alternate: the first call with a key is made alone, and calls of
+ * other projects fill the time.
  */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
@@ -66,7 +66,7 @@ export type ConfiguredSeries = {
   readonly windowDays: number | undefined;
 };
 
-/** The series of all jobs, each once: where two jobs read one, the longer window says until when it is read again. */
+/** The series of all jobs, each once, with the longest window in which a job reads it. */
 export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[] {
   const configured = new Map<string, ConfiguredSeries>();
   for (const job of jobs) {
@@ -80,8 +80,8 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
 }
 
 /**
- * One request a series and stretch of at most 31 days, the newest stretch first, so that what people look at is fresh
- * even when the service stops answering half-way. Without a window it is one request a series.
+ * One request for each series and stretch of at most 31 days. The newest stretches come first, so that the days people look at are
+ * fresh even if the service stops answering half-way. Without a window it is one request for each series.
  */
 export function planExport(job: ExportJob, today: Day, selection: Selection = {}): UsageRequest[] {
   const series = seriesOf(job, selection);
@@ -90,7 +90,7 @@ export function planExport(job: ExportJob, today: Day, selection: Selection = {}
   return stretches.flatMap((stretch) => series.map((one) => ({ series: one, window: stretch })));
 }
 
-/** One series on days of its own: one request a stretch of days that follow one another, the newest first. */
+/** Requests for some days of one series: one for each stretch of consecutive days, the newest first. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
   return consecutiveDays(days)
     .flatMap(splitWindow)
@@ -99,8 +99,8 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 
 export type DueDays = {
   /**
-   * Where no day was due before, the first that is. Undefined where a person picked days of the past only: the days
-   * between them and the first scheduled night are nobody's promise.
+   * The first due day of a series that had none. Undefined if a person picked past days only: no schedule promises the days between
+   * them and the first scheduled run.
    */
   readonly first: Day | undefined;
   /** The oldest stretch of days without a hole. */
@@ -109,7 +109,7 @@ export type DueDays = {
   readonly through: Day;
 };
 
-/** The days a run makes due. Undefined where only the answer tells which they are. */
+/** The days a run makes due; undefined if only the answer shows which they are. */
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
   const windows = windowsOf(job, today, selection);
   const newest = windows?.[0];
@@ -131,7 +131,7 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-/** By seriesKey, the days that were read only while they lasted, or whose newest answer is in doubt. */
+/** By seriesKey, the days that were not read since they ended, or whose newest answer is in doubt. */
 export type DaysToReread = ReadonlyMap<string, readonly Day[]>;
 
 /** Unless days were picked, a run also reads the days before the window that need another reading. */
@@ -154,21 +154,21 @@ export function planRun(
 }
 
 /**
- * Whether all that was due when the run was planned is read by it, or due because of it: only then may the next alarm be the
- * one to wait for. Old days alone say nothing of a night that was missed.
+ * Whether the run reads everything that was due when it was planned. Only then may the next scheduled moment be stored as the next
+ * due one: a run of old days must not hide a scheduled run that was missed.
  */
 export function isUpToDate({ requests, runDay, due }: ExportPlan): boolean {
   return due ? due.through >= addDays(runDay, -1) : requests.some(({ window }) => window === undefined);
 }
 
-/** Newest first. A job reads its last complete days, and today where it asks for it. */
+/** Newest first. A job reads its last complete days, and today if it is configured to. */
 function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
   if (!job.window) return undefined;
   if (selection.days) return consecutiveDays(selection.days);
   return [{ start: addDays(today, -job.window.days), end: job.window.today ? today : addDays(today, -1) }];
 }
 
-/** Days that follow one another are one window. */
+/** Consecutive days become one window; the newest comes first. */
 function consecutiveDays(days: readonly Day[]): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
@@ -179,7 +179,7 @@ function consecutiveDays(days: readonly Day[]): Window[] {
   return windows;
 }
 
-/** Splits a window into windows that one call may ask for, the newest first. */
+/** Splits a window into windows that one request may have, the newest first. */
 export function splitWindow(window: Window): Window[] {
   const stretches: Window[] = [];
   for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
@@ -189,7 +189,7 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
-/** How many slices a request reads; 1 where only the answer tells. */
+/** How many slices a request reads; 1 if only the answer shows it. */
 export function sliceCount(request: UsageRequest): number {
   return request.window ? dayCount(request.window) : 1;
 }
@@ -198,14 +198,14 @@ export function totalSliceCount(requests: readonly UsageRequest[]): number {
   return requests.reduce((sum, request) => sum + sliceCount(request), 0);
 }
 
-// Decides whether the window that is read again fits how late the service changes its numbers. Pure.
+// Decides whether the window that is read again fits how late the service changes its numbers.
 
 /** Of one series and metric, how much of the final amount was known so many days after the day. */
 export type CurvePoint = {
   readonly daysAfter: number;
   /** 0 to 1. */
   readonly knownShare: number;
-  /** How many final days it rests on. */
+  /** The number of final days behind this point. */
   readonly days: number;
 };
 
@@ -215,23 +215,23 @@ export type WindowAdvice = {
   readonly days: number;
   /** After how many days enough was known. */
   readonly knownAfterDays: number;
-  /** How many final days it rests on. */
+  /** The number of final days behind the advice. */
   readonly restsOnDays: number;
 };
 
-/** So much of the final amount is enough. */
+/** This share of the final amount is enough. */
 export const KNOWN_SHARE_ENOUGH = 0.999;
 
 /** Fewer days may be an exception. */
 const ADVICE_DAYS_MIN = 7;
-/** A longer window costs little, so only one that is a multiple, and a week, too long is worth a word. */
+/** A longer window costs little, so it is only reported if it is a multiple of what is needed, and a week longer. */
 const MUCH_LONGER_FACTOR = 3;
 const MUCH_LONGER_DAYS = 7;
 
 /**
- * A window of N days reads a day for the last time N days after it. What still moved at that last reading may go on moving
- * unseen, so the window is long enough only where its last reading changed nothing any more. Of several curves the slowest
- * counts. Undefined where the window fits, or too few days are known.
+ * A window of N days reads a day for the last time N days after it. Numbers that still change at that reading may change later,
+ * unseen. So the window is long enough only if the last reading changes nothing. The slowest of several curves counts. Undefined if
+ * the window fits, or too few days are known.
  */
 export function adviseWindow(windowDays: number, curves: readonly (readonly CurvePoint[])[]): WindowAdvice | undefined {
   const known = curves.flatMap((curve) => knownAfter(curve) ?? []);
@@ -239,7 +239,7 @@ export function adviseWindow(windowDays: number, curves: readonly (readonly Curv
   if (!slowest) return undefined;
   const { knownAfterDays } = slowest;
   if (knownAfterDays > windowDays) return { advice: "longer", days: knownAfterDays + 1, ...slowest };
-  // It moved to the end of what was looked at, and nobody knows how far it would have gone.
+  // The numbers changed up to the last reading, so nobody knows when they would have stopped.
   if (knownAfterDays === windowDays) return { advice: "longer", days: windowDays * 2, ...slowest };
   const enough = knownAfterDays + 1;
   const isMuchLonger = windowDays >= enough * MUCH_LONGER_FACTOR && windowDays - enough >= MUCH_LONGER_DAYS;
@@ -248,9 +248,9 @@ export function adviseWindow(windowDays: number, curves: readonly (readonly Curv
 
 type KnownAfter = Pick<WindowAdvice, "knownAfterDays" | "restsOnDays">;
 
-/** From when on it stays enough: a number may be right, wrong and right again. */
+/** From which day on enough stays known: a number may be right, wrong and right again. */
 function knownAfter(curve: readonly CurvePoint[]): KnownAfter | undefined {
-  // Before the day after, only a part of the day was there.
+  // On the day itself, only a part of it is known.
   const points = curve.filter(({ daysAfter }) => daysAfter > 0).sort((a, b) => a.daysAfter - b.daysAfter);
   const last = points.at(-1);
   if (!last || last.days < ADVICE_DAYS_MIN) return undefined;

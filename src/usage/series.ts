@@ -1,7 +1,7 @@
 // What a stream of usage numbers is: a project, a grouping and a filter, and which names a filter may use. Series are never added
 // to one another. Pure.
 
-/** The dimensions of interface.md, by its names, whatever a dialect calls them. */
+/** The dimensions by their names in the interface, whatever a dialect calls them. */
 export const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
@@ -9,7 +9,7 @@ export type Dimension = (typeof DIMENSIONS)[number];
 export const GROUPINGS = ["none", ...DIMENSIONS] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** The values the interface lists for a dimension; a value of another dimension is free text. */
+/** The values that the interface lists for a dimension. Values of other dimensions are free text. */
 export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly string[]>>> = {
   deployment: ["self-hosted", "hosted", "beta"],
   endpoint: ["listen", "speak", "agent", "read"],
@@ -58,8 +58,6 @@ export const NO_CONDITIONS = "{}";
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
 }
-
-// Decides what the known names of the service mean for the filters of a job. Pure.
 
 /** The filter's features that are not known. */
 export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {

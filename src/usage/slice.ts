@@ -175,7 +175,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
   return undefined;
 }
 
-// Decides what an answer is that carries no date at all. Pure.
+// Decides what an answer without any date is.
 
 /**
  * - `snapshot`: of unknown span, as a running total is; never the usage of a day
@@ -185,7 +185,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 export type Undated = (typeof UNDATED)[number];
 
-/** The day that an answer without any date is stored under, where it is that of a day. */
+/** The day that an answer without any date is stored under if it counts as the usage of a day. */
 export function dayOfUndated(runDay: Day, undated: Undated): Day {
   return undated === "day-before" ? addDays(runDay, -1) : runDay;
 }
@@ -208,13 +208,13 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest.contentHash === incoming.contentHash ? "unchanged" : "new";
 }
 
-/** From one snapshot of a series to the next one. */
+/** The change from one snapshot of a series to the next. */
 export type SnapshotStep = {
-  /** Both were taken on one UTC day. */
+  /** Both were taken on the same UTC day. */
   readonly sameDay: boolean;
   readonly takenAt: Date;
   readonly previousTakenAt: Date;
-  /** Of all groups together. */
+  /** The change of all groups together. */
   readonly change: "grew" | "same" | "fell";
   /** It fell by more than half. */
   readonly halved: boolean;
@@ -227,12 +227,12 @@ export type SnapshotStep = {
  */
 export type ProvenSpan = "running-total" | "day" | "day-before";
 
-/** Less than a week: what is counted anew each week or month falls once in so many days. */
+/** Less than a week: a number that is counted anew each week or month falls only once in this time. */
 const TWO_FALLS_MS_MAX = 6.5 * DAY_MS;
 
 /**
- * What the snapshots prove, undefined where they prove nothing. What moves over several days hardly falls by half from one
- * to the next, and what is counted anew each week or month does not fall twice within days: a number of a day may do both.
+ * What the snapshots prove; undefined if they prove nothing. A sum over several days hardly falls by half from one snapshot to the
+ * next, and a number that is counted anew each week or month does not fall twice within days. The number of a single day may do both.
  */
 export function provenSpan(steps: readonly SnapshotStep[]): ProvenSpan | undefined {
   const within = steps.filter(({ sameDay }) => sameDay);

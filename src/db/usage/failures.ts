@@ -16,7 +16,7 @@ export type SliceFailure = {
   readonly reason: string;
   /** Left out if unknown, as after a process ended: the slice then keeps the code it has. */
   readonly code?: string | undefined;
-  /** Whether the run tries again by itself: only the last try counts as a failure of the run. */
+  /** Whether the run tries again by itself: only the last attempt counts as a failure of the run. */
   readonly isRetried?: boolean;
 };
 
@@ -118,7 +118,7 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
       coalesce((array_agg(sl.error order by sl.error like '%the service answered%' desc, sl.attempted_at desc))[1], '') as error
     from usage_export.slice sl
     join usage_export.series s using (series_id)
-    -- Without a window no day can be asked for again.
+    -- Without a window no day can be read again.
     left join usage_export.due_series d
       on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
     where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null
@@ -143,11 +143,11 @@ async function retriesByCode(tx: Tx): Promise<ReadonlyMap<string, Retries>> {
 function causeOf(rows: readonly FailedSlicesRow[], retries: Retries | undefined, now: Date): FailureCause {
   const newest = rows.reduce((a, b) => (b.lastAttemptAt > a.lastAttemptAt ? b : a));
   const total = (count: (row: FailedSlicesRow) => number) => rows.reduce((sum, row) => sum + count(row), 0);
-  const restsEnd = rows.flatMap((row) =>
+  const retryTimes = rows.flatMap((row) =>
     row.caughtUp ? [row.firstAttemptAt.getTime() + sliceRetryDelayMs(row.failures)] : [],
   );
-  // The queue holds these requests, so nothing else asks for their days in the meantime.
-  const tries = retries ? [Number(retries.nextTry)] : restsEnd;
+  // While the queue holds these requests, nothing else reads their days.
+  const nextTries = retries ? [Number(retries.nextTry)] : retryTimes;
   return {
     code: newest.code ?? undefined,
     project: newest.project ?? undefined,
@@ -156,7 +156,7 @@ function causeOf(rows: readonly FailedSlicesRow[], retries: Retries | undefined,
     slicesWithNumbers: total(({ slicesWithNumbers }) => slicesWithNumbers),
     series: new Set(rows.flatMap(({ seriesIds }) => seriesIds)).size,
     requests: retries?.requests ?? 0,
-    nextTry: tries.length > 0 ? new Date(Math.max(Math.min(...tries), now.getTime())) : undefined,
+    nextTry: nextTries.length > 0 ? new Date(Math.max(Math.min(...nextTries), now.getTime())) : undefined,
     error: newest.error,
   };
 }

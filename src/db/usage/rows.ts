@@ -40,11 +40,12 @@ export async function mergeRows(
   const extras = rows.some(({ metrics }) => metrics.extra !== null) ? rows.map(({ metrics }) => metrics.extra) : [];
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
     with incoming as (
-      -- Side by side, the shorter ones filled up with nulls. As a table of the from clause each would be gathered first.
+      -- In the select list the arrays are read side by side, and shorter ones are filled up with nulls. In the from clause each array
+      -- would be materialized first.
       select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras}::text[])::jsonb as extra_metrics
     ), replaced as (
-      -- Looked up here and not for each row: of their number the planner has no idea, and would read the slices of all years.
+      -- Slices are looked up here and not for each row: the planner can't estimate the number of rows, and would read all slices.
       select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
       from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
@@ -69,7 +70,7 @@ export async function mergeRows(
       select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
       from placed where revision = 1
     ), superseded as (
-      -- Sees the rows as they were, whatever the others here do.
+      -- Sees the rows as they were before this statement.
       insert into usage_export.superseded_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
           last_changed_at, superseded_at)
@@ -95,17 +96,16 @@ export async function mergeRows(
   );
 }
 
-/** An array of numbers as Postgres reads one. Nothing in it needs quotes, which pg would look for in each of a million. */
+/** An array of numbers as Postgres writes it. Numbers need no quotes, for which pg would search each of a million. */
 export function plainArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
 
-// Interns group values: a value is stored once, and rows hold its number.
+// Interns group values: a value is stored once, and rows hold its id.
 
-/** A group as a row of its grouping. */
 export type GroupingValue = { readonly grouping: Grouping; readonly group: Group };
 
-/** The numbers that rows hold, by grouping and key of the group: a text of both would be made for each of a million rows. */
+/** The ids by grouping and by key of the group. One map for both would need a new text for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
@@ -114,12 +114,12 @@ export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number
 
 type HashedGroup = GroupingValue & { readonly hash: string };
 
-/** Finds or makes the numbers of these groups. */
+/** Finds or creates the ids of these groups. */
 export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
   const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
   const ids = new Map<Grouping, Map<string, number>>();
   let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
-  // A value that another process inserts at this moment is seen by the next look only.
+  // A value that another process inserts at the same time is found only by the next statement.
   while (missing.length > 0) {
     const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
       with wanted as (

@@ -17,15 +17,14 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** What is stored of these slices at this moment, without waiting for anyone. */
+/** What is stored of these slices now, without waiting for locks. */
 export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
   return readSlices(tx, slices, false);
 }
 
 /**
- * The same, and nobody else writes these slices before the transaction ends. Locking needs a row, so one is made where there
- * is none. All who lock make the rows first and lock them then, both in one order: of them none ever waits for another that
- * waits for it.
+ * The same, and no other transaction writes these slices before this one ends. A lock needs a row, so missing rows are inserted. Every
+ * writer inserts the rows first and locks them next, both in one order, so that no two deadlock.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
   if (slices.length === 0) return new Map();
@@ -112,7 +111,7 @@ export async function isNewestEmpty(db: Database, seriesId: number): Promise<boo
   return rows[0]?.rows === 0;
 }
 
-// Writes what became of slices: complete by a reading, or suspect.
+// Writes the decisions: slices become complete or suspect.
 
 export type DecidedSlice = SliceRef &
   NormalisedSlice & {
@@ -127,12 +126,12 @@ export type DecidedSlice = SliceRef &
     readonly doubt: ReturnType<typeof doubtAfter>;
   };
 
-/** Somebody else has stored a slice since it was looked at; nothing that was decided on it is right any more. */
+/** Another transaction has stored a slice since it was read, so the decision about it is out of date. */
 export class StaleRead extends Error {
-  override readonly name = "Overtaken";
+  override readonly name = "StaleRead";
 }
 
-/** Throws Overtaken. What is locked can't be. */
+/** Throws StaleRead, which can't happen for locked slices. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   if (good.length > 0) await writeComplete(tx, good, seenAt);
@@ -143,8 +142,8 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
 }
 
 /**
- * `attempted_at` is of attempts that failed, and is left as it is: an update is logged from its first changed column to its
- * last, and every night each slice that did not change is updated.
+ * `attempted_at` belongs to failed attempts and is not changed here: an update is logged from its first changed column to its last, and
+ * every run updates each slice whose numbers are unchanged.
  */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const { rows: written } = await sql`
@@ -183,10 +182,10 @@ async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Da
   `.execute(tx);
 }
 
-/** When the day's reading stops being partial: at once if the service was asked after the day was over, otherwise undefined. */
+/** When the reading became one of the whole day: now if the service was asked after the day was over, otherwise undefined. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
-  // Numbers without a date are those of their moment: nothing later will complete them.
+  // Numbers without a date are those of the moment they were read; no later reading completes them.
   if (undated) return over;
   return askedAt >= over ? seenAt : undefined;
 }

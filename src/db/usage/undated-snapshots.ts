@@ -11,7 +11,7 @@ import { deleteUndatedFailures } from "./failures.ts";
 import { type GroupIds, groupId, plainArray } from "./rows.ts";
 import { lockSeries } from "./series.ts";
 
-/** Some weeks at several readings a day. */
+/** A few weeks of several readings a day. */
 const SNAPSHOTS_COMPARED_MAX = 200;
 
 /** The newest snapshot of a series; `contentNo` is that of the snapshot which holds its rows. */
@@ -42,7 +42,7 @@ export async function datedSeries(db: Database, series: readonly SeriesRef[]): P
   return new Set(rows.map(({ series_id }) => series_id));
 }
 
-/** The newest snapshots, locked: until the transaction ends, nobody else stores one of these series. */
+/** The newest snapshots, locked: no other transaction stores one of these series until this one ends. */
 export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promise<NewestSnapshots> {
   if (series.length === 0) return new Map();
   const ids = series.map(({ seriesId }) => seriesId);
@@ -68,7 +68,7 @@ export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promi
   );
 }
 
-/** Each reading is one row here; the rows of its groups are stored only where a number differs from the snapshot before. */
+/** Each reading becomes one row here. The rows of its groups are stored only if a number differs from the snapshot before. */
 export async function writeSnapshots(
   tx: Tx,
   decided: readonly DecidedSnapshot[],
@@ -128,7 +128,7 @@ async function writeUndatedRows(
   `.execute(tx);
 }
 
-/** Marks a series whose answers have days, from now on or again. */
+/** Marks a series as one whose answers have days. */
 export async function markDated(tx: Tx, seriesId: number): Promise<void> {
   await sql`
     update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
@@ -136,8 +136,8 @@ export async function markDated(tx: Tx, seriesId: number): Promise<void> {
 }
 
 /**
- * The changes between the newest snapshots of a project's usage, the oldest first. They come from one series (the total, if that
- * is read), because all series of a project cover the same span.
+ * The changes between the newest snapshots of a project's usage, the oldest first. One series is enough (the total, if it is
+ * read), because all series of a project cover the same span.
  */
 export async function snapshotSteps(db: Database, projectId: string): Promise<readonly SnapshotStep[]> {
   const amount = sql.join(
