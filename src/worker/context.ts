@@ -67,12 +67,17 @@ export async function openWorkerContext(
     waitMsMax: WAIT_MS_MAX,
   });
   try {
-    const series = configuredSeries(config.exports).map((one) => one.series);
-    await renewNextDue(db, nextDueOf(series, context.ids, config.exports, await databaseNow(db)));
+    await renewDueTimes(context);
     await registerJobs(db, jobsOf(config));
     return { ...context, masterKeys, queue: await openQueue(db, app.log), metrics };
   } catch (error) {
     await context[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** Stores when each series is due next, by the configuration and the database's clock as they are now. */
+export async function renewDueTimes({ db, config, ids }: ExportContext): Promise<void> {
+  const series = configuredSeries(config.exports).map((one) => one.series);
+  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
 }

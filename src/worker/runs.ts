@@ -50,7 +50,7 @@ type DueMoment = Extract<TickDecision, { kind: "run" }>;
 type TickActions = {
   /** Starts the run of a moment. */
   readonly start: (tx: Tx, moment: DueMoment, now: Date) => Promise<TickOutcome>;
-  /** Called if no moment is due, the job is not paused, and none of its runs is running. */
+  /** Called if no moment is due, the job is not paused, and no run is about to read its missing days. */
   readonly idle?: (tx: Tx, now: Date) => Promise<TickOutcome>;
 };
 

@@ -1,19 +1,17 @@
 // A tick: one pass of planning over all jobs. Due moments and gaps become runs and queue jobs. Workers that tick at the same time
 // decide each job once, under a lock on its row.
 
-import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
-import { markNextDue, renewNextDue, seriesIdOf } from "../db/usage/series.ts";
+import { markNextDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { recoverFromClockSetBack } from "../jobs/clocks.ts";
 import { nextDueOf } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import {
-  configuredSeries,
   type ExportJob,
   type ExportPlan,
   planRun,
@@ -21,7 +19,7 @@ import {
   seriesOf,
   type UsageRequest,
 } from "../usage/plan.ts";
-import type { WorkerContext } from "./context.ts";
+import { renewDueTimes, type WorkerContext } from "./context.ts";
 import { tickRotation } from "./rotation.ts";
 import {
   enqueueRun,
@@ -36,6 +34,7 @@ import {
 /** A failure of one job does not affect the others. Throws only if the database can't be reached. */
 export async function tick(context: WorkerContext): Promise<TickOutcome> {
   const { exports, rotations } = context.config;
+  // The stored due times were computed before the clock was set back.
   if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
   const outcomes: TickOutcome[] = [];
   for (const job of exports) {
@@ -49,12 +48,6 @@ export async function tick(context: WorkerContext): Promise<TickOutcome> {
     started: outcomes.some(({ started }) => started),
     ...(waits.length > 0 && { wakeInMs: Math.min(...waits) }),
   };
-}
-
-/** The stored due times of series were computed by the clock before it was set back. */
-async function renewDueTimes({ db, config, ids }: WorkerContext): Promise<void> {
-  const series = configuredSeries(config.exports).map((one) => one.series);
-  await renewNextDue(db, nextDueOf(series, ids, config.exports, await databaseNow(db)));
 }
 
 async function tickSafely(

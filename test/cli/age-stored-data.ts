@@ -1,12 +1,11 @@
-// Lets days go by between two runs: what was stored becomes that much older.
+// Makes all stored data older by some days, as if no program had run meanwhile.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 
-/** Where no day is, so that none is moved to where another still stands. */
+/** Days are moved there first, because a day can't be moved to one that another row still has. */
 const FAR_DAYS = 100_000;
 
-/** Without a run in between, so the next alarm has rung unheard. */
 export async function ageStoredData(db: Database, days: number): Promise<void> {
   for (const table of ["slice", "snapshot_row", "superseded_row"]) {
     for (const moved of [days + FAR_DAYS, -FAR_DAYS]) {

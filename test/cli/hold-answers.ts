@@ -2,10 +2,7 @@
 
 import type { Emulator } from "../../src/emulator/server.ts";
 
-/**
- * Waits until the service gets a request of that number, which it leaves without an answer, as those that follow.
- * Returns the function that lets all of them have theirs.
- */
+/** Waits until the service gets request `number`. It and later ones are not answered until the returned function is called. */
 export async function holdAnswersFrom(emulator: Emulator, number: number): Promise<() => void> {
   const asked = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
-// The test function of whole-program tests: each test gets a work folder, an API key of its own and an empty database,
-// and when it is over nothing it started is left, and its key must be nowhere.
+// The test function of whole-program tests: each test gets a work folder, an API key of its own and an empty database. After the test
+// its programs are ended, and its key must not be found anywhere.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { type Program, type ProgramOptions, type ProgramResult, startProgram } f
 
 export const PROJECT_ID = "project-1";
 
-/** Undefined takes a variable out of the environment. */
+/** Undefined removes a variable from the environment. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ProgramContext = {
@@ -22,9 +22,9 @@ export type ProgramContext = {
   readonly folder: string;
   /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
   readonly key: string;
-  /** The emulator, with the key and any others it is given. */
+  /** Starts the emulator, with the key and those of the options. */
   readonly serve: (options?: Partial<EmulatorOptions>) => Promise<Emulator>;
-  /** Writes the configuration, from text as it stands. */
+  /** Writes the configuration; a text is written unchanged. */
   readonly configure: (config: unknown) => Promise<void>;
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
   readonly start: (
@@ -32,13 +32,13 @@ export type ProgramContext = {
     env?: Environment,
     how?: Pick<ProgramOptions, "pidNamespace" | "timeoutMs">,
   ) => Program;
-  /** A secret that is looked for as well when the test is over; it may be in one file of the folder. */
+  /** A secret that must not be found after the test either, except in the named file of the folder. */
   readonly newSecret: (fileName?: string) => string;
 };
 
 type TestDatabase = { readonly db: Database; readonly url: string };
 
-/** Called at the top of a test file; without a database the program is told of one that nobody answers for. */
+/** Called at the top of a test file. Without a database the program gets the address of one that does not exist. */
 export function programTest(database?: TestDatabase): TestAPI<{ context: ProgramContext }> {
   return base.extend<{ context: ProgramContext }>({
     context: async ({ onTestFinished }, use) => {
@@ -109,7 +109,7 @@ async function openProgramContext(databaseUrl: string | undefined) {
   }
 }
 
-/** Tests of one file share its database, one after the other. */
+/** The tests of a file share its database, one after the other. */
 async function emptyTables(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables

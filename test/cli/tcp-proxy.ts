@@ -11,7 +11,7 @@ export type TcpProxy = AsyncDisposable & {
   /** Takes everything and passes nothing on, as a network does that lost its way. */
   readonly swallow: () => void;
   /** Takes connections again. */
-  readonly mend: () => void;
+  readonly restore: () => void;
 };
 
 /** `delayMs`: how long each answer is on its way. */
@@ -54,7 +54,7 @@ export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpPro
       swallows = true;
       for (const socket of sockets) socket.unpipe().pause();
     },
-    mend: () => {
+    restore: () => {
       whole = true;
     },
     async [Symbol.asyncDispose]() {

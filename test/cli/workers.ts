@@ -1,4 +1,4 @@
-// What tests of the worker have in common: a configuration with many requests, and what became of its runs.
+// Helpers for tests of the worker: configurations, and the stored runs and coverage.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -9,7 +9,7 @@ import { smallConfig } from "./small-config.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A schedule whose newest moment is hours ago and whose next one is hours away, whenever the test runs. */
+/** A schedule whose last moment was twelve hours ago, and whose next one is twelve hours away. */
 export function farSchedule(now = new Date()): string {
   return `30 ${(now.getUTCHours() + 12) % 24} * * *`;
 }
@@ -27,7 +27,7 @@ export async function serveWorkers(
   return emulator;
 }
 
-/** Filters that each narrow to another accessor: as many series as a test wants. */
+/** Filters that each select another accessor, for a test with many series. */
 export function manyFilters(count: number): readonly Fields[] {
   return Array.from({ length: count }, (_, i) => ({
     name: `accessor ${i}`,
@@ -56,7 +56,7 @@ export async function runs(db: Database): Promise<readonly Run[]> {
   return rows;
 }
 
-/** Waits until so many runs are over, and returns them. */
+/** Waits until `count` runs have ended, and returns them. */
 export async function runsOver(db: Database, count: number): Promise<readonly Run[]> {
   const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
   await expect.poll(async () => (await over()).length).toBeGreaterThanOrEqual(count);
@@ -70,12 +70,12 @@ export async function coverage(db: Database): Promise<Readonly<Record<string, nu
   return Object.fromEntries(rows.map(({ status, slices }) => [status, slices]));
 }
 
-/** The breakdown requests the service got: what was asked, without who asked. */
+/** The paths of the breakdown requests that the service got. */
 export function breakdowns(emulator: Emulator): readonly string[] {
   return emulator.requests.flatMap(({ path }) => (path.includes("/usage/breakdown") ? [path] : []));
 }
 
-/** A worker that does all there is to do, and ends. */
+/** Runs a worker until no run is left, and stops it. */
 export async function workOnce(context: ProgramContext, db: Database): Promise<void> {
   const worker = context.start(["start"], { LOG_LEVEL: "debug" });
   await worker.waitFor("tick finished");

@@ -1,16 +1,16 @@
-// A database whose clock is set to another time: nobody sets the clock of a test's server, which others use too, so all that is
-// stored is moved the other way, in every table there is. Which of the two it was no program can tell.
+// A database whose clock is set to another time. Other tests use the same server, so its clock stays, and all stored times are moved
+// the other way, in every table: a program can't tell the difference.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 
-/** Where nothing is, so that nothing is moved to where another still stands. */
+/** Days are moved there first, because a day can't be moved to one that another row still has. */
 const FAR_DAYS = 100_000;
 
 type Column = { readonly schema: string; readonly table: string; readonly column: string; readonly type: string };
 
-/** Back for less than nothing. By whole days, as days of usage move along. */
+/** Sets the clock forward, or back if `byDays` is negative. Whole days, because the days of usage are moved, too. */
 export async function setClock(db: Database, byDays: number): Promise<void> {
   const { rows: columns } = await sql<Column>`
     select n.nspname as schema, c.relname as "table", a.attname as "column", format_type(a.atttypid, null) as type
@@ -28,7 +28,7 @@ export async function setClock(db: Database, byDays: number): Promise<void> {
           return sql`${sql.id(column)} = ${sql.id(column)} + ${by}`;
         }),
       );
-    // Nobody may see what is on its way. Programs that work meanwhile lock rows in an order of their own.
+    // One transaction for each table, so that no program sees an intermediate state. All tables at once could deadlock with it.
     await inTransaction(db, async (tx) => {
       for (const days of [FAR_DAYS - byDays, -FAR_DAYS]) {
         await sql`update ${sql.table(name)} set ${moved(days)}`.execute(tx);

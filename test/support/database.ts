@@ -1,4 +1,4 @@
-// A private copy of the migrated database for one test file, gone again after the file.
+// A private copy of the migrated database for one test file, dropped after the file.
 
 import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
@@ -11,9 +11,9 @@ const COPIES_MAX = 100;
 const WAIT_MS = 200;
 
 export type DatabaseUrls = {
-  /** As the product is told of it: through the pooler, where the run has one. */
+  /** For the product: through the pooler, if the run has one. */
   readonly url: string;
-  /** For who looks after the database, and for what a session keeps. */
+  /** For administration, and for settings of a session. */
   readonly directUrl: string;
 };
 
@@ -29,7 +29,7 @@ export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Data
   return { db, url, directUrl };
 }
 
-/** Gone again when it is disposed of. Another database than the empty one can be copied while nobody is connected to it. */
+/** Dropped when it is disposed of. Another database than the empty one can be copied while no session is connected to it. */
 export async function copyDatabase(of?: DatabaseUrls): Promise<AsyncDisposable & DatabaseUrls> {
   const { url, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
@@ -37,7 +37,7 @@ export async function copyDatabase(of?: DatabaseUrls): Promise<AsyncDisposable &
   return { ...urlsOf(name), [Symbol.asyncDispose]: () => dropDatabase(name) };
 }
 
-/** Throws where something was left behind in a connection of the pooler, which others get next. */
+/** Throws if a session setting was left behind in a connection of the pooler, which other clients get next. */
 export async function dropDatabase(name: string): Promise<void> {
   const { url, pooledUrl } = inject("postgres");
   const left = pooledUrl === undefined ? [] : await leftBehind(databaseUrl(pooledUrl, name));
@@ -50,7 +50,7 @@ export function urlsOf(name: string): DatabaseUrls {
   return { url: databaseUrl(pooledUrl, name), directUrl: databaseUrl(url, name) };
 }
 
-/** Copying a file takes less time than writing it to the log, and autovacuum may be in the template for a moment. */
+/** Copying files is faster than writing them to the WAL. Autovacuum may be connected to the template for a moment. */
 async function createCopy(url: string, template: string, name: string): Promise<void> {
   for (let copy = 1; ; copy++) {
     try {

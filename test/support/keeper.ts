@@ -1,4 +1,4 @@
-// What the programs have in common that keep a server for the tests.
+// Helpers of the programs that keep a server for the tests.
 
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ const POLL_MS = 20;
 
 export type Owner = { readonly uid?: number; readonly gid?: number };
 
-/** Database servers refuse to run as root. nobody is there on every system, so no user has to be added to the machine. */
+/** Database servers refuse to run as root. Every system has the user nobody. */
 export function serverOwner(): Owner {
   if (process.getuid?.() !== 0) return {};
   const idOf = (option: string) => Number(execFileSync("id", [option, "nobody"], { encoding: "utf8" }));
@@ -29,7 +29,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Says where the server is as soon as it takes connections, and ends it by the signal when standard input ends. */
+/** Writes the server's address as soon as it accepts connections, and ends it with the signal when standard input ends. */
 export async function keepServer(
   server: ChildProcess,
   url: string,
@@ -38,7 +38,7 @@ export async function keepServer(
 ): Promise<void> {
   const ended = once(server, "exit");
   try {
-    await takesConnections(server, url, logFile);
+    await untilConnectable(server, url, logFile);
     process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
     await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
   } finally {
@@ -47,18 +47,18 @@ export async function keepServer(
   }
 }
 
-/** Throws with the server's log when it ends, or takes no connection in time. */
-async function takesConnections(server: ChildProcess, url: string, logFile: string): Promise<void> {
+/** Throws with the server's log if it ends, or accepts no connection in time. */
+async function untilConnectable(server: ChildProcess, url: string, logFile: string): Promise<void> {
   const endMs = Date.now() + WAIT_MS_MAX;
   while (server.exitCode === null && Date.now() < endMs) {
-    const taken = await runStatement(url, "select 1").then(
+    const connected = await runStatement(url, "select 1").then(
       () => true,
       () => false,
     );
-    if (taken) return;
+    if (connected) return;
     await setTimeout(POLL_MS);
   }
-  throw new Error(`it takes no connection; its log:\n${await readFile(logFile, "utf8")}`);
+  throw new Error(`it accepts no connection; its log:\n${await readFile(logFile, "utf8")}`);
 }
 
 async function inputEnds(): Promise<void> {

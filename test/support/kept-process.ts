@@ -6,14 +6,14 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
 export type KeptProcess = {
-  /** What the keeper said when its server was ready, as JSON. */
+  /** What the keeper wrote when its server was ready, as JSON. */
   readonly ready: unknown;
   readonly stop: () => Promise<void>;
 };
 
 /**
- * The server lasts for as long as the keeper's standard input is open, which is at most as long as this process lives,
- * however it ends. In a process group of its own, so that Ctrl-C does not reach the server before the tests have ended.
+ * The server runs while the keeper's standard input is open, so it ends with this process, however that ends. It has a process group
+ * of its own, so that Ctrl-C does not reach the server before the tests have ended.
  */
 export async function startKept(
   what: string,

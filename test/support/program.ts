@@ -1,4 +1,4 @@
-// Runs the whole program as a user would: a process of its own, in a clean environment, that does not outlive the tests.
+// Runs the whole program as a user would: in a process of its own, with a clean environment. It ends with the tests.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
@@ -8,10 +8,10 @@ import { PROGRAM_MS_MAX } from "./limits.ts";
 export const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
 
 export type ProgramOptions = {
-  /** All there is, but for PATH, HOME and TZ. */
+  /** The whole environment, except PATH, HOME and TZ. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** After so long the program is killed. */
+  /** After this time the program is killed. */
   readonly timeoutMs?: number;
   readonly stdin?: string;
   /** In a PID namespace of its own, as in another container: the program is number 1 there. Only SIGKILL reaches it. */
@@ -32,7 +32,7 @@ const NEW_PID_NAMESPACE = [
   ...["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"],
 ];
 
-/** Whether this user may make PID namespaces here. Where tests run for all (CI) root must be able to, else this throws. */
+/** Whether this user may create PID namespaces. In CI root must be able to, so there this throws. */
 export function hasPidNamespaces(): boolean {
   const [command = "", ...args] = [...NEW_PID_NAMESPACE, "true"];
   const { status, stderr, error } = spawnSync(command, args, { encoding: "utf8" });
@@ -44,10 +44,10 @@ export function hasPidNamespaces(): boolean {
 
 export type Program = AsyncDisposable & {
   readonly pid: number | undefined;
-  /** The first whole line that holds the text, from either output. Rejects when the program ends without it. */
+  /** Waits for a line with the text in either output, and returns it. Rejects if the program ends without it. */
   readonly waitFor: (text: string) => Promise<string>;
   readonly kill: (signal: NodeJS.Signals) => void;
-  /** Rejects when the program was killed for its time limit. */
+  /** Rejects if the program was killed after its time limit. */
   readonly ended: Promise<ProgramResult>;
 };
 
@@ -55,12 +55,12 @@ export async function runProgram(args: readonly string[], options: ProgramOption
   return startProgram(args, options).ended;
 }
 
-/** Taken with `await using`, so that the program ends with the test, whatever becomes of it. */
+/** To be used with `await using`, so that the program ends with the test. */
 export function startProgram(args: readonly string[], options: ProgramOptions): Program {
   return startScript(MAIN, args, options);
 }
 
-/** The same for another script than the program's own. */
+/** The same for another script. */
 export function startScript(script: string, args: readonly string[], options: ProgramOptions): Program {
   const { env, cwd, timeoutMs = PROGRAM_MS_MAX, stdin = "" } = options;
   const startedMs = performance.now();
@@ -69,7 +69,7 @@ export function startScript(script: string, args: readonly string[], options: Pr
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
   const stay = endWithThisProcess(() => kill("SIGKILL"));
   const output = collectOutput(child);
-  // A program that ends before it has read its input breaks the pipe; its result tells that better.
+  // A program that ends before it has read its input breaks the pipe. Its result is the better error.
   child.stdin.on("error", () => {}).end(stdin);
 
   let late = false;
@@ -86,7 +86,7 @@ export function startScript(script: string, args: readonly string[], options: Pr
     if (late) throw new Error(`the program had to be killed after ${timeoutMs} ms; it wrote:\n${stdout}${stderr}`);
     return { status: child.exitCode, stdout, stderr, durationMs: performance.now() - startedMs };
   });
-  // Whoever only waits for a line need not hear of the end.
+  // A test that only waits for a line does not handle this rejection.
   ended.catch(() => {});
 
   const end = async () => {
@@ -128,7 +128,7 @@ function inheritedEnv(): Readonly<Record<string, string | undefined>> {
   return { PATH, HOME, ...(TZ === undefined ? {} : { TZ }) };
 }
 
-/** A test that hangs is ended with its worker, by SIGTERM. Returns the function that undoes this. */
+/** Vitest ends a test worker that hangs by SIGTERM. Returns the function that undoes this. */
 function endWithThisProcess(end: () => void): () => void {
   const onSignal = () => {
     end();

@@ -1,4 +1,4 @@
-// Reads what the suite's server wrote down about one database.
+// Reads the log of the suite's server about one database.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -9,12 +9,12 @@ import { WAIT_MS_MAX } from "./limits.ts";
 
 const POLL_MS = 20;
 
-/** How a line begins that is not the continuation of another (log_line_prefix): when, process, database. */
+/** The start of a line that does not continue another one (log_line_prefix): time, process, database. */
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
 /**
- * Undefined where the server keeps its log to itself. The log may be on its way here through a pipe: it is complete up
- * to a statement of our own as soon as that is in it.
+ * Undefined if the server's log can't be read. The log may come late through a pipe: as soon as it has a statement of our own, it is
+ * complete up to there.
  */
 export async function readServerLog(client: pg.Client): Promise<string | undefined> {
   const { logFile } = inject("postgres");
@@ -30,7 +30,7 @@ export async function readServerLog(client: pg.Client): Promise<string | undefin
   }
 }
 
-/** Without the lines of other test files, which are many. Some lines are about no database, or none that is known yet. */
+/** Without the many lines of other test files. Some lines name no database, or one that is not known yet. */
 function aboutDatabase(log: string, name: string): string {
   const wanted = [name, "", "[unknown]"];
   let kept = true;

@@ -36,7 +36,7 @@ test.for([1, 3, 6, 8])("killed at its request number %i, an export loses nothing
   expect(await program.ended).toMatchObject({ status: null });
 
   await expectNoHalves(context, emulator);
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
 });
 
 test("killed while it stores an answer, an export leaves no half of it", async ({ context }) => {
@@ -59,7 +59,7 @@ test("killed while it stores an answer, an export leaves no half of it", async (
   );
 
   await expectNoHalves(context, emulator);
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
 });
 
 test("on a signal an export stops soon, says that it was stopped, and keeps what it has stored", async ({
@@ -83,7 +83,7 @@ test("on a signal an export stops soon, says that it was stopped, and keeps what
   // Both days of a series, or none.
   expect(slices.map(({ days }) => days)).toEqual(slices.map(() => 2));
   expect(runs).toEqual([{ status: "stopped", error: "stopped by SIGTERM", slices_complete: 2 * complete.length }]);
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
 });
 
 test.for([2, 3])("%i exports at once store each number once", async (count, { context }) => {
@@ -106,7 +106,7 @@ test("an export whose answers come late does not undo a later one", async ({ con
   const answerHeld = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   requests = 6;
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
   answerHeld();
 
   expect(await slow.ended).toMatchObject({ status: 0 });
@@ -125,12 +125,12 @@ test("an export survives the loss of its connections to the database", async ({ 
   answerHeld();
 
   expect(await program.ended).toMatchObject({ status: 0 });
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
 });
 
 test("an export waits for a database that goes away for some seconds", async ({ context }) => {
   await using lost = await loseDatabase(context);
-  setTimeout(lost.proxy.mend, 3_000);
+  setTimeout(lost.proxy.restore, 3_000);
 
   expect(await lost.program.ended).toMatchObject({ status: 0 });
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(lost.emulator, context.key, READING));
@@ -145,7 +145,7 @@ test("an export that waits for its database stops on a signal", async ({ context
   expect(status).toBe(1);
   expect(stderr.trimEnd().split("\n").at(-1)).toBe("usage-export: stopped by SIGTERM");
   expect(durationMs).toBeLessThan(20_000 + BUSY_MS);
-  await expectToHeal(context, lost.emulator);
+  await expectRecovery(context, lost.emulator);
 });
 
 test("an export whose database does not answer stops on a signal, if not at once", async ({ context }) => {
@@ -162,7 +162,7 @@ test("an export whose database does not answer stops on a signal, if not at once
 
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("stopped by SIGTERM") });
   expect(performance.now() - stoppedMs).toBeLessThan(30_000 + BUSY_MS);
-  await expectToHeal(context, emulator);
+  await expectRecovery(context, emulator);
 });
 
 /** An export in the middle of its run, whose database has just gone away. */
@@ -199,7 +199,7 @@ async function expectNoHalves(context: ProgramContext, emulator: Emulator): Prom
 }
 
 /** One ordinary run, and all is as the service says. */
-async function expectToHeal(context: ProgramContext, emulator: Emulator): Promise<void> {
+async function expectRecovery(context: ProgramContext, emulator: Emulator): Promise<void> {
   emulator.fault = undefined;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));

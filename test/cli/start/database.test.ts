@@ -25,7 +25,7 @@ test("a worker waits for a database that is not there, says so, and works when i
   const monitor = await monitorOf(worker);
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
   expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
-  proxy.mend();
+  proxy.restore();
   await runsOver(db, 1);
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
 });
@@ -73,7 +73,7 @@ test("a database that goes away in the middle of a run costs time and nothing el
   emulator.fault = undefined;
   answerHeld();
   await worker.waitFor("database not reached");
-  setTimeout(proxy.mend, 20_000);
+  setTimeout(proxy.restore, 20_000);
   const [run] = await runsOver(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 8 });
@@ -89,7 +89,7 @@ test("a restart of the database, which ends every connection and refuses new one
   await worker.waitFor("run finished");
   proxy.cut();
   await sleep(3_000);
-  proxy.mend();
+  proxy.restore();
   await worker.waitFor("database was away for a moment, and is reached again");
   // Whatever is told late of the same outage.
   await sleep(3_000);

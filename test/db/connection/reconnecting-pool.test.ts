@@ -13,7 +13,7 @@ test("a database that was reached and went away is waited for", async () => {
   await one(db);
   proxy.cut();
   const answer = one(db).catch(() => one(db));
-  setTimeout(proxy.mend, 700);
+  setTimeout(proxy.restore, 700);
   expect(await answer).toBe(1);
 });
 

@@ -1,10 +1,10 @@
-// When jobs run, and what becomes of their runs, done wrong.
+// Wrong changes of schedules, ticks, runs and the queue.
 
 import type { Sabotage } from "./sabotage.ts";
 
 export const WORKER: readonly Sabotage[] = [
   {
-    name: "a night that comes twice as clocks are set back is run twice",
+    name: "a time that clocks show twice as they are set back is run twice",
     file: "src/schedule/cron.ts",
     replace: "new Set(fields.hour).size === 24",
     by: "new Set(fields.hour).size > 0",
@@ -18,7 +18,7 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/schedule/plan-tick.test.ts", "a moment that was run or skipped is not run again"],
   },
   {
-    name: "a night that nobody was there for is left out",
+    name: "a moment that no worker handled is left out",
     file: "src/schedule/plan-tick.ts",
     replace: `const trigger = now.getTime() - until.getTime() > LATE_MS ? "catchup" : "schedule";`,
     by: `const trigger = "schedule";
@@ -33,7 +33,7 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/cli/start/start.test.ts", "deleted slices are read again before the next scheduled run"],
   },
   {
-    name: "what is refused is asked for again every minute",
+    name: "a refused slice is requested again every minute",
     file: "src/usage/backfill.ts",
     replace: `if (status === "missing" || attemptedAt === null) return true;`,
     by: `if (status === "missing" || attemptedAt === null || failures > 0) return true;`,
@@ -47,7 +47,7 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/db/jobs/shared-runs.test.ts", "a run of which a slice failed has failed"],
   },
   {
-    name: "a heartbeat waits for work that is being completed, which may wait for it",
+    name: "a heartbeat waits for jobs that are being completed, which may deadlock",
     file: "src/db/jobs/queue.ts",
     replace: "order by id for update skip locked",
     by: "order by id for update",
@@ -57,7 +57,7 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a night that a clock took up before it was set back is not run",
+    name: "a moment that was run before the clock was set back is not run again",
     file: "src/db/recovery.ts",
     replace: "set scheduled_through = null where",
     by: "set scheduled_through = scheduled_through where",
@@ -67,7 +67,7 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
-    name: "two workers say the same",
+    name: "two workers send the same notification",
     file: "src/db/notifications.ts",
     replace: "::uuid and (",
     by: "::uuid or n.claim is not null and (",
@@ -87,7 +87,7 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a job is overdue since the newest of the moments that nobody took up",
+    name: "a job is overdue since the newest of its missed moments",
     file: "src/schedule/due.ts",
     replace: "if (scheduledThrough) return nextRunAt(job, scheduledThrough);",
     by: "if (scheduledThrough) return latestOccurrence(job, new Date());",
