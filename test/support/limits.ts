@@ -2,15 +2,15 @@
 // where the condition comes sooner.
 
 /** For a condition that a test waits for. */
-export const WAIT_MS_MAX = 90_000;
+export const WAIT_MS_MAX = 120_000;
 
 /** For a program that a test starts. */
-export const PROGRAM_MS_MAX = 180_000;
+export const PROGRAM_MS_MAX = 240_000;
 
 /** Vitest's settings; each `expect.poll` waits for its condition by them. */
 export const LIMITS = {
-  testTimeout: 240_000,
-  hookTimeout: 240_000,
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   expect: { poll: { timeout: WAIT_MS_MAX, interval: 50 } },
 };
 

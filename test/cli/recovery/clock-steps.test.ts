@@ -1,4 +1,4 @@
-// Somebody sets the database's clock to another time: nothing waits for a moment of the clock as it was.
+// The database's clock is set to another time: nothing waits for a time of the clock before that.
 
 import { expect } from "vitest";
 import { setClock } from "../../support/clock-step.ts";
@@ -16,7 +16,7 @@ const test = programTest(database);
 const SAID = /the database's clock went back/;
 const reading = { groupings: ["none"], window: lastDays(2) };
 
-/** Of the window only: a clock that was set has left days that it took for others. */
+/** Of the window only: before the clock was set, other days were stored. */
 async function storedInWindow(): Promise<unknown> {
   const stored = await storedNumbers(db, reading);
   const { start, end } = reading.window;
@@ -77,7 +77,7 @@ test("times stored while the clock was ahead block no later scheduled run", asyn
   await setClock(db, -1);
   await workOnce(context, db);
   expect((await context.run(["status"])).stdout).not.toMatch(/missing: |failed: /);
-  // The real next night.
+  // The next night by the real clock.
   await setClock(db, 1);
   const asked = breakdowns(emulator).length;
   await workOnce(context, db);

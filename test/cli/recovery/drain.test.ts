@@ -1,5 +1,4 @@
-// How a worker stops: what is in hand is finished or given back, nothing is marked that is not so, and it takes no longer than
-// it may.
+// How a worker stops: claimed jobs are finished or released, nothing is marked wrongly, and it takes no longer than it may.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";

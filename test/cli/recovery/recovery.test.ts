@@ -50,7 +50,7 @@ test("killed while it stores an answer, an export leaves no half of it", async (
     select pg_advisory_lock(1)
   `);
   const program = context.start(["export"]);
-  // Rows are written, what became of their slices is not.
+  // Rows are written, and the statuses of their slices are not.
   await expect.poll(() => waitingForLock()).toBeGreaterThan(0);
   program.kill("SIGKILL");
   await program.ended;
@@ -102,7 +102,7 @@ test("an export whose answers come late does not undo a later one", async ({ con
   const emulator = await context.serve({ usage: () => [{ endpoint: "listen", requests }] });
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
   const slow = context.start(["export"]);
-  // What the service knew when it was asked is what it will answer.
+  // It will get the numbers that the service had at its request.
   const answerHeld = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   requests = 6;
@@ -165,7 +165,7 @@ test("an export whose database does not answer stops on a signal, if not at once
   await expectRecovery(context, emulator);
 });
 
-/** An export in the middle of its run, whose database has just gone away. */
+/** An export in the middle of its run, whose database has just become unreachable. */
 async function loseDatabase(context: ProgramContext) {
   const emulator = await serveMany(context);
   const proxy = await tcpProxy(url);
@@ -190,7 +190,7 @@ async function waitingForLock(): Promise<number> {
   return rows.length;
 }
 
-/** Of each series there is all of the answer, or nothing. */
+/** Of each series the whole answer is stored, or nothing. */
 async function expectNoHalves(context: ProgramContext, emulator: Emulator): Promise<void> {
   emulator.fault = undefined;
   const served = await servedNumbers(emulator, context.key, READING);
@@ -198,7 +198,7 @@ async function expectNoHalves(context: ProgramContext, emulator: Emulator): Prom
   for (const [series, rows] of Object.entries(stored)) expect([[], served[series]]).toContainEqual(rows);
 }
 
-/** One ordinary run, and all is as the service says. */
+/** After one ordinary run everything is stored as the service has it. */
 async function expectRecovery(context: ProgramContext, emulator: Emulator): Promise<void> {
   emulator.fault = undefined;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });

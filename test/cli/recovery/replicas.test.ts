@@ -1,4 +1,4 @@
-// Several workers on one database: they share the work, keep the caps together, and do what one that died has left.
+// Several workers on one database: they share the jobs, keep the caps together, and take over the jobs of one that died.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -62,7 +62,7 @@ test("a worker that was suspended changes no newer numbers when it wakes up", as
   const sleeper = context.start(["start"]);
   const answerHeld = await holdAnswersFrom(emulator, 1);
   sleeper.kill("SIGSTOP");
-  // What the service knew when it was asked is what the sleeper will be answered.
+  // The sleeping worker will get the numbers that the service had at its request.
   emulator.fault = undefined;
   answerHeld();
   requests = 6;
@@ -96,18 +96,18 @@ async function expectEachOnce(emulator: Emulator): Promise<void> {
   expect(asked).toHaveLength(300);
 }
 
-/** As the service sees it: how many requests it had at once, and how fast they came. */
+/** Checks the concurrent requests and their rate as the service saw them. */
 function expectCapsKept({ requests }: Emulator): void {
   const times = requests.map(({ receivedAt }) => receivedAt.getTime()).sort((a, b) => a - b);
-  // A request is with the service from its arrival until its answer is sent, a delay later.
+  // A request is in flight at least from its arrival until its answer is sent, a delay later.
   const atOnce = times.map((time, i) => times.slice(0, i + 1).filter((other) => other > time - DELAY_MS).length);
   expect(Math.max(...atOnce)).toBeLessThanOrEqual(4);
-  // 40 in any second, and a few that met on their way.
+  // 40 in any second, and up to 4 that arrive late.
   const inASecond = times.map((time, i) => times.slice(i).filter((other) => other < time + 1000).length);
   expect(Math.max(...inASecond)).toBeLessThanOrEqual(44);
 }
 
-/** Whether each worker took some of the work, by its log. */
+/** Whether each worker handled requests, by its log. */
 async function sharesOf(workers: readonly Program[]): Promise<boolean[]> {
   for (const worker of workers) worker.kill("SIGTERM");
   const ended = await Promise.all(workers.map(({ ended }) => ended));

@@ -1,5 +1,5 @@
-// A worker and its database: one that is not there yet is waited for, one with another schema is refused, and one that goes
-// away in the middle of a run costs time only.
+// A worker and its database: the worker waits for one that can't be reached yet, refuses one with another schema, and loses only time
+// if it becomes unreachable during a run.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -91,7 +91,7 @@ test("a restart of the database, which ends every connection and refuses new one
   await sleep(3_000);
   proxy.restore();
   await worker.waitFor("database was away for a moment, and is reached again");
-  // Whatever is told late of the same outage.
+  // Time for late log lines about the same outage.
   await sleep(3_000);
   worker.kill("SIGTERM");
   const { stderr } = await worker.ended;

@@ -1,4 +1,4 @@
-// The worker as it runs every night: what is due is read, what was missed is caught up, what is paused is left alone.
+// The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone.
 
 import os from "node:os";
 import { sql } from "kysely";

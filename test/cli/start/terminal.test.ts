@@ -1,4 +1,4 @@
-// What `start` says to a person at a terminal, and to a log.
+// What `start` writes to a terminal, and to a log.
 
 import { expect } from "vitest";
 import { runLine } from "../../../src/worker/runs.ts";

@@ -1,4 +1,4 @@
-// What a worker does when a run takes longer than it should, its service stays away, or a key is due.
+// What a worker does if a run takes too long, the service is not available, or a key is due.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -11,7 +11,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** As if the newest moment of the schedule had not been taken up. */
+/** As if the newest moment of the schedule had not been handled. */
 async function becomeDue(): Promise<void> {
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);

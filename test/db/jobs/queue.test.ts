@@ -79,7 +79,7 @@ test("a heartbeat of claimed jobs never waits for a transaction that completes s
   if (!first || !last) throw new Error("nothing to take");
   await sql`update usage_export_queue.job set heartbeat_on = now() - interval '14 seconds'`.execute(db);
   await inTransaction(db, async (tx) => {
-    // Whichever of the two the server comes to first, the heartbeat would have the other one by now.
+    // Whichever of the two rows the server locks first, a heartbeat that waits would have locked the other one by now.
     for (const one of [first, last]) {
       expect(await queue.complete(tx, one)).toBe(true);
       const touched = queue.heartbeat(taken).then(() => "touched");
@@ -100,7 +100,7 @@ test("a released job can be claimed by others at once", async () => {
   if (taken) await one.release(taken);
   const [again] = await other.claim("usage_request", 1);
   expect(again?.data).toEqual({ key: "a" });
-  // The one that gave it back has no more say in it.
+  // The worker that released it can no longer complete it.
   expect(taken && (await complete(one, taken))).toBe(false);
 });
 
