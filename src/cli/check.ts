@@ -6,12 +6,10 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
-import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { checkProject, type Finding } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
-import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
+import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
-import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { writeAnswer } from "./output.ts";
 
@@ -21,10 +19,7 @@ type FindingGroup = { readonly of: string; readonly findings: readonly Finding[]
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
   databaseUrlOf(app.env);
-  await requireStaticKeys(app, config);
-  const receivers = await requireReceivers(app, config);
-  if (config.rotations.length > 0) readMasterKeys(app.env);
-  const access = await requireAccess(app, config);
+  const { receivers, access } = await requireSecrets(app, config);
   const proxy = proxyOf(app.env);
   const ok = (what: string, text: string): Finding => ({ what, state: "ok", text });
   const findings = [

@@ -3,9 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type App, databaseUrlOf, openDatabase, readConfig } from "../app.ts";
 import { AppError } from "../errors.ts";
-import { requireStaticKeys } from "../jobs/api-keys.ts";
-import { requireAccess, requireReceivers } from "../jobs/monitor-secrets.ts";
-import { readMasterKeys } from "../keys/seal.ts";
+import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { runWorker } from "../worker/worker.ts";
@@ -20,10 +18,7 @@ type StartOptions = { /** Works on the embedded database. */ readonly embedded?:
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
   const config = await readConfig(app);
   requireIntendedDatabase(app, embedded);
-  await requireStaticKeys(app, config);
-  const receivers = await requireReceivers(app, config);
-  const access = await requireAccess(app, config);
-  if (config.rotations.length > 0) readMasterKeys(app.env);
+  const { receivers, access } = await requireSecrets(app, config);
   const liveness = openLiveness(app.log, () => performance.now());
   // Until the drain ends, the claimed jobs may use the database.
   const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, liveness.reportLostConnection);

@@ -1,16 +1,29 @@
-// Reads the secrets that the configuration refers to: where notifications go, and what visitors of the monitor must send.
+// Checks every secret that the configuration refers to, and reads those of the monitor: where notifications go, and what visitors
+// must send.
 
 import type { App } from "../app.ts";
 import type { Config, SecretReference } from "../config/config.ts";
 import { neededAddresses, neededForAccess, readSecret, secretProblems } from "../config/secrets.ts";
 import { AppError } from "../errors.ts";
 import type { Receiver, Receivers } from "../health/webhook.ts";
+import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
+import { requireStaticKeys } from "./api-keys.ts";
 
-/** Throws `config` with all their problems. Nothing is sent. */
-export async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
+type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
+
+/** Throws `config` if a key, a secret of the monitor or a master key is missing or malformed. Nothing is sent. */
+export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
+  await requireStaticKeys(app, config);
+  const receivers = await requireReceivers(app, config);
+  const access = await requireAccess(app, config);
+  if (config.rotations.length > 0) readMasterKeys(app.env);
+  return { receivers, access };
+}
+
+async function requireReceivers(app: App, { notify }: Config): Promise<Receivers> {
   const problems = await secretProblems(neededAddresses(notify), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
   return {
@@ -27,8 +40,8 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
   return { path, address, proxy: proxyOf(app.env) };
 }
 
-/** Throws `config` with all its problems. Undefined if visitors need not send anything. */
-export async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
+/** Undefined if visitors need not send anything. */
+async function requireAccess(app: App, { monitor }: Config): Promise<Access | undefined> {
   const { access } = monitor;
   const problems = await secretProblems(neededForAccess(monitor), app.env);
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
