@@ -154,7 +154,7 @@ export const DAYS_MAX = 366;
 /** No usage is older, and Postgres has no year 0. */
 const DAY_MIN: Day = "2000-01-01";
 
-/** The first rule that the period breaks. `names` are what its ends are called in the place where it was asked for. */
+/** The first rule that the period breaks. `from` and `to` are what the ends of the period are called where it was entered. */
 export function periodError(
   { start, end }: Window,
   today: Day,

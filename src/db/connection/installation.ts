@@ -172,7 +172,7 @@ export async function checkInstallation(db: Database): Promise<readonly Database
     findings.push({
       what: "role",
       state: "warn",
-      text: `${superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (README, A role for the program)`,
+      text: `${superusers.join(", ")} is a superuser: whoever gets its password has the server, not only these numbers; give the program a role that owns this database and nothing else (docs/deployment.md, Database)`,
     });
   }
   return [...findings, ...(await readerFindings(db))];

@@ -1,13 +1,12 @@
 // Reads the data of a report in one snapshot, so that all its figures agree with each other.
 
-import type { ReportData } from "../../report/report-data.ts";
+import type { Breakdown, Ranking, ReportData } from "../../report/report-data.ts";
 import { addDays, dayCount, type Window } from "../../usage/days.ts";
-import type { Grouping } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readRestatements } from "./restatements.ts";
-import { chooseSources, type ReportSeries, seriesBy, shortfallOf } from "./sources.ts";
+import { chooseSources, seriesBy, shortfallOf } from "./sources.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 
 type ReadLimits = {
@@ -28,24 +27,18 @@ export async function readReportData(
     const series = await reportSeries(tx, before, period);
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
-    const readEach = async <G extends Grouping, T>(
-      groupings: readonly G[],
-      read: (grouping: G, series: readonly ReportSeries[]) => Promise<T>,
-    ): Promise<readonly T[]> => {
-      const parts: T[] = [];
-      for (const grouping of groupings) {
-        signal?.throwIfAborted();
-        const ofGrouping = seriesBy(series, grouping);
-        if (ofGrouping.length > 0) parts.push(await read(grouping, ofGrouping));
-      }
-      return parts;
-    };
-    const breakdowns = await readEach(["model", "endpoint"], (grouping, ofGrouping) =>
-      readBreakdown(tx, grouping, ofGrouping, period),
-    );
-    const rankings = await readEach(["accessor", "tags"], (grouping, ofGrouping) =>
-      readRanking(tx, grouping, ofGrouping, before, period),
-    );
+    const breakdowns: Breakdown[] = [];
+    for (const grouping of ["model", "endpoint"] as const) {
+      signal?.throwIfAborted();
+      const ofGrouping = seriesBy(series, grouping);
+      if (ofGrouping.length > 0) breakdowns.push(await readBreakdown(tx, grouping, ofGrouping, period));
+    }
+    const rankings: Ranking[] = [];
+    for (const grouping of ["accessor", "tags"] as const) {
+      signal?.throwIfAborted();
+      const ofGrouping = seriesBy(series, grouping);
+      if (ofGrouping.length > 0) rankings.push(await readRanking(tx, grouping, ofGrouping, before, period));
+    }
     signal?.throwIfAborted();
     return {
       period,
