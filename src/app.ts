@@ -11,12 +11,10 @@ import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { raiseSequences } from "./db/recovery.ts";
 import { AppError } from "./errors.ts";
 import { openLog } from "./log.ts";
-import { proxyOf, proxySecrets } from "./proxy.ts";
+import { type Environment, proxyOf, proxySecrets } from "./proxy.ts";
 import { Scrubber, Secret } from "./secret.ts";
 import type { Service, ServiceDeps } from "./service/service.ts";
 import { escapeControlCharacters } from "./text.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type App = {
   readonly env: Environment;

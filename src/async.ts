@@ -13,7 +13,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Waits until the promise is settled, whatever becomes of it. */
+/** Waits until the promise is fulfilled or rejected. */
 export async function waitUntilSettled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -26,27 +26,28 @@ export async function waitUntilSettled(promise: Promise<unknown>, signal: AbortS
   }
 }
 
-// Joins what is asked for at the same time: while one batch is under way the next one gathers. Pure but for the waiting.
+// Joins what is asked for at the same time: while one batch runs, the next one fills.
 
 export type Batching<In> = {
-  /** A batch holds items of this weight together at most, or one that is heavier by itself. */
+  /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
-  /** A batch that is not full waits for this, and for what comes meanwhile. */
+  /** A batch that is not full waits for this, and takes the items that come meanwhile. */
   readonly beforeBatch?: () => Promise<unknown>;
-  /** How many batches may be under way: with more than one, an item may be done before one that was asked for earlier. */
+  /** How many batches may run at once: with more than one, an item may be done before one that was asked for earlier. */
   readonly concurrency?: number;
 };
 
 type PendingItem<In, Out> = {
   readonly item: In;
+  readonly weight: number;
   readonly resolve: (out: Out) => void;
   readonly reject: (reason: unknown) => void;
 };
 
 /**
- * Batches in the order of asking. `run` answers each item in its place; an Error there fails that item alone,
- * and one that is thrown fails the batch.
+ * Batches in the order of asking. `run` returns a result for each item, at the same index; an Error there fails that item alone, and
+ * one that is thrown fails the batch.
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
@@ -54,33 +55,32 @@ export function batched<In, Out extends object | number | undefined>(
 ): (item: In) => Promise<Out> {
   const waiting: PendingItem<In, Out>[] = [];
   let running = 0;
-  let gathering = false;
+  let isFilling = false;
+  let weightWaiting = 0;
 
   function takeBatch(): PendingItem<In, Out>[] {
     let weight = 0;
-    const tooHeavy = waiting.findIndex(({ item }, i) => {
-      weight += weightOf(item);
-      return i > 0 && weight > weightMax;
+    const tooHeavy = waiting.findIndex((pending, i) => {
+      if (i > 0 && weight + pending.weight > weightMax) return true;
+      weight += pending.weight;
+      return false;
     });
+    weightWaiting -= weight;
     return waiting.splice(0, tooHeavy === -1 ? waiting.length : tooHeavy);
-  }
-
-  function weightOfAll(): number {
-    return waiting.reduce((sum, { item }) => sum + weightOf(item), 0);
   }
 
   async function runAll(): Promise<void> {
     running++;
     while (waiting.length > 0) {
-      gathering = true;
-      // What is asked for in the same moment comes along.
+      isFilling = true;
+      // What is asked for at the same moment joins the batch.
       await Promise.resolve();
-      if (weightOfAll() < weightMax) await beforeBatch?.();
-      gathering = false;
-      // Another one that gathered too may have taken all.
+      if (weightWaiting < weightMax) await beforeBatch?.();
+      isFilling = false;
+      // A concurrent batch may already have taken every item.
       const batch = takeBatch();
       if (batch.length === 0) continue;
-      if (waiting.length > 0) goOn();
+      if (waiting.length > 0) runMore();
       try {
         const outs = await run(batch.map(({ item }) => item));
         for (const [i, { resolve, reject }] of batch.entries()) {
@@ -95,18 +95,18 @@ export function batched<In, Out extends object | number | undefined>(
     running--;
   }
 
-  function goOn(): void {
-    if (running < concurrency && !gathering) void runAll();
+  function runMore(): void {
+    if (running < concurrency && !isFilling) void runAll();
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
-      waiting.push({ item, resolve, reject });
-      goOn();
+      const weight = weightOf(item);
+      waiting.push({ item, weight, resolve, reject });
+      weightWaiting += weight;
+      runMore();
     });
 }
-
-// Remembers answers, but never failures.
 
 type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
 

@@ -7,7 +7,7 @@ import { escapeControlCharacters } from "./text.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** Every line passes the scrubber last, whatever was put into it. */
+/** The scrubber sees every line last, whatever was logged. */
 export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
@@ -24,7 +24,7 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   const { Writable } = await import("node:stream");
   const destination = new Writable({
     write(chunk, _encoding, done) {
-      // Takes the place of a progress bar that stands in the line.
+      // Overwrites a progress bar in the current line of the terminal.
       out.write(`\r\x1b[K${chunk}`);
       done();
     },
@@ -33,7 +33,7 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   return pino(options, { write: (line: string) => void lines.write(escapeLine(line)) });
 }
 
-/** Before it gets colours, and not after: those are control characters too. */
+/** Escapes the texts of a line before it is coloured, because colours are control characters too. */
 function escapeLine(line: string): string {
   const safe = JSON.parse(line, (_, value: unknown) =>
     typeof value === "string" ? escapeControlCharacters(value) : value,

@@ -46,9 +46,9 @@ function tunnelError(name: string, status: number): AppError {
   if (status === 407) {
     return new AppError("rejected", `${name} asks for a user name and password that it takes (407)`, { details });
   }
-  const isPassing = status >= 500 || status === 408 || status === 429;
-  const what = isPassing ? "could not make the connection" : "refuses to make the connection";
-  return new AppError(isPassing ? "unavailable" : "rejected", `${name} ${what} (${status})`, { details });
+  const isTemporary = status >= 500 || status === 408 || status === 429;
+  const what = isTemporary ? "could not make the connection" : "refuses to make the connection";
+  return new AppError(isTemporary ? "unavailable" : "rejected", `${name} ${what} (${status})`, { details });
 }
 
 function errnoOf(error: unknown): string {

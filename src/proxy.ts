@@ -13,7 +13,7 @@ export type HttpProxy = {
   readonly name: string;
 };
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads the variables as other programs do: lower case first, an empty value counts as none, and http:// if the scheme is missing. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
@@ -28,7 +28,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "", name };
 }
 
-/** What no output may show: the proxy's credentials in every form, even if the address itself is unusable. */
+/** The proxy's credentials in every form, which no output may show, even if the address can't be used. */
 export function proxySecrets(env: Environment): readonly Secret[] {
   const url = URL.parse(proxyVariable(env)[1]);
   if (!url || (url.username === "" && url.password === "")) return [];

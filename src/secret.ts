@@ -34,19 +34,19 @@ export class Secret {
   }
 }
 
-/** Shorter values are left alone: hiding every "abc" of a log would hide nothing but the log. */
+/** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
 
 /**
  * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses,
  * and a connection error may contain the URL that failed. It is the last guard, for text of any length. Text that may repeat a
- * key in any encoding is searched with isFreeOf where it enters the process.
+ * key in any encoding is checked with isFreeOfSecret where it enters the process.
  */
 export class Scrubber {
   /** In lower case, so that a change of case does not hide a secret from the search. */
   readonly #forms = new Set<string>();
 
-  /** The same secret, for use in an expression. */
+  /** Returns the same secret, for use in an expression. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
     if (value.length < REDACTED_LENGTH_MIN) return secret;
@@ -76,20 +76,20 @@ export class Scrubber {
 }
 
 function replaceForm(text: string, form: string): string {
-  const small = toLowerCaseSameLength(text);
-  let hidden = "";
+  const lowerCase = toLowerCaseSameLength(text);
+  let redacted = "";
   let from = 0;
-  for (let at = small.indexOf(form); at !== -1; at = small.indexOf(form, from)) {
-    hidden += text.slice(from, at) + REDACTED;
+  for (let at = lowerCase.indexOf(form); at !== -1; at = lowerCase.indexOf(form, from)) {
+    redacted += text.slice(from, at) + REDACTED;
     from = at + form.length;
   }
-  return hidden + text.slice(from);
+  return redacted + text.slice(from);
 }
 
-/** As long as the text. A letter whose small form has another length, such as İ, stays: else places would not match. */
+/** Keeps a letter whose lower case has another length, such as İ, so that positions in both texts are the same. */
 function toLowerCaseSameLength(text: string): string {
-  const small = text.toLowerCase();
-  if (small.length === text.length) return small;
+  const lowerCase = text.toLowerCase();
+  if (lowerCase.length === text.length) return lowerCase;
   const letters = Array.from(text, (letter) => {
     const lower = letter.toLowerCase();
     return lower.length === letter.length ? lower : letter;
@@ -97,10 +97,10 @@ function toLowerCaseSameLength(text: string): string {
   return letters.join("");
 }
 
-// Searches a text for a secret in any encoding by decoding the text, not by listing the forms of the secret. Pure. Meant for a
+// Searches a text for a secret in any encoding by decoding the text, not by listing the forms of the secret. Meant for a
 // line or two: the result of each decoding is decoded again.
 
-/** This many consecutive characters of a secret are no coincidence; fewer reveal little. */
+/** So many consecutive characters of a secret are no coincidence; fewer reveal little. */
 const RUN_LENGTH = 8;
 /** Eight bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 10;
@@ -201,22 +201,22 @@ function decimalBytes(text: string): string {
 function decodeBase(text: string, runs: RegExp, bitsOf: (char: string) => number, bits: number): string[] {
   const found = text.match(runs) ?? [];
   if (found.length === 0) return [];
-  const places = 8 / gcd(8, bits);
-  return Array.from({ length: places }, (_, skipped) =>
+  const offsets = 8 / gcd(8, bits);
+  return Array.from({ length: offsets }, (_, skipped) =>
     found.map((run) => bytesOf(run.slice(skipped), bitsOf, bits)).join(" "),
   );
 }
 
 function bytesOf(run: string, bitsOf: (char: string) => number, bits: number): string {
   let text = "";
-  let held = 0;
-  let heldBits = 0;
+  let buffer = 0;
+  let bufferedBits = 0;
   for (const char of run) {
-    held = ((held << bits) | bitsOf(char)) & 0xffff;
-    heldBits += bits;
-    if (heldBits < 8) continue;
-    heldBits -= 8;
-    text += String.fromCharCode((held >> heldBits) & 0xff);
+    buffer = ((buffer << bits) | bitsOf(char)) & 0xffff;
+    bufferedBits += bits;
+    if (bufferedBits < 8) continue;
+    bufferedBits -= 8;
+    text += String.fromCharCode((buffer >> bufferedBits) & 0xff);
   }
   return text;
 }

@@ -20,8 +20,6 @@ export function escapeControlCharacters(text: string): string {
   );
 }
 
-// What stands for the characters of HTML's own in the content of a page, and in values of attributes.
-
 const HTML_ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
@@ -30,6 +28,7 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
+/** For the content of a page and for values of attributes. */
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char);
 }

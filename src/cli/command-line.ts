@@ -1,9 +1,10 @@
 // Runs the command that the command line names, reports its failure and returns its exit status.
 
 import { CommanderError } from "commander";
-import type { App, Environment } from "../app.ts";
+import type { App } from "../app.ts";
 import { AppError, errorText } from "../errors.ts";
 import { programVersion } from "../package-files.ts";
+import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
 import { type CommandRun, defineCommands } from "./commands.ts";
 

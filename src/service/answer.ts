@@ -7,6 +7,7 @@ import {
   type CallDescription,
   type Failure,
   isHtml,
+  isUncompressed,
   type Redact,
   type Reply,
   requestIdOf,
@@ -69,10 +70,6 @@ function decodeUtf8(body: Uint8Array): string {
   } catch {
     throw new SyntaxError("it is not valid UTF-8");
   }
-}
-
-function isUncompressed(headers: ResponseHeaders): boolean {
-  return (headers["content-encoding"] ?? "identity") === "identity";
 }
 
 function isJson(headers: ResponseHeaders): boolean {

@@ -5,25 +5,23 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "./errors.ts";
 
-/** What a refusal can be about. */
+/** What a key is used for, as far as a refusal depends on it. */
 type KeyUse = {
   readonly key: Secret;
-  /** Where the key is let in, or not: a project. */
   readonly project: string;
-  /** What it may do there, or not. */
   readonly operation: string;
 };
 
 export type AuthFailures = {
   /**
-   * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may well
-   * do others. The first call of a key in a project goes alone, and so does the first of each operation; the others
-   * wait for what becomes of it. Else all that run at once would be refused at once.
+   * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may do others. The
+   * first call of a key in a project runs alone, and so does the first of each operation; others wait for its outcome. Otherwise
+   * all concurrent calls would be refused.
    */
   readonly guard: <T>(use: KeyUse, signal: AbortSignal, call: () => Promise<T>) => Promise<T>;
   /** Throws if this use is known to be refused. */
   readonly check: (use: KeyUse) => void;
-  /** Of one key, or of all. */
+  /** Of one key, or of all keys. */
   readonly forget: (key?: Secret) => void;
 };
 
@@ -47,17 +45,6 @@ export function openAuthFailures(): AuthFailures {
     throw new AppError(code, `not called again after a refusal: ${message}`, { details });
   }
 
-  async function run<T>(use: KeyUse, call: () => Promise<T>): Promise<T> {
-    try {
-      return await call();
-    } catch (error) {
-      if (error instanceof AppError && error.code === "unauthorized" && refusalOf(use) === undefined) {
-        refused.push({ use, error });
-      }
-      throw error;
-    }
-  }
-
   async function runAfter<T>(
     firstCalls: readonly (FirstCall | undefined)[],
     use: KeyUse,
@@ -68,7 +55,14 @@ export function openAuthFailures(): AuthFailures {
       if (first !== undefined) await waitUntilSettled(first.over, signal);
     }
     check(use);
-    return await run(use, call);
+    try {
+      return await call();
+    } catch (error) {
+      if (error instanceof AppError && error.code === "unauthorized" && refusalOf(use) === undefined) {
+        refused.push({ use, error });
+      }
+      throw error;
+    }
   }
 
   return {
@@ -78,7 +72,7 @@ export function openAuthFailures(): AuthFailures {
       const ofKey = ofProject.filter((first) => first.use.key.equals(use.key));
       const ofOperation = ofKey.find((first) => first.use.operation === use.operation);
       const running = runAfter([ofKey[0], ofOperation], use, signal, call);
-      // Only that it is over is kept: an answer can be large, and this is kept as long as the service is open.
+      // Without the answer, which can be large: this is kept as long as the service is open.
       const over = running.then(noop, noop);
       if (ofOperation === undefined) firsts.set(use.project, [...ofProject, { use, over }]);
       return await running;

@@ -1,4 +1,4 @@
-// What went wrong with a call to the service: the error for a person, and whether another attempt is worth it. Pure.
+// What went wrong with a call to the service: the error for a person, and whether another attempt makes sense. Pure.
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../errors.ts";
@@ -9,11 +9,11 @@ import { type FailureKind, isTransient, type RequestedWait, type ResponseHeaders
 export type Failure = {
   readonly kind: FailureKind;
   readonly error: AppError;
-  /** For how long the service asked to be left alone, within reason. */
+  /** The pause that the service asked for, an hour at most. */
   readonly requestedWaitMs?: number | undefined;
 };
 
-/** An HTTP answer as it came. The body is undefined where it was cut, or longer than was read. */
+/** An HTTP answer. The body is undefined if it was cut, or too long to be read. */
 export type Reply = {
   readonly status: number;
   readonly headers: ResponseHeaders;
@@ -24,42 +24,42 @@ export type Reply = {
 export type CallDescription = {
   /** "GET /v1/projects/p1/keys" */
   readonly what: string;
-  /** The scopes the key needs, any of them, for a service that does not name them. */
+  /** The key needs one of these scopes; for answers that do not name the missing one. */
   readonly scopes: readonly string[];
 };
 
 const HOST_LENGTH_MAX = 100;
 
-/** For every status but 2xx. `nowMs` is the time of day, for an answer that asks to wait and does not say its own. */
-export function statusFailure(call: CallDescription, reply: Reply, hide: Redact, nowMs: number): Failure {
+/** For every status but 2xx. `nowMs` is the time of day, for an answer that asks for a pause and has no Date header. */
+export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers, body } = reply;
-  const words = readErrorBody(headers, body, hide);
-  const request = words.requestId === undefined ? "" : ` (request id ${words.requestId})`;
-  const asked = isTransient(status) ? requestedWait(status, headers, nowMs) : undefined;
-  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, words, hide)}${request}${waitRemark(asked)}`;
+  const said = readErrorBody(headers, body, redact);
+  const request = said.requestId === undefined ? "" : ` (request id ${said.requestId})`;
+  const pause = isTransient(status) ? requestedWait(status, headers, nowMs) : undefined;
+  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, said, redact)}${request}${waitRemark(pause)}`;
   const details = {
     status,
-    ...(words.requestId !== undefined && { requestId: words.requestId }),
-    ...(words.scope !== undefined && { scope: words.scope }),
+    ...(said.requestId !== undefined && { requestId: said.requestId }),
+    ...(said.scope !== undefined && { scope: said.scope }),
   };
   return {
     kind: isTransient(status) ? "transient" : "final",
     error: new AppError(errorCodeOf(status), message, { details }),
-    requestedWaitMs: asked?.waitMs,
+    requestedWaitMs: pause?.waitMs,
   };
 }
 
-/** Tells the caller if the wait is not as long as the service asked for. */
-function waitRemark(asked: RequestedWait | undefined): string {
-  if (asked === undefined || asked.waitMs === asked.requestedMs) return "";
-  const seconds = Math.ceil(asked.requestedMs / 1000);
-  if (asked.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is taken for a mistake`;
-  return `; it asks for a wait of ${seconds} s, of which ${asked.waitMs / 1000} s are waited`;
+/** Says so if the wait is not as long as the service asked for. */
+function waitRemark(pause: RequestedWait | undefined): string {
+  if (pause === undefined || pause.waitMs === pause.requestedMs) return "";
+  const seconds = Math.ceil(pause.requestedMs / 1000);
+  if (pause.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is taken for a mistake`;
+  return `; it asks for a wait of ${seconds} s, of which ${pause.waitMs / 1000} s are waited`;
 }
 
 /**
  * Whether the service refused the key itself, whatever it is used for. A 401 that names a scope is about that scope: the
- * service does not keep 401 and 403 apart.
+ * service does not use 401 and 403 consistently.
  */
 export function isKeyRejected(error: AppError): boolean {
   return error.details.status === 401 && error.details.scope === undefined;
@@ -75,23 +75,23 @@ function explanation(
   call: CallDescription,
   status: number,
   headers: ResponseHeaders,
-  words: ErrorBodyText,
-  hide: Redact,
+  said: ErrorBodyText,
+  redact: Redact,
 ): string {
   if (status < 400) {
-    const host = sanitizeLine(redirectHost(headers), hide, HOST_LENGTH_MAX) || "another address";
+    const host = sanitizeLine(redirectHost(headers), redact, HOST_LENGTH_MAX) || "another address";
     return `, a redirect to ${host}, which is never followed; check service.baseUrl`;
   }
-  if (status === 401 && words.scope === undefined) {
-    return `, it does not accept the key: ${words.text}; check the key and service.authScheme`;
+  if (status === 401 && said.scope === undefined) {
+    return `, it does not accept the key: ${said.text}; check the key and service.authScheme`;
   }
   if (status === 401 || status === 403) {
-    const scopes = words.scope ?? call.scopes.join(" or ");
-    const mend = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
-    return `, the key may not do this: ${words.text}; the key needs ${mend}`;
+    const scopes = said.scope ?? call.scopes.join(" or ");
+    const missing = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
+    return `, the key may not do this: ${said.text}; the key needs ${missing}`;
   }
-  if (status === 404) return `: ${words.text}; check the project id, and that the key belongs to that project`;
-  return `: ${words.text}`;
+  if (status === 404) return `: ${said.text}; check the project id, and that the key belongs to that project`;
+  return `: ${said.text}`;
 }
 
 function redirectHost(headers: ResponseHeaders): string {
@@ -103,11 +103,11 @@ function redirectHost(headers: ResponseHeaders): string {
 
 // Classifies the failures of a connection: which are worth another attempt, and which happened before anything was sent.
 
-/** The certificate is wrong today and will be wrong in a second; verification is never weakened. */
+/** Another attempt would fail too, so these are final. */
 const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
-/** An error with a code of its own, such as the time limit, says already what happened. */
+/** An AppError, such as that of the time limit, keeps its code and message. */
 export function connectionFailure(call: CallDescription, error: unknown): Failure {
   if (error instanceof AppError) {
     const own = new AppError(error.code, `${call.what}: ${error.message}`, { details: error.details });
@@ -136,12 +136,12 @@ function connectionErrorCode(error: unknown): string {
   return "code" in error && typeof error.code === "string" ? error.code : error.name;
 }
 
-// What the service says in an answer that is not a success, made fit for a log line and an error message. Pure.
+// Reads the body of an error answer, as text for a log line or an error message. Pure.
 
-/** Replaces the secrets that may not leave the process. */
+/** Replaces secrets in a text. */
 export type Redact = (text: string) => string;
 
-/** Hides the key of a call in any encoding, because the service may repeat it, and everything that `scrub` hides. */
+/** Replaces the key of a call, which the service may repeat in any encoding, and everything that `scrub` replaces. */
 export function redactorFor(key: Secret, scrub: Redact = (text) => text): Redact {
   const scrubber = new Scrubber();
   scrubber.add(key);
@@ -164,7 +164,7 @@ export type ErrorBodyText = {
 const TEXT_LENGTH_MAX = 300;
 const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 const REQUEST_ID_LENGTH_MAX = 100;
-/** Where the title of an HTML page is looked for. */
+/** The title of an HTML page is searched for in so many first characters. */
 const TITLE_SEARCH_LENGTH = 4_096;
 
 const OptionalText = z.string().min(1).optional().catch(undefined);
@@ -183,29 +183,30 @@ const ErrorBody = z.object({
   request_id: OptionalText,
 });
 
-/** `body` is undefined when it was cut or too long: the end of a part could be half of a key, which nothing recognises. */
-export function readErrorBody(headers: ResponseHeaders, body: Uint8Array | undefined, hide: Redact): ErrorBodyText {
-  const said = textOfBody(headers, body);
+/** `body` is undefined if it was cut or too long: such a part could end with half of a key, which no search recognises. */
+export function readErrorBody(headers: ResponseHeaders, body: Uint8Array | undefined, redact: Redact): ErrorBodyText {
+  const read = textOfBody(headers, body);
   const text =
-    sanitizeLine(said.text, hide, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
-  const requestId = requestIdOf(headers, hide) ?? said.requestId;
+    sanitizeLine(read.text, redact, TEXT_LENGTH_MAX) || "(its words are not shown, as they may hold a new key)";
+  const requestId = requestIdOf(headers, redact) ?? read.requestId;
   return {
     text,
-    requestId: requestId === undefined ? undefined : sanitizeLine(requestId, hide, REQUEST_ID_LENGTH_MAX) || undefined,
+    requestId:
+      requestId === undefined ? undefined : sanitizeLine(requestId, redact, REQUEST_ID_LENGTH_MAX) || undefined,
     scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1],
   };
 }
 
-export function requestIdOf(headers: ResponseHeaders, hide: Redact): string | undefined {
+export function requestIdOf(headers: ResponseHeaders, redact: Redact): string | undefined {
   const id = headers["dg-request-id"];
-  return typeof id === "string" ? sanitizeLine(id, hide, REQUEST_ID_LENGTH_MAX) || undefined : undefined;
+  return typeof id === "string" ? sanitizeLine(id, redact, REQUEST_ID_LENGTH_MAX) || undefined : undefined;
 }
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
-export function sanitizeLine(text: string, hide: Redact, lengthMax: number): string {
+export function sanitizeLine(text: string, redact: Redact, lengthMax: number): string {
   // The text is cut before the search because a search of a long text is slow, and to its final length only after it because half
   // a key might not be recognised.
-  const characters = [...hide(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
+  const characters = [...redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }
 
@@ -214,20 +215,20 @@ function textOfBody(
   body: Uint8Array | undefined,
 ): { text: string; requestId?: string | undefined } {
   if (body === undefined) return { text: "(a body that was cut or too long)" };
-  if ((headers["content-encoding"] ?? "identity") !== "identity") return { text: "(a compressed body)" };
+  if (!isUncompressed(headers)) return { text: "(a compressed body)" };
   if (body.length === 0) return { text: "(no body)" };
   const text = new TextDecoder().decode(body);
   if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: htmlTitle(text) };
   if (!/^\s*[{[]/.test(text)) return { text };
 
-  const said = ErrorBody.safeParse(parseJsonOrUndefined(text)).data ?? {};
-  const code = said.err_code ?? said.error_code ?? said.category;
-  const sentence = [said.message ?? said.err_msg ?? said.error, said.details]
+  const fields = ErrorBody.safeParse(parseJsonOrUndefined(text)).data ?? {};
+  const code = fields.err_code ?? fields.error_code ?? fields.category;
+  const sentence = [fields.message ?? fields.err_msg ?? fields.error, fields.details]
     .filter((part) => part !== undefined)
     .join(" ");
-  const words = [code, sentence].filter((part) => part !== undefined && part !== "").join(": ");
-  // JSON of another shape is not quoted: it may be anything, and hold anything.
-  return { text: words === "" ? "(a body without a message)" : words, requestId: said.request_id };
+  const message = [code, sentence].filter((part) => part !== undefined && part !== "").join(": ");
+  // JSON of another shape is not quoted: it may hold a secret.
+  return { text: message === "" ? "(a body without a message)" : message, requestId: fields.request_id };
 }
 
 function parseJsonOrUndefined(text: string): unknown {
@@ -236,6 +237,10 @@ function parseJsonOrUndefined(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+export function isUncompressed(headers: ResponseHeaders): boolean {
+  return (headers["content-encoding"] ?? "identity") === "identity";
 }
 
 export function isHtml(headers: ResponseHeaders): boolean {

@@ -15,34 +15,26 @@ export const DOCUMENTED_FEATURES: readonly string[] = [
   ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
 ];
 
-type ListedModel = {
-  readonly name: string;
-  /** Today's service filters by this id. */
-  readonly id: string | undefined;
-  readonly language: string | undefined;
-  readonly version: string | undefined;
-};
-
-/** A member is undefined if the service does not list names of that kind. */
-export type ListedFields = {
-  readonly features: readonly string[] | undefined;
-  readonly models: readonly ListedModel[] | undefined;
-  readonly tags: readonly string[] | undefined;
-};
-
 const OptionalText = z.string().optional().catch(undefined);
+/** Today's service filters by the id. */
 const Model = z
   .object({ name: z.string(), model_id: OptionalText, language: OptionalText, version: OptionalText })
-  .transform(({ name, model_id, language, version }): ListedModel => ({ name, id: model_id, language, version }))
+  .transform(({ model_id: id, ...model }) => ({ ...model, id }))
   .optional()
   .catch(undefined);
 
-/** Every member may be missing. Unreadable entries are dropped, except in `features`. */
+/** A member is undefined if the service does not list names of that kind. Unreadable entries are dropped, except in `features`. */
 const FieldsAnswer = z.object({
-  features: z.array(z.string()).nullish(),
-  models: z.array(Model).nullish().catch(undefined),
-  tags: z.array(OptionalText).nullish().catch(undefined),
+  features: z.array(z.string()).nullish().transform(present),
+  models: z.array(Model).nullish().catch(undefined).transform(present),
+  tags: z.array(OptionalText).nullish().catch(undefined).transform(present),
 });
+
+function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
+  return entries?.filter((entry) => entry !== undefined);
+}
+
+export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
 /** Undefined if the service has no such list. Without dates, the answer covers the most. */
 export async function fetchFields(
@@ -54,11 +46,5 @@ export async function fetchFields(
   const path = ["v1", "projects", projectId, "usage", "fields"];
   const call = { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] } as const;
   const answer = await callUnlessStatus(service, [404], call, key, signal);
-  if (!answer) return undefined;
-  const { features, models, tags } = parseAnswer(FieldsAnswer, answer, "fields of the project");
-  return { features: features ?? undefined, models: present(models), tags: present(tags) };
-}
-
-function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
-  return entries?.filter((entry) => entry !== undefined);
+  return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
 }

@@ -1,11 +1,10 @@
-// Whether and after how long a failed call is tried again, and how long the service itself asks to wait. Pure, so every rule
-// has a test without a timer.
+// Decides whether and after how long a failed call is tried again, and reads how long the service asks to wait. Pure.
 
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 
 /**
  * - `transient`: no answer, or one that says "later"
- * - `bad_answer`: a success that cannot be read; a gateway between us and the service may have made it
+ * - `bad_answer`: a success that can't be read; it may come from a gateway before the service
  * - `final`: trying again would bring the same
  */
 export type FailureKind = "transient" | "bad_answer" | "final";
@@ -15,7 +14,7 @@ const BAD_ANSWERS_MAX = 2;
 const DELAY_MS_FIRST = 500;
 const DELAY_MS_MAX = 30_000;
 
-/** 499 is what gateways say when a client went away, which to the client means: not answered. */
+/** Gateways answer 499 when they think that the client went away: the service did not answer. */
 export function isTransient(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || status === 499 || status >= 500;
 }
@@ -23,30 +22,28 @@ export function isTransient(status: number): boolean {
 /**
  * Milliseconds to wait before the next attempt, or undefined to give up.
  *
- * `failures` are those of this call, the newest last. `askedMs` is what the service asked for; it is never shortened.
- * `random` is in [0, 1): the back-off is drawn from the whole range, so that callers that failed together do not come
- * back together.
+ * `failures` are those of this call, the newest last. `requestedWaitMs` is what the service asked for; it is never shortened.
+ * `random` is in [0, 1): the back-off is drawn from the whole range, so that callers that failed together do not try again
+ * together.
  */
 export function retryDelayMs(
   failures: readonly FailureKind[],
   attemptsMax: number,
-  askedMs: number | undefined,
+  requestedWaitMs: number | undefined,
   random: number,
 ): number | undefined {
   if (failures.at(-1) === "final" || failures.length >= attemptsMax) return undefined;
   if (failures.filter((kind) => kind === "bad_answer").length >= BAD_ANSWERS_MAX) return undefined;
   const ceilingMs = Math.min(DELAY_MS_FIRST * 2 ** (failures.length - 1), DELAY_MS_MAX);
-  return Math.max(askedMs ?? 0, Math.round(ceilingMs * random));
+  return Math.max(requestedWaitMs ?? 0, Math.round(ceilingMs * random));
 }
-
-// Reads how long the service asks to be left alone. Pure.
 
 /** Header names in lower case; a header that came twice is a list. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** An HTTP date as it is sent today; Date.parse alone takes "1" for a date. */
+/** The format of HTTP dates. Date.parse alone accepts "1" as a date. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-/** A reset that is larger than this is an instant in seconds since 1970, a smaller one a number of seconds. */
+/** A larger reset is an instant in seconds since 1970, a smaller one a number of seconds. */
 const INSTANT_SECONDS_MIN = 1_000_000_000;
 
 /** Longest wait after one answer. A service that needs longer asks again in its next answer. */
@@ -70,17 +67,17 @@ export function requestedWait(status: number, headers: ResponseHeaders, nowMs: n
   const fromNow = (instantMs: number | undefined) =>
     instantMs === undefined ? undefined : Math.max(0, instantMs - serviceNowMs);
 
-  const asked = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
+  const retryAfter = headerValues(headers, "retry-after").map((value) => secondsMs(value) ?? fromNow(dateMs(value)));
   const resets = status === 429 ? headerValues(headers, "x-ratelimit-reset") : [];
   const reset = resets.map((value) => {
     const ms = secondsMs(value);
     return ms !== undefined && ms >= INSTANT_SECONDS_MIN * 1000 ? fromNow(ms) : ms;
   });
-  const meant = (waits: readonly (number | undefined)[]) =>
+  const longestPlausible = (waits: readonly (number | undefined)[]) =>
     longestOf(waits.filter((ms) => (ms ?? 0) <= PLAUSIBLE_WAIT_MS_MAX));
-  const waitMs = meant(asked) ?? meant(reset);
+  const waitMs = longestPlausible(retryAfter) ?? longestPlausible(reset);
   if (waitMs !== undefined) return { requestedMs: waitMs, waitMs: Math.min(waitMs, WAIT_MS_MAX) };
-  const mistakenMs = longestOf([...asked, ...reset]);
+  const mistakenMs = longestOf([...retryAfter, ...reset]);
   return mistakenMs === undefined ? undefined : { requestedMs: mistakenMs, waitMs: undefined };
 }
 

@@ -27,7 +27,7 @@ export const SERVICE: readonly Sabotage[] = [
     name: "a create whose answer was lost made no key",
     file: "src/service/errors.ts",
     replace: `isBeforeSending(error) ? { sent: "no" } : {}`,
-    by: `isBeforeSending(error) || codeOf(error) !== "" ? { sent: "no" } : {}`,
+    by: `isBeforeSending(error) || connectionErrorCode(error) !== "" ? { sent: "no" } : {}`,
     caughtBy: [
       "test/service/create-key.test.ts",
       "after a lost connection a key may have been made, and nothing is sent again",
@@ -86,8 +86,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "Retry-After is shortened to what the program would wait by itself",
     file: "src/service/retry.ts",
-    replace: "Math.max(askedMs ?? 0, Math.round(ceilingMs * random))",
-    by: "Math.min(askedMs ?? ceilingMs, Math.round(ceilingMs * random))",
+    replace: "Math.max(requestedWaitMs ?? 0, Math.round(ceilingMs * random))",
+    by: "Math.min(requestedWaitMs ?? ceilingMs, Math.round(ceilingMs * random))",
     caughtBy: ["test/service/retry.test.ts", "what the service asks for is waited"],
   },
   {
