@@ -220,9 +220,9 @@ export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise
 }
 
 export type JobRecord = JobId & {
-  /** Some process works on a run of the job, or workers share one. */
+  /** A run is in progress, of one live process or shared by workers. */
   readonly isRunning: boolean;
-  /** When the newest run ended well, in seconds since 1970; null if none did. A backfill says nothing about the job. */
+  /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */
   readonly lastSuccess: number | null;
   /** Runs that failed or were interrupted since then. */
   readonly failures: number;

@@ -18,7 +18,7 @@ export type MetricsDeps = {
   /** Shows whether replicas have the same configuration. */
   readonly configHash: string;
   readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
-  /** What /readyz says. */
+  /** Whether /readyz answers 200. */
   readonly ready: () => boolean;
   readonly readHealth: () => Promise<HealthState>;
 };
@@ -177,7 +177,7 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
   };
 }
 
-// Gauges of the health state: the same at each replica, and created again for each scrape, so that nothing is shown that is gone.
+// Gauges of the health state: the same at each replica, and created again for each scrape, so that removed series and jobs disappear.
 
 /** One number of the health state. */
 export type MetricSample = {

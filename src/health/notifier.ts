@@ -26,7 +26,7 @@ export type NotifierContext = {
   readonly metrics: Pick<ProcessMetrics, "notificationEnded">;
 };
 
-/** After so long nothing more is sent in this tick: the rest follows in the next. */
+/** After this time a tick sends nothing more; the next tick sends the rest. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 

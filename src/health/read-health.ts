@@ -38,7 +38,7 @@ import {
   type RotationKeys,
 } from "./state.ts";
 
-/** Left out, `statementSecondsMax` is that of readSnapshot. */
+/** `statementSecondsMax` limits each statement; its default is that of readSnapshot. */
 export async function readHealth(db: Database, config: Config, statementSecondsMax?: number): Promise<HealthState> {
   return readSnapshot(db, (tx) => healthAt(tx, config), statementSecondsMax);
 }
@@ -180,7 +180,7 @@ function rotationKeys({ rotations }: Config, health: HealthState, keys: readonly
 
 export type JobAdvice = WindowAdvice & { readonly job: string; readonly windowDays: number };
 
-/** Of the exports whose window should be another. */
+/** For the exports whose window should be longer or may be shorter. */
 export async function adviseWindows(db: Database, exports: readonly ExportJob[]): Promise<readonly JobAdvice[]> {
   const advice: JobAdvice[] = [];
   for (const job of exports) {
@@ -191,10 +191,10 @@ export async function adviseWindows(db: Database, exports: readonly ExportJob[])
   return advice;
 }
 
-/** By how few groups they have, as a rule: each has its history to be looked through. */
+/** The history of each group is read, so the grouping that usually has the fewest is chosen. */
 const FEWEST_GROUPS_FIRST: readonly Grouping[] = ["none", "method", "deployment", "endpoint", "model"];
 
-/** Late usage is late in every grouping, so one of them tells. */
+/** Late usage is late in every grouping, so one grouping is enough. */
 function seriesToCompare(job: ExportJob): Series[] {
   const grouping = FEWEST_GROUPS_FIRST.find((one) => job.groupings.includes(one)) ?? job.groupings[0];
   return grouping ? seriesOf(job, { groupings: [grouping] }) : [];

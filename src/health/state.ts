@@ -25,7 +25,7 @@ export type HealthState = {
   readonly gaps: readonly Gap[];
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
-  /** Those that have run. */
+  /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly queue: readonly QueueDepth[];
 };
@@ -42,18 +42,18 @@ export type JobHealth = {
   readonly paused: Pause | undefined;
   /** A worker should run this job: some worker has registered it, and it is not paused. */
   readonly needsWorker: boolean;
-  /** When the job was first due without a worker having taken it up since. */
+  /** When the job became due; undefined if a worker has planned that run, or is about to. */
   readonly overdueSince: Date | undefined;
-  /** A run of it is under way or begins with the next tick. */
+  /** A run of the job is in progress or begins with the next tick. */
   readonly isInProgress: boolean;
   readonly lastRun: LastRun | undefined;
-  /** How the newest run ended that says how the job does; undefined before the first. */
+  /** The end of the newest run that counts for the job, see lastOutcomes; undefined before the first. */
   readonly outcome: LastOutcome | undefined;
-  /** The newest run that says how the job does, if that run went wrong. */
+  /** The newest run that counts for the job, if it failed or was interrupted. */
   readonly failedRun: FailedRun | undefined;
-  /** When a run ended well, in seconds since 1970; null if none did. */
+  /** When the newest successful run ended, in seconds since 1970; null if none did. */
   readonly lastSuccess: number | null;
-  /** Runs that went wrong since then. */
+  /** Runs that failed or were interrupted since then. */
   readonly failures: number;
   /** The series that an export reads, by seriesKey. */
   readonly series: ReadonlySet<string>;

@@ -60,7 +60,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
     const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(request.url ?? "") ?? [];
     const route = routes[path] ?? { audience: "machines", answer: () => notFoundPage(routes) };
     const isAdmitted = admit(request, response, route.audience !== "anyone");
-    // The request's body is not read, so a next request could not be told apart from it: such a connection is closed.
+    // A request's body is not read, and would be taken for the next request: the connection of such a request is closed.
     const stays = () => server.listening && isAdmitted && !hasBody(request);
     const answer = async () => {
       try {
