@@ -25,10 +25,8 @@ import { fetchBreakdown } from "../service/usage.ts";
 import { addDays, type Day, dayOf } from "../usage/days.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
-import type { Filter } from "../usage/series.ts";
+import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./export-context.ts";
-
-const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 /** A new key may need a moment until every part of the service knows it. */
 const VERIFY_ATTEMPTS_MAX = 3;

@@ -220,9 +220,9 @@ export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Clean
 }
 
 function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
-  const restedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
-  if (restedMs < job.graceDays * DAY_MS) return [];
-  const reason = `it was replaced ${Math.floor(restedMs / DAY_MS)} days ago, of ${job.graceDays} of grace`;
+  const replacedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
+  if (replacedMs < job.graceDays * DAY_MS) return [];
+  const reason = `it was replaced ${Math.floor(replacedMs / DAY_MS)} days ago, of ${job.graceDays} of grace`;
   return [{ kind: "release", key, reason }];
 }
 
@@ -266,9 +266,9 @@ export function clockSkewText({ database, machine, service }: Clocks): string | 
 
 /** Why the grace of a replaced key is not over by every clock; undefined if it is over. */
 export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
-  const rested = replacedForMs(key, ledger, clocks);
-  if (rested >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
-  const days = Math.max(0, Math.floor(rested / DAY_MS));
+  const replacedMs = replacedForMs(key, ledger, clocks);
+  if (replacedMs >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
+  const days = Math.max(0, Math.floor(replacedMs / DAY_MS));
   return `not every clock says that its grace is over: by one it was replaced ${days} days ago, of ${job.graceDays} of grace`;
 }
 

@@ -42,8 +42,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a replaced key is due for removal without any grace",
     file: "src/keys/plan.ts",
-    replace: "if (restedMs < job.graceDays * DAY_MS) return [];",
-    by: "if (restedMs < job.graceDays) return [];",
+    replace: "if (replacedMs < job.graceDays * DAY_MS) return [];",
+    by: "if (replacedMs < job.graceDays) return [];",
     caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is inside its grace by a moment"],
   },
   {
