@@ -10,7 +10,7 @@ test("a copy has the migrated schema and no rows", async () => {
   expect((await sql`select from usage_export.series`.execute(db)).rows).toEqual([]);
 });
 
-test("what one copy is given does not show in another", async () => {
+test("a row of one copy is not in another", async () => {
   await runStatement(url, "create table only_here ()");
   await expect(runStatement(other.url, "table only_here")).rejects.toMatchObject({ code: "42P01" });
 });

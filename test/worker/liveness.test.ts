@@ -17,7 +17,7 @@ test.each([
   expect(lines.join()).not.toContain("not reached");
 });
 
-test("a database that ends connections and is back soon is one line, however many notice", () => {
+test("a database that ends connections and is back soon is one log line, however many callers report it", () => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
   liveness.reportDatabase();

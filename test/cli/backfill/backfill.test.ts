@@ -222,7 +222,7 @@ test("it is recorded as a run of its job", async ({ context }) => {
   expect(rows).toEqual([{ job: "nightly", trigger: "backfill", status: "ok", slices_complete: 9 }]);
 });
 
-test("days of long ago make no day after them missing, and hide no night that was missed", async ({ context }) => {
+test("a backfill of old days makes no later day missing, and hides no missed night", async ({ context }) => {
   await serveSeries(context);
   await context.run(["export", "--grouping", "none"]);
   await ageStoredData(db, 2);

@@ -62,7 +62,7 @@ test("exports that send no dates are left out, and named", () => {
   });
 });
 
-test("where only exports without dates are chosen there is nothing to backfill", () => {
+test("if only exports without dates are selected there is nothing to backfill", () => {
   expect(() => choose({ job: ["dateless"] })).toThrow(
     'nothing to backfill: days can be asked for by exports with a "window" only, and "dateless" has none',
   );

@@ -68,7 +68,7 @@ test("days before the first row of a period that has them are in doubt as well",
   expect(rows).toMatchObject([{ to: addDays(first, -1), days: good.length - 3 }]);
 });
 
-test("an answer without rows and without any date says of no day that it is empty", async ({ context }) => {
+test("an answer without rows and without any date makes no day empty", async ({ context }) => {
   const bare: Fault = { kind: "body", change: ({ results }) => ({ results }) };
   const { good } = await exported(context, bare);
 
@@ -81,7 +81,7 @@ test("an answer without rows and without any date says of no day that it is empt
   expect(rows).toEqual([{ status: "failed" }]);
 });
 
-test("an answer without rows is no reading of a day that it is not about", async ({ context }) => {
+test("an answer without rows says nothing about days outside its period", async ({ context }) => {
   const month = { start: addDays(today, -60), end: addDays(today, -40) };
   const old: Fault = { kind: "body", change: (answer) => ({ ...answer, ...month, results: [] }) };
   const emulator = await context.serve({ fault: () => old });

@@ -68,7 +68,7 @@ test("the configuration that is shipped works with the public example of Get Fie
 const RARE = { name: "rare", features: { "aura-2": true } };
 const rareConfig = (url: string, filters: readonly object[] = [RARE]) => smallConfig(url, { exports: [{ filters }] });
 
-test("a feature that was listed once is known ever after, and is not asked about again", async ({ context }) => {
+test("a feature that was listed once stays known, and is not requested again", async ({ context }) => {
   const usage = [
     { requests: 5, feature_set: ["aura-2"] },
     { requests: 7, feature_set: ["Numerals.v2"] },
@@ -89,7 +89,7 @@ test("a feature that was listed once is known ever after, and is not asked about
   expect(await lastCoverage(db)).toMatchObject({ rare: { status: "complete" }, other: { status: "complete" } });
 });
 
-test("a feature that is not listed and narrows the numbers is known by that", async ({ context }) => {
+test("a feature that is not listed is known if it changes the numbers", async ({ context }) => {
   const emulator = await context.serve({
     usage: () => [
       { requests: 5, feature_set: ["aura-2"] },
@@ -111,7 +111,7 @@ test("a feature that is not listed and narrows the numbers is known by that", as
   expect(calls(emulator, "/usage/fields")).toBe(1);
 });
 
-test("a feature of which the numbers tell nothing is asked for, with a warning", async ({ context }) => {
+test("a feature that the numbers neither prove nor disprove is requested, with a warning", async ({ context }) => {
   const emulator = await context.serve({ usage: () => [] });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   await context.configure(rareConfig(emulator.url));
@@ -136,7 +136,7 @@ async function filtered(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ filter, requests }) => [filter, requests]));
 }
 
-test("a tag that nobody has is not asked for, and the near miss is named", async ({ context }) => {
+test("a tag without usage is not requested, and a similar one is suggested", async ({ context }) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
 
@@ -155,7 +155,7 @@ test("a tag that nobody has is not asked for, and the near miss is named", async
   expect(stdout).toMatch(/FAIL features: filter "prodd": .*never listed the tag "prodd".*did you mean "prod"\?/);
 });
 
-test("a tag that is not listed, and is used all the same, is known by its numbers", async ({ context }) => {
+test("a tag that is not listed but has usage is known by its numbers", async ({ context }) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod")] }] }));
@@ -184,7 +184,7 @@ test("today's service is asked for a model by its id, whichever of both is confi
   expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
 });
 
-test("a model that the service does not list, and a name of several, are not asked for", async ({ context }) => {
+test("a model that the service does not list, and a name of several models, are not requested", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const models = ["1", "2"].map((version) => ({ name: "nova-3", language: "en", version, model_id: `id-${version}` }));
   answerFieldsBy(emulator, { ...PUBLIC_EXAMPLE, models });
@@ -278,7 +278,7 @@ test('with dialect "auto", an ignored filter causes a new probe', async ({ conte
   expect(await filtered()).toEqual({ prod: "5 5", "nova-2": "7 7" });
 });
 
-test("a filter that all usage fits is known to work by what does not fit it", async ({ context }) => {
+test("a filter that matches all usage is accepted if the opposite condition has no usage", async ({ context }) => {
   const emulator = await context.serve({ usage: () => [{ requests: 5, tags: ["prod"], feature_set: ["diarize"] }] });
   const filters = [{ name: "all" }, byTag("prod"), { name: "diarized", features: { diarize: true } }];
   await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
@@ -286,9 +286,7 @@ test("a filter that all usage fits is known to work by what does not fit it", as
   expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
 });
 
-test("a filter under which there is nothing on all of several days counts when a later run confirms it", async ({
-  context,
-}) => {
+test("a filter without usage on several days is stored when a later run confirms it", async ({ context }) => {
   let usage: typeof TAGGED = TAGGED;
   const emulator = await context.serve({ usage: () => usage });
   const filters = [{ name: "diarized", features: { diarize: true } }];

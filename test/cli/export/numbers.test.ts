@@ -93,7 +93,7 @@ test("numbers that were restated are the new ones, and the old ones stay in the 
   expect(rows).toEqual(old["none / all"]?.map(({ usage_date, requests }) => ({ usage_date, requests })));
 });
 
-test("a group that the service does not name any more is gone, and comes back with it", async ({ context }) => {
+test("a group that the service no longer sends is gone, and returns with the service's answer", async ({ context }) => {
   const usage = madeUpUsage(1);
   let hidden = "";
   const emulator = await context.serve({
@@ -136,7 +136,7 @@ test("no digit is lost where a number is larger or finer than a double can hold"
   expect(rows.map((row) => row.hours)).toEqual(hours);
 });
 
-test("a number that was not sent is NULL, and one that nobody knows yet is kept", async ({ context }) => {
+test("a number that was not sent is NULL, and an unknown metric is kept", async ({ context }) => {
   const { start: usage_date } = lastDays(1);
   const results = [{ requests: 7, video_frames: 12.5, grouping: { start: usage_date, end: usage_date } }];
   const emulator = await context.serve({ fault: () => ({ kind: "body", change: (json) => ({ ...json, results }) }) });

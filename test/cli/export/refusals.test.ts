@@ -13,7 +13,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-test("a service that does not know windows is found out", async ({ context }) => {
+test("a service that ignores windows is detected", async ({ context }) => {
   const emulator = await context.serve({ window: "ignored" });
   await context.configure(smallConfig(emulator.url));
 
@@ -85,7 +85,9 @@ test("the error for a key that may not read usage names the missing scope", asyn
   expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error: expect.stringContaining("project:read") } });
 });
 
-test("a feature that the service does not know is no filter, and the near miss is named", async ({ context }) => {
+test("a filter by a feature that the service does not know is refused, and a similar one is suggested", async ({
+  context,
+}) => {
   const emulator = await context.serve();
   const filters = [{ name: "all" }, { name: "diarized", features: { diarise: true } }];
   await context.configure(smallConfig(emulator.url, { exports: [{ filters }] }));
@@ -153,7 +155,7 @@ test("an empty answer where rows were is doubted, and believed when a run an hou
   expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });
 });
 
-test("rows that come back before an empty answer was confirmed were never away", async ({ context }) => {
+test("rows that return before an empty answer was confirmed never left the views", async ({ context }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
   const emulator = await context.serve({ usage: () => usage });
   await context.configure(smallConfig(emulator.url));

@@ -71,7 +71,7 @@ test("a summary that grows is a snapshot a run with its change, and no day's usa
   expect(stdout).toMatch(/carry no date/);
 });
 
-test("coverage, status and the export say that the numbers have no days, and none of them that a day is complete", async ({
+test("coverage, status and the export say that the numbers have no days, and report no day as complete", async ({
   context,
 }) => {
   await serveSummary(context);
@@ -102,7 +102,7 @@ test("coverage, status and the export say that the numbers have no days, and non
   expect(status.stdout).toMatch(/undated: production \/ none \/ all: 2 snapshots, the newest of .*bi\.usage_snapshot/);
 });
 
-test("what is counted anew, or is gone, is marked where it fell", async ({ context }) => {
+test("a total that falls, or a group that is gone, is marked in its snapshot", async ({ context }) => {
   const emulator = await serveSummary(context, { groupings: ["endpoint"] });
   await exportNights(context, 1);
   requests = 5;
@@ -118,7 +118,7 @@ test("what is counted anew, or is gone, is marked where it fell", async ({ conte
   ]);
 });
 
-test("a night that failed is over with the next answer, which holds what it would have read", async ({ context }) => {
+test("a failed night is resolved by the next answer, which includes what it would have read", async ({ context }) => {
   const emulator = await serveSummary(context);
   await exportNights(context, 1);
   await ageStoredData(db, 1);
@@ -169,7 +169,7 @@ test("check explains what an answer without a date is, and that a running total 
   expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/);
 });
 
-test("check offers the usage of a day only where it is proved, by snapshots or by a window", async ({ context }) => {
+test("check suggests storing by day only if snapshots or a window prove that this is right", async ({ context }) => {
   const service: Partial<EmulatorOptions> = { window: "undated", usage: () => [{ requests: 7 }] };
   await serveSummary(context, { undated: "day-before" }, service);
   expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);

@@ -61,7 +61,7 @@ test("check finds a service that ignores the grouping", async ({ context }) => {
   expect(status).toBe(1);
 });
 
-test("a project without tags has usage without tags, for one call more", async ({ context }) => {
+test("for a project without tags the usage without tags is stored, after one more call", async ({ context }) => {
   const emulator = await serve(context, {}, ["none", "tags", "accessor"]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await coverage("tags")).toEqual([{ status: "complete", error: null }]);
@@ -72,7 +72,7 @@ test("a project without tags has usage without tags, for one call more", async (
   expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
 
-test("where it can't be found out whether the service groups, it is asked again, and nothing is stored meanwhile", async ({
+test("while it is unknown whether the service groups, nothing is stored and the question is repeated", async ({
   context,
 }) => {
   const emulator = await serve(context, {}, ["tags"]);

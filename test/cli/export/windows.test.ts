@@ -85,7 +85,7 @@ test("two exports that read the same series keep one set of numbers", async ({ c
   }
 });
 
-test("a filter that means something else than before shows the new numbers alone", async ({ context }) => {
+test("a filter whose meaning was changed shows only the new numbers", async ({ context }) => {
   const emulator = await context.serve();
   const withFilter = (feature: string) =>
     smallConfig(emulator.url, { exports: [{ filters: [{ name: "special", features: { [feature]: true } }] }] });

@@ -63,7 +63,7 @@ test("a worker after it stores what the service says now", async ({ context }) =
   await expectServed(context, emulator);
 });
 
-test("migrate raises what is behind, so that nobody else has to", async ({ context }) => {
+test("migrate raises sequences that are behind the stored numbers", async ({ context }) => {
   const { usage } = growing();
   const emulator = await context.serve({ usage });
   await context.configure(smallConfig(emulator.url, { exports: EXPORTS }));

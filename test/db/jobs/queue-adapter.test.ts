@@ -26,7 +26,7 @@ test("a text from BEGIN to COMMIT is one transaction", async () => {
   expect(await notes()).toEqual(["kept", "limit of 7s"]);
 });
 
-test("where a statement of it fails nothing of it is done, and no connection is left in the middle", async () => {
+test("if a statement of it fails nothing is done, and no connection is left in a transaction", async () => {
   const texts = Array.from({ length: 8 }, (_, i) =>
     queue.executeSql(`begin; insert into public.note values ('half ${i}'); select 1 / 0; commit`),
   );

@@ -21,7 +21,7 @@ async function refuseSchemas(url: string, count: number, code: string): Promise<
   );
 }
 
-test("a process that another one was just ahead of ends well", async () => {
+test("a process that installs at the same time as another one succeeds", async () => {
   await using empty = await emptyDatabase();
   await refuseSchemas(empty.directUrl, 1, "23505");
   await using db = openPostgres(empty.url);
@@ -39,7 +39,7 @@ test.each([
   await expect(installQueue(db)).rejects.toMatchObject({ code });
 });
 
-test("a connection that is lost to what the queue does by itself is a failure, and the next time ends well", async () => {
+test("a connection lost in the queue's background work is a failure, and the next install succeeds", async () => {
   await using empty = await emptyDatabase();
   let isCut = false;
   await using front = await startPostgresFront(empty.directUrl, {

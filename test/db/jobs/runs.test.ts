@@ -74,7 +74,7 @@ test("a reason of any length and with any character is stored, cut", async () =>
   expect(error).toHaveLength(1_000);
 });
 
-test("a run that says nothing for a minute was interrupted, until it speaks again", async () => {
+test("a run without a heartbeat for a minute counts as interrupted, until the next heartbeat", async () => {
   const runId = await started();
   await silentFor(runId, 30);
   expect(await run(runId)).toMatchObject({ status: "running" });
@@ -104,7 +104,7 @@ async function madeAgo(
   return runId;
 }
 
-test("runs are kept for so many days, and of each job the newest of every end and trigger for ever", async () => {
+test("runs are kept for keepDays, and the newest run of each job, outcome and trigger for ever", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
     madeAgo(500, { job }),
@@ -138,7 +138,7 @@ test("a clock of the database that was set ahead makes nothing older", async () 
   for (const runId of runIds) expect(await run(runId)).toBeDefined();
 });
 
-test("of a key that is gone the events are kept as long, and of one that is not for ever", async () => {
+test("the events of a retired key are kept as long, and those of other keys for ever", async () => {
   const rotation = await newRotation(db);
   for (const intentId of ["gone", "rested", "used"]) await rotation.key(`${rotation.job.name}-${intentId}`, "draining");
   const retired = (intentId: string, days: number) =>

@@ -158,7 +158,10 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/filter-check.ts",
     replace: `if (shown === "narrower") {`,
     by: `if (shown !== ("no usage" as string)) {`,
-    caughtBy: ["test/cli/export/refusals.test.ts", "a feature that the service does not know is no filter"],
+    caughtBy: [
+      "test/cli/export/refusals.test.ts",
+      "a filter by a feature that the service does not know is refused, and a similar one is suggested",
+    ],
   },
   {
     name: "an answer that was dropped is counted as stored",
@@ -200,7 +203,10 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/filter-check.ts",
     replace: `empty: { state: "unlisted",`,
     by: `empty: { state: "unproved",`,
-    caughtBy: ["test/cli/export/filters.test.ts", "a tag that nobody has is not asked for"],
+    caughtBy: [
+      "test/cli/export/filters.test.ts",
+      "a tag without usage is not requested, and a similar one is suggested",
+    ],
   },
   {
     name: "today's service is asked for a model by its name",
@@ -234,7 +240,10 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/filter-check.ts",
     replace: "total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
     by: "total.size < 1000 * SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
-    caughtBy: ["test/cli/export/filters.test.ts", "a filter under which there is nothing on all of several days"],
+    caughtBy: [
+      "test/cli/export/filters.test.ts",
+      "a filter without usage on several days is stored when a later run confirms it",
+    ],
   },
   {
     name: "a filter that is ignored for an hour is confirmed by that",
