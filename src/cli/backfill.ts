@@ -135,7 +135,7 @@ function backfillText(outcome: BackfillResult): string {
   return `${lines.join("\n")}\n`;
 }
 
-const STOPPED_TEXT = "stopped: what was read is stored, and the same command reads only the rest";
+const STOPPED_TEXT = "stopped: what was read is stored, and continuing reads only the rest";
 
 const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   missing: "nothing to do: no slice is missing",

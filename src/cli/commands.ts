@@ -46,7 +46,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     name: "demo",
     summary: "the whole product on this machine with nothing configured: emulator, embedded database, 30 days",
     examples: ["demo", "demo --serve"],
-    options: [new Option("--serve", "keeps the dashboard up until it is told to stop")],
+    options: [new Option("--serve", "keeps the dashboard up until Ctrl-C")],
     run: async (app, options) => (await import("./demo.ts")).runDemo(app, options),
   },
   {
@@ -92,7 +92,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   },
   {
     name: "backfill",
-    summary: "reads a range of past days; run again after a stop, it goes on where it was",
+    summary: "reads a range of past days; run again after a stop, it continues where it ended",
     examples: [
       "backfill --from 2026-01-01 --to 2026-01-31 --dry-run",
       "backfill --from 2026-01-01 --to 2026-01-31",

@@ -207,7 +207,7 @@ async function checkWindow(probe: Probe): Promise<CheckResult> {
   if (rowCount(one) > 0) return ok("start and end are honoured, and end is the last day");
   return before > 0
     ? warn(`no usage on ${day}, some the day before: the service may leave out the last day of a window`)
-    : ok("start and end are honoured; without usage yesterday it can't be told whether end is the last day");
+    : ok("start and end are honoured; without usage yesterday it is unknown whether end is the last day");
 }
 
 /** Whether the numbers are those of the filter: a service that ignores an unknown name answers with all usage. */
@@ -222,7 +222,7 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
   await filterCheck.readTotal(request, strict);
   const all = await readSlices(probe, totalOf(probe), request.window);
   const own = await readSlices(probe, request.series, request.window);
-  if (rowCount(all) === 0) return ok("no usage, so it can't be told whether it narrows anything");
+  if (rowCount(all) === 0) return ok("no usage, so it is unknown whether it narrows anything");
   const doubt = await filterCheck.doubtOf(request, own, await dialects.forRequest(request), strict);
   if (doubt?.kind === "filter-ignored") return { state: strict === "error" ? "fail" : "warn", text: doubt.reason };
   if (rowCount(own) === 0) return warn("no usage with it on days that have some without it");
@@ -274,7 +274,7 @@ async function checkUndated(probe: Probe, jobs: readonly ExportJob[]): Promise<C
       : warn(`the answers name their days, so "undated": "${declared}" has no effect`);
   }
   if (rowCount(answer) === 0) {
-    return ok("no usage, so it can't be told whether the answers carry dates");
+    return ok("no usage, so it is unknown whether the answers carry dates");
   }
   const proof = (await provenByWindow(probe, answer)) ?? (await provenBySteps(probe));
   return declared === undefined ? undeclaredResult(proof) : declaredResult(declared, proof);

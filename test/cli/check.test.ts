@@ -137,7 +137,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   "a day without usage": {
     emulator: { usage: () => [] },
     config: { exports: [{ filters: [DIARIZED] }] },
-    found: /^ok project production: filter diarized: no usage, so it can't be told/m,
+    found: /^ok project production: filter diarized: no usage, so it is unknown whether/m,
     status: 0,
   },
   "a project that the key does not belong to": {

@@ -72,7 +72,7 @@ test("stopped by Ctrl-C it says what is stored and how to go on, and that does g
   expect(stopped).toMatchObject({ status: 1, stderr: expect.stringContaining("usage-export: stopped by SIGINT") });
   const lines = stopped.stdout.trimEnd().split("\n");
   expect(lines.slice(0, 2)).toEqual([
-    "stopped: what was read is stored, and the same command reads only the rest",
+    "stopped: what was read is stored, and continuing reads only the rest",
     `${HUNDRED.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
   ]);
   const [command = ""] = lines[2]?.match(/(?<=to read what is missing: usage-export )backfill .*/) ?? [];
