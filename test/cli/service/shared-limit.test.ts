@@ -1,6 +1,7 @@
 // Programs that share a rate limit, with the service as the judge: one of them is suspended, and one is killed.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
 import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { answerJson, type ScriptedServer, scriptedServer } from "../../support/scripted-server.ts";
@@ -66,4 +67,7 @@ test("programs that are suspended, resumed and killed never exceed the cap at on
   expect(judge.atOnceMax()).toBeLessThanOrEqual(CAP);
   const inSecond = judge.startsMs.map((from) => judge.startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
   expect(Math.max(...inSecond)).toBeLessThanOrEqual(RATE + CAP);
+  // A program that ends releases its lease, and that of the killed one is forgotten.
+  const { rows } = await sql`select leases from usage_export.rate_limit`.execute(database.db);
+  expect(rows).toEqual([{ leases: {} }]);
 });
