@@ -104,6 +104,14 @@ test("docs/architecture.md says what every folder is for", () => {
   expect(named.sort()).toEqual(Object.keys(MAY_IMPORT).sort());
 });
 
+test("docs/architecture.md names files and functions that exist", () => {
+  const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
+  const named = [...page.matchAll(/`([\w/-]+\.ts)`: `(\w+)`/g)];
+  expect(named.length).toBeGreaterThan(30);
+  const missing = named.filter(([, file = "", name = ""]) => !files.includes(file) || !declares(file, name));
+  expect(missing.map(([text]) => text)).toEqual([]);
+});
+
 test("only main.ts imports the command line", () => {
   const importers = files.filter((file) => importedFiles(file).some((imported) => folderOf(imported) === "cli"));
   expect(importers.filter((file) => folderOf(file) !== "cli")).toEqual(["main.ts"]);
@@ -175,6 +183,10 @@ function circleThrough(file: string): string[] {
 
 function importsOf(file: string): string[] {
   return [...read(file).matchAll(/(?:\bfrom |\bimport\(|^import )"([^"]+)"/gm)].map(([, target = ""]) => target);
+}
+
+function declares(file: string, name: string): boolean {
+  return new RegExp(`\\b(function|class|const|type) ${name}\\b`).test(read(file));
 }
 
 /** The lines of comment that a file begins with. */
