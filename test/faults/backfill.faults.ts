@@ -5,7 +5,7 @@ import { afterAll } from "vitest";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { sliceName } from "./case-evidence.ts";
 import { statuses } from "./evidence.ts";
-import { HEALER, interruptions } from "./interrupt.ts";
+import { interruptions, RECOVERY } from "./interrupt.ts";
 import { type Case, inLab, openLab, PROJECT_ID } from "./lab.ts";
 import { sweepKinds } from "./sweep-kinds.ts";
 
@@ -47,7 +47,7 @@ async function askNothingTwice({ db, history }: Case): Promise<() => readonly st
   );
   return () => {
     const asked = history.exchanges.flatMap(({ who, asked }) =>
-      who === HEALER && asked ? asked.days.map((day) => sliceName(asked.series, day)) : [],
+      who === RECOVERY && asked ? asked.days.map((day) => sliceName(asked.series, day)) : [],
     );
     return stored.filter((slice) => asked.includes(slice)).map((slice) => `${slice} was stored and asked for again`);
   };

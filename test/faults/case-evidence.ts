@@ -25,13 +25,13 @@ export type Evidence = {
   readonly now: Visible;
   /** The status of every slice that is due, by the same names. */
   readonly coverage: ReadonlyMap<string, string>;
-  /** The slices that must be there when all is healed. */
+  /** The slices that must be complete after the recovery run. */
   readonly due: readonly string[];
-  /** Those of them that were due before the case began: they are in some status at any time. */
+  /** Those of them that were due before the case began: they have a status at any time. */
   readonly dueBefore: readonly string[];
   readonly programs: readonly ProgramEnd[];
-  /** Who was to heal everything, in one ordinary run after the faults had stopped; undefined before that. */
-  readonly healer: string | undefined;
+  /** The program whose one ordinary run, after the faults had stopped, must repair everything; undefined before that run. */
+  readonly recovery: string | undefined;
   readonly runs: readonly StoredRun[];
   readonly caps: Caps;
 };
@@ -46,7 +46,7 @@ export type StoredRun = {
 export type Caps = {
   readonly concurrent: number;
   readonly attempts: number;
-  /** Who was stopped or killed: its calls may have gone on at the service while others had its places. */
+  /** Programs that were stopped or killed: the service may still have worked on their calls when others had their slots. */
   readonly exempt: ReadonlySet<string>;
 };
 

@@ -125,5 +125,5 @@ export function exemptOf(kind: Kind): ReadonlySet<string> {
   return new Set(kind === "kill twice" ? [VICTIM, SECOND] : []);
 }
 
-/** The run that follows while the first one is not over, or before the one that heals. */
+/** The run that follows while the first one is not over, or before the recovery run. */
 export const SECOND = "other";

@@ -2,9 +2,9 @@
 
 import type { Evidence } from "./case-evidence.ts";
 
-export function converges({ healer, programs }: Pick<Evidence, "healer" | "programs">): string[] {
-  const healed = programs.filter(({ who }) => who === healer);
-  return healed
+export function converges({ recovery, programs }: Pick<Evidence, "recovery" | "programs">): string[] {
+  return programs
+    .filter(({ who }) => who === recovery)
     .filter(({ status }) => status !== 0)
     .map(({ command, status, output }) => `I8: ${command} after the fault ended with ${status}: ${output}`);
 }

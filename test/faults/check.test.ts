@@ -1,5 +1,5 @@
-// The checker finds a violation of each invariant that is planted, and none where all is well: one that can't fail would make
-// every sweep worthless.
+// The checker (check.ts, which lists the invariants I1 to I10) finds each planted violation, and nothing in correct evidence. The
+// fault tests depend on it: with a checker that can't fail they would prove nothing.
 
 import { expect, test } from "vitest";
 import type { Evidence, ProgramEnd, Visible } from "./case-evidence.ts";
@@ -10,7 +10,7 @@ const SERIES = "tags / ";
 const DAY = "2026-03-01";
 const SLICE = `${SERIES} @ ${DAY}`;
 
-/** The rows of an answer: two groups, of which one is another in each version. */
+/** The rows of an answer: group a in every version, and a second group whose name contains the version. */
 const rows = (version: number) => [`["a","${version}"]`, `["b${version}","${version}"]`];
 
 function answer(version: number, who: string, arrivedAt: number, part: Partial<Exchange> = {}): Exchange {
@@ -26,44 +26,44 @@ function program(who: string, startedAt: number, part: Partial<ProgramEnd> = {})
   return { who, command: "export", status: 0, output: "", startedAt, notCompleteAfter: [], ...part };
 }
 
-/** A first export, one that was hurt after its answer came, and one that healed. */
-const HEALED: Evidence = {
-  exchanges: [answer(1, "first", 1_000), answer(2, "a", 11_000), answer(3, "healer", 21_000)],
+/** A first export, one that was killed after its answer had come, and the recovery run. */
+const RECOVERED: Evidence = {
+  exchanges: [answer(1, "first", 1_000), answer(2, "a", 11_000), answer(3, "recovery", 21_000)],
   moments: [visible(1), visible(2), visible(3)],
   now: visible(3),
   coverage: new Map([[SLICE, "complete"]]),
   due: [SLICE],
   dueBefore: [SLICE],
-  programs: [program("first", 0), program("a", 10_000, { status: null }), program("healer", 20_000)],
-  healer: "healer",
+  programs: [program("first", 0), program("a", 10_000, { status: null }), program("recovery", 20_000)],
+  recovery: "recovery",
   runs: [{ status: "ok", planned: 2, complete: 1, stale: 1 }],
   caps: { concurrent: 2, attempts: 2, exempt: new Set() },
 };
 
-test("where all holds, nothing is found", () => {
-  expect(violations(HEALED)).toEqual([]);
+test("correct evidence has no violations", () => {
+  expect(violations(RECOVERED)).toEqual([]);
 });
 
-test("where nothing of the hurt program was stored, nothing is found", () => {
-  expect(violations({ ...HEALED, moments: [visible(1), visible(3)] })).toEqual([]);
+test("it is no violation if nothing of the killed program was stored", () => {
+  expect(violations({ ...RECOVERED, moments: [visible(1), visible(3)] })).toEqual([]);
 });
 
 test("fetches that overlap may be stored in either order", () => {
-  const programs = [program("a", 0), program("b", 0), program("healer", 20_000)];
-  const exchanges = [answer(1, "a", 10), answer(2, "b", 20), answer(3, "healer", 21_000)];
-  expect(violations({ ...HEALED, programs, exchanges, moments: [visible(2), visible(1), visible(3)] })).toEqual([]);
+  const programs = [program("a", 0), program("b", 0), program("recovery", 20_000)];
+  const exchanges = [answer(1, "a", 10), answer(2, "b", 20), answer(3, "recovery", 21_000)];
+  expect(violations({ ...RECOVERED, programs, exchanges, moments: [visible(2), visible(1), visible(3)] })).toEqual([]);
 });
 
-test("of programs beside each other either may have the answer that stays", () => {
-  const programs = [program("a", 0), program("b", 0), program("healer", 20_000)];
+test("of two concurrent programs, either's answer may be the one that stays", () => {
+  const programs = [program("a", 0), program("b", 0), program("recovery", 20_000)];
   const exchanges = [answer(1, "a", 10), answer(2, "b", 20)];
-  expect(violations({ ...HEALED, programs, exchanges, moments: [visible(1)], now: visible(1) })).toEqual([]);
+  expect(violations({ ...RECOVERED, programs, exchanges, moments: [visible(1)], now: visible(1) })).toEqual([]);
 });
 
-test("what a killed program stored stays, where nobody had to ask again", () => {
-  const caps = { ...HEALED.caps, exempt: new Set(["a"]) };
+test("an answer that a killed program stored may stay if no later program requested the day again", () => {
+  const caps = { ...RECOVERED.caps, exempt: new Set(["a"]) };
   const exchanges = [answer(2, "a", 110)];
-  expect(violations({ ...HEALED, exchanges, caps, moments: [visible(2)], now: visible(2) })).toEqual([]);
+  expect(violations({ ...RECOVERED, exchanges, caps, moments: [visible(2)], now: visible(2) })).toEqual([]);
 });
 
 const mixed: Visible = new Map([[SLICE, [rows(1)[0] ?? "", rows(2)[1] ?? ""]]]);
@@ -74,46 +74,52 @@ const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = 
   "rows of two answers at the end": ["I1", { now: mixed }],
   "half of an answer": ["I1", { moments: [visible(1), new Map([[SLICE, rows(2).slice(1)]]), visible(3)] }],
   "numbers that nobody sent": ["I1", { now: new Map([[SLICE, ['["a","99"]']]]) }],
-  "a slice that is missing after the healing run": ["I2", { coverage: new Map([[SLICE, "missing"]]) }],
-  "a slice that is not even due after the healing run": ["I2", { coverage: new Map() }],
-  "an older answer after the healing run": ["I2", { now: visible(2) }],
+  "a slice that is missing after the recovery run": ["I2", { coverage: new Map([[SLICE, "missing"]]) }],
+  "a slice that is not even due after the recovery run": ["I2", { coverage: new Map() }],
+  "an older answer after the recovery run": ["I2", { now: visible(2) }],
   "a slice that was never asked for": ["I2", { due: [SLICE, "none /  @ 2026-03-01"] }],
-  "a due slice without a status before it": ["I2", { healer: undefined, coverage: new Map() }],
+  "a due slice without a status before the recovery run": ["I2", { recovery: undefined, coverage: new Map() }],
   "a group that counts twice": ["I3", { now: doubled }],
-  "an answer from before that comes back": ["I4", { moments: [visible(1), visible(2), visible(1), visible(3)] }],
-  "an answer that was over before the next export began and is stored after it": [
+  "an older answer that replaces a newer one": ["I4", { moments: [visible(1), visible(2), visible(1), visible(3)] }],
+  "an answer that ended before the next export began, and is stored after that export's": [
     "I4",
     { moments: [visible(3), visible(2)] },
   ],
-  "rows that are gone for a while": ["I5", { moments: [visible(1), new Map(), visible(3)] }],
-  "rows that are gone in the end": ["I5", { now: new Map() }],
-  "a healing run that fails": ["I8", { programs: [program("first", 0), program("healer", 20_000, { status: 1 })] }],
+  "rows that disappear for a while": ["I5", { moments: [visible(1), new Map(), visible(3)] }],
+  "rows that have disappeared at the end": ["I5", { now: new Map() }],
+  "a recovery run that fails": ["I8", { programs: [program("first", 0), program("recovery", 20_000, { status: 1 })] }],
   "an exit status of 0 while a slice is missing": [
     "I9",
-    { programs: [program("a", 10_000, { notCompleteAfter: [SLICE] }), program("healer", 20_000)] },
+    { programs: [program("a", 10_000, { notCompleteAfter: [SLICE] }), program("recovery", 20_000)] },
   ],
-  "a stack": ["I9", { programs: [program("a", 10_000, { output: "TypeError: x\n    at main.ts:1" })] }],
+  "a stack trace in the output": [
+    "I9",
+    { programs: [program("a", 10_000, { output: "TypeError: x\n    at main.ts:1" })] },
+  ],
   "a complete slice that shows nothing": ["I9", { now: new Map() }],
-  "a run that is called ok and is not": ["I9", { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] }],
+  "a run with status ok that did not complete every slice": [
+    "I9",
+    { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] },
+  ],
   "more calls at once than allowed": [
     "I10",
     { exchanges: [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n)), moments: [], now: visible(3) },
   ],
   "more tries than allowed": [
     "I10",
-    { exchanges: [0, 1, 2].map((n) => answer(n + 1, "healer", 10 * n)), moments: [], now: visible(3) },
+    { exchanges: [0, 1, 2].map((n) => answer(n + 1, "recovery", 10 * n)), moments: [], now: visible(3) },
   ],
 };
 
 test.each(Object.entries(PLANTED))("%s is found", (_, [invariant, planted]) => {
-  const found = violations({ ...HEALED, ...planted });
+  const found = violations({ ...RECOVERED, ...planted });
 
   expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${invariant}: `)));
 });
 
-test("who was killed or stopped may have more calls with the service than the caps, as its places went to others", () => {
+test("calls of a killed or stopped program do not count towards the limits: its slots went to others", () => {
   const exchanges = [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n));
-  const caps = { ...HEALED.caps, exempt: new Set(["p0"]) };
+  const caps = { ...RECOVERED.caps, exempt: new Set(["p0"]) };
 
-  expect(violations({ ...HEALED, exchanges, moments: [], now: visible(3), caps })).toEqual([]);
+  expect(violations({ ...RECOVERED, exchanges, moments: [], now: visible(3), caps })).toEqual([]);
 });

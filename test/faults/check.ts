@@ -1,4 +1,13 @@
-// The one checker: what must hold of the stored numbers after any fault. Pure.
+// Checks what must hold of the stored numbers after any fault. Pure. Each violation begins with the name of its invariant (I6, about
+// secrets, is in leak-violations.ts, and I7, about keys, in check-keys.ts):
+// I1 every slice shows the rows of exactly one answer
+// I2 after the recovery run every due slice is complete and shows the newest answer
+// I3 no group counts twice
+// I4 an older answer never replaces a newer one
+// I5 rows that were shown do not disappear
+// I8 the recovery run succeeds
+// I9 what the program reports is true: exit status, status of slices and runs, no stack trace for a fault
+// I10 the limits of concurrent calls and of attempts are kept
 
 import {
   type Answer,
@@ -12,7 +21,7 @@ import {
 import type { Evidence } from "./case-evidence.ts";
 import { converges, honest, polite } from "./check-conduct.ts";
 
-/** All that does not hold, each by the name of the invariant and in words; nothing where all does. */
+/** Each violation as the name of its invariant and a description; empty if every invariant holds. */
 export function violations(evidence: Evidence): readonly string[] {
   const answers = answersBySlice(evidence.exchanges);
   return [
@@ -37,8 +46,8 @@ function atomic({ moments, now }: Evidence, answers: Answers): string[] {
 }
 
 function nothingLost(evidence: Evidence, answers: Answers): string[] {
-  const { now, coverage, due, dueBefore, healer, caps } = evidence;
-  if (healer === undefined) {
+  const { now, coverage, due, dueBefore, recovery, caps } = evidence;
+  if (recovery === undefined) {
     const untold = dueBefore.filter((slice) => !coverage.has(slice));
     return untold.map((slice) => `I2: ${slice} was due and has no status any more`);
   }
@@ -46,7 +55,7 @@ function nothingLost(evidence: Evidence, answers: Answers): string[] {
     const status = coverage.get(slice) ?? "not there";
     const newest = newestAnswer(answers.get(slice) ?? [], caps.exempt);
     const shown = answerOf(answers, slice, now.get(slice) ?? []);
-    if (status !== "complete") return [`I2: ${slice} is ${status} after the healing run`];
+    if (status !== "complete") return [`I2: ${slice} is ${status} after the recovery run`];
     if (shown && (!newest || isAsNew(shown, newest))) return [];
     if (!newest) return [`I2: ${slice} is complete, and the service was never asked for it`];
     return [`I2: ${slice} does not show the newest answer ${newest.version} but ${shown?.version ?? "none at all"}`];

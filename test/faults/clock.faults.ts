@@ -4,7 +4,7 @@
 
 import { expect } from "vitest";
 import { programTest } from "../cli/program-context.ts";
-import { breakdowns, coverage, farSchedule, runs, serveWorkers } from "../cli/workers.ts";
+import { breakdowns, coverage, farSchedule, runs, serveAndConfigure } from "../cli/workers.ts";
 import { setClock } from "../support/clock-step.ts";
 import { testDatabase } from "../support/database.ts";
 import { countTests } from "./count-tests.ts";
@@ -34,7 +34,7 @@ for (const { step, point, killed } of CASES) {
   const what = `the clock goes ${step} after request ${point}${killed ? ", and the worker is killed then" : ""}`;
   test(what, { timeout: 2 * RECOVERY_MS_MAX }, async ({ context }) => {
     const filters = [{ name: "all" }, { name: "listen", dimensions: { endpoint: "listen" } }];
-    const emulator = await serveWorkers(context, {
+    const emulator = await serveAndConfigure(context, {
       service: { requestsPerSecond: 20, maxConcurrent: 2 },
       exports: [{ schedule: farSchedule(), groupings: GROUPINGS, filters, window: { days: 2 } }],
     });

@@ -30,7 +30,7 @@ describe.skipIf(!hasPidNamespaces())("containers", () => {
     );
     await context.run(["migrate"], EMBEDDED);
     const first = context.start(["export"], EMBEDDED, { pidNamespace: true });
-    const answerHeld = await holdAnswersFrom(emulator, 2);
+    const releaseAnswers = await holdAnswersFrom(emulator, 2);
     const wrong: string[] = [];
     for (let n = 1; n <= RIVALS; n++) {
       // Every other one sees the first one's namespace from outside.
@@ -38,7 +38,7 @@ describe.skipIf(!hasPidNamespaces())("containers", () => {
       const { status, stderr } = await rival.ended;
       if (status !== 1 || !stderr.includes("is in use by process 1 ")) wrong.push(`rival ${n}: ${status}, ${stderr}`);
     }
-    answerHeld();
+    releaseAnswers();
     expect(await first.ended).toMatchObject({ status: 0 });
     reportCases({ part: "containers", cases: RIVALS, violations: wrong.length, seconds: secondsSince(startedMs) });
     expect(wrong).toEqual([]);

@@ -1,4 +1,5 @@
-// What a front sees of a program, and what it may do about it.
+// A front is a proxy between a program and the service or the database. A gate decides for each event that a front sees what fault,
+// if any, is injected.
 
 /** Where an event is seen: before something reaches the peer, or before the peer's answer reaches the program. */
 export type Side = "out" | "back";
@@ -14,14 +15,14 @@ export type FaultEvent = {
 
 export type Action =
   | { readonly kind: "pass" }
-  /** The connection ends. Going out, the peer never hears of it; coming back, it was done and nobody is told. */
+  /** The connection ends: before the peer got the request ("out"), or after it has executed it ("back"). */
   | { readonly kind: "cut" }
   /** The connection ends in the middle of the service's answer. */
   | { readonly kind: "half" }
-  /** Nothing passes on this connection any more, and nobody is told. */
+  /** From now on nothing passes on this connection, and it stays open. */
   | { readonly kind: "hole" }
   | { readonly kind: "delay"; readonly ms: number }
-  /** The database refuses: going out, in place of the statement; coming back, after it was executed. */
+  /** The database answers with an error: without having executed the statement ("out"), or after it ("back"). */
   | { readonly kind: "error"; readonly sqlstate: string };
 
 /** Asked at every event. */

@@ -36,9 +36,9 @@ export type Interruption<S extends Stage> = {
   /** What a person runs where the database refused something and the command itself, run again, leaves that as it is. */
   readonly afterRefusal?: readonly string[];
   readonly open: () => Promise<S>;
-  /** All that does not hold: before the healing run, and when that is over, whose name is told then. */
-  readonly check: (stage: S, healer: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
-  /** What this command promises beside what holds of all; called before the healing run, and what it returns after it. */
+  /** The violations. Called before the recovery run (`recovery` is undefined) and after it (`recovery` is its name). */
+  readonly check: (stage: S, recovery: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
+  /** What this command promises beside what holds of all; called before the recovery run, and what it returns after it. */
   readonly promise?: (stage: S) => Promise<() => readonly string[]>;
 };
 
@@ -48,7 +48,8 @@ export async function endOf({ who, program, startedAt, command }: Running): Prom
   return { who, command, status: result.status, output: result.stdout + result.stderr, startedAt };
 }
 
-export const HEALER = "healer";
+/** The name of the program that runs after the faults have stopped, and must repair everything. */
+export const RECOVERY = "recovery";
 
 /** Of each case so many search the log of the database server for secrets. */
 const LOG_EVERY = 20;
@@ -80,19 +81,19 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   const exempt = exemptOf(plan.kind);
   const before = await check(stage, undefined, exempt);
   const kept = await promise(stage);
-  let healing = command;
+  let recoveryCommand = command;
   if (plan.sqlstate !== undefined && afterRefusal) {
     const { status } = await stage.end(await stage.start(SECOND, command));
-    if (status !== 0) healing = afterRefusal;
+    if (status !== 0) recoveryCommand = afterRefusal;
   }
   const startedMs = performance.now();
-  await stage.end(await stage.start(HEALER, healing));
+  await stage.end(await stage.start(RECOVERY, recoveryCommand));
   if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
   return {
     hit: hit(),
     violations: [
       ...before,
-      ...(await check(stage, HEALER, exempt)),
+      ...(await check(stage, RECOVERY, exempt)),
       ...kept(),
       ...(await stage.leaks(isLogSearched(plan))),
     ],

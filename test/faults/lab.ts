@@ -16,7 +16,7 @@ import { violations } from "./check.ts";
 import { type Filters, readEvidence, statuses } from "./evidence.ts";
 import { type Gate, PASS } from "./gate.ts";
 import { type History, historyAfter, watchedFor } from "./history.ts";
-import { endOf, HEALER, type Interruption, type Stage } from "./interrupt.ts";
+import { endOf, type Interruption, RECOVERY, type Stage } from "./interrupt.ts";
 import { leakViolations } from "./leak-violations.ts";
 import { startPostgresFront } from "./postgres-front.ts";
 import { type ServiceFrontOptions, startServiceFront } from "./service-front.ts";
@@ -47,7 +47,7 @@ export type Lab = AsyncDisposable & {
   readonly whoHas: (key: string) => string;
 };
 
-const WHO = ["first", ...REPLICAS, SECOND, HEALER];
+const WHO = ["first", ...REPLICAS, SECOND, RECOVERY];
 
 export async function openLab(options: LabOptions): Promise<Lab> {
   const opened = new AsyncDisposableStack();
@@ -77,7 +77,7 @@ export async function openLab(options: LabOptions): Promise<Lab> {
 export type Case = Stage & {
   readonly db: Database;
   readonly history: History;
-  readonly evidence: (healer: string | undefined, caps: Caps) => Promise<Evidence>;
+  readonly evidence: (recovery: string | undefined, caps: Caps) => Promise<Evidence>;
 };
 
 type CaseOptions = {
@@ -132,7 +132,7 @@ export async function openCase(
       ends.push(end);
       return end;
     },
-    async evidence(healer, caps) {
+    async evidence(recovery, caps) {
       const stored = await readEvidence(db, filters);
       return {
         ...stored,
@@ -140,7 +140,7 @@ export async function openCase(
         due,
         dueBefore: lab.dueBefore,
         programs: [...ends],
-        healer,
+        recovery,
         caps,
       };
     },
@@ -163,6 +163,6 @@ function whoAsks({ whoHas }: Lab): ServiceFrontOptions["whoAsks"] {
 export function inLab(lab: Lab, caps: Omit<Caps, "exempt">): Pick<Interruption<Case>, "open" | "check"> {
   return {
     open: () => openCase(lab),
-    check: async (context, healer, exempt) => violations(await context.evidence(healer, { ...caps, exempt })),
+    check: async (context, recovery, exempt) => violations(await context.evidence(recovery, { ...caps, exempt })),
   };
 }

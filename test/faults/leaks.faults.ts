@@ -6,10 +6,10 @@ import path from "node:path";
 import { test as base, expect, inject } from "vitest";
 import { programTest } from "../cli/program-context.ts";
 import { openRotationContext } from "../cli/rotation/rotation-context.ts";
-import { runsOver, serveWorkers } from "../cli/workers.ts";
+import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
 import { testDatabase } from "../support/database.ts";
 import { ENCODINGS } from "../support/encodings.ts";
-import { missedIn, plants } from "../support/planted-leaks.ts";
+import { missedEncodings, plants } from "../support/planted-leaks.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
 import { secondsSince } from "./count-tests.ts";
 import { reportCases, reportShare } from "./figures.ts";
@@ -30,7 +30,7 @@ test("what is planted is found, in every place and every form", async ({ context
     ([name]) => !name.includes("server's log") || inject("postgres").logFile !== undefined,
   );
   const missed: string[] = [];
-  for (const [name, plant] of places) missed.push(...(await missedIn(plant)).map((form) => `${name}: ${form}`));
+  for (const [name, plant] of places) missed.push(...(await missedEncodings(plant)).map((form) => `${name}: ${form}`));
 
   const cases = places.length * Object.keys(ENCODINGS).length;
   const seconds = secondsSince(startedMs);
@@ -46,7 +46,7 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
     notices.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
     response.end("ok");
   });
-  const emulator = await serveWorkers(context, {
+  const emulator = await serveAndConfigure(context, {
     exports: [{ groupings: ["none", "endpoint", "tags"] }],
     rest: { notify: { webhook: { env: "NOTICES_URL" } } },
   });
@@ -61,7 +61,7 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
   const env = { NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`, NODE_OPTIONS: DIAGNOSTICS };
   const worker = context.start(["start"], env);
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
-  await runsOver(database.db, 1);
+  await waitForRuns(database.db, 1);
   context.start(["start"], env);
   await expect.poll(() => notices.length, POLL).toBeGreaterThan(0);
 

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { PROJECT_ID, programTest } from "../cli/program-context.ts";
 import { tcpProxy } from "../cli/tcp-proxy.ts";
-import { coverage, farSchedule, manyFilters, runsOver } from "../cli/workers.ts";
+import { coverage, farSchedule, manyFilters, waitForRuns } from "../cli/workers.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { countTests } from "./count-tests.ts";
@@ -62,7 +62,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
   await using link = await tcpProxy(database.url, DATABASE_LATENCY_MS);
   const worker = context.start(["start"], { DATABASE_URL: link.url }, { timeoutMs: 110_000 });
   const requests = FILTERS * GROUPINGS.length;
-  expect(await runsOver(db, 1)).toMatchObject([{ status: "ok", requests }]);
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests }]);
   worker.kill("SIGTERM");
   const { stderr } = await worker.ended;
   const found = (await deadlocks()) - before;

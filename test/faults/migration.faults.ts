@@ -78,13 +78,13 @@ async function openDatabase(database: AsyncDisposable & DatabaseUrls): Promise<M
 
 const BESIDE: readonly string[] = REPLICAS.slice(1);
 
-async function check({ url, ends }: Migrating, healer: string | undefined, hasRow: boolean): Promise<string[]> {
+async function check({ url, ends }: Migrating, recovery: string | undefined, hasRow: boolean): Promise<string[]> {
   const failed = ends.filter(({ who, status }) => BESIDE.includes(who) && status !== 0);
   return [
     ...mistaken(ends),
     ...failed.map(({ output }) => `I8: a migrate beside the one with the fault failed: ${output}`),
-    ...converges({ healer, programs: ends }),
-    ...(healer === undefined ? [] : await schemaViolations(url, hasRow)),
+    ...converges({ recovery, programs: ends }),
+    ...(recovery === undefined ? [] : await schemaViolations(url, hasRow)),
   ];
 }
 
@@ -123,7 +123,7 @@ for (const { part, begin, hasRow } of BEGINNINGS) {
       file: "migration.faults.ts",
       command: ["migrate"],
       open: async () => openDatabase(await begin()),
-      check: (stage, healer) => check(stage, healer, hasRow),
+      check: (stage, recovery) => check(stage, recovery, hasRow),
     }),
     [
       { kind: "kill", ci: [257, 0, 769], all: [17, 0, 61], atOnce: 2 },

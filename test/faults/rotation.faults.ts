@@ -89,9 +89,11 @@ function watchSinks({ sink, emulator }: RotationContext, stored: string, seen: S
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-async function check({ context, stored, ends, seen }: RotationCase, healer: string | undefined): Promise<string[]> {
+async function check({ context, stored, ends, seen }: RotationCase, recovery: string | undefined): Promise<string[]> {
   const conduct = [...seen, ...mistaken(ends)];
-  return healer === undefined ? conduct : [...conduct, ...converges({ healer, programs: ends }), ...(await ledger())];
+  return recovery === undefined
+    ? conduct
+    : [...conduct, ...converges({ recovery, programs: ends }), ...(await ledger())];
 
   /** What must be so when the rotation has come to its end. */
   async function ledger(): Promise<readonly string[]> {

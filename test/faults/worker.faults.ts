@@ -10,7 +10,7 @@ import { violations } from "./check.ts";
 import { statuses } from "./evidence.ts";
 import { reportHighest } from "./figures.ts";
 import type { FaultEvent } from "./gate.ts";
-import { HEALER, isLogSearched, type Running, recorded, reportRecovery } from "./interrupt.ts";
+import { isLogSearched, RECOVERY, type Running, recorded, reportRecovery } from "./interrupt.ts";
 import { type Case, openCase } from "./lab.ts";
 import { type Outcome, pointsAmong, sweepKinds } from "./sweep-kinds.ts";
 import { CAPS, FILTERS, openWorkerLab } from "./worker-lab.ts";
@@ -54,8 +54,8 @@ async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
 
 async function stopAll(context: Case, running: readonly Running[]): Promise<void> {
   // One that was started a moment ago would not hear of it yet, and die.
-  const healers = running.filter(({ who }) => who === HEALER);
-  await Promise.all(healers.map(({ program }) => program.waitFor("worker started").catch(() => {})));
+  const recoveries = running.filter(({ who }) => who === RECOVERY);
+  await Promise.all(recoveries.map(({ program }) => program.waitFor("worker started").catch(() => {})));
   for (const { program } of running) program.kill("SIGTERM");
   await Promise.all(running.map(context.end));
 }
@@ -85,7 +85,7 @@ async function runCase(name: string): Promise<Outcome> {
   }
   if (tookMs !== undefined) report(tookMs, plan, name);
   await stopAll(context, running);
-  if (plan.sqlstate !== undefined) await context.end(await context.start(HEALER, ["export"]));
+  if (plan.sqlstate !== undefined) await context.end(await context.start(RECOVERY, ["export"]));
 
   const exempt = exemptOf(plan.kind);
   const late = tookMs === undefined || tookMs > (plan.sqlstate === undefined ? RECOVERY_MS_MAX : REFUSED_MS_MAX);
@@ -93,7 +93,7 @@ async function runCase(name: string): Promise<Outcome> {
   return {
     hit: last.hit(),
     violations: [
-      ...violations(await context.evidence(happened ? HEALER : undefined, { ...CAPS, exempt })),
+      ...violations(await context.evidence(happened ? RECOVERY : undefined, { ...CAPS, exempt })),
       ...(late ? [`I8: all was complete ${took}`] : []),
       ...(await context.leaks(isLogSearched(plan))),
     ],
@@ -110,7 +110,7 @@ async function startAnew(
   if (kind === "stop and continue") return [await context.start(SECOND, COMMAND)];
   // A refusal that would be the same in a minute may end it.
   const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, whole)));
-  return isOver ? [await context.start(sqlstate === undefined ? HEALER : SECOND, COMMAND)] : [];
+  return isOver ? [await context.start(sqlstate === undefined ? RECOVERY : SECOND, COMMAND)] : [];
 }
 
 /** Whether it happens before all is complete anyway. */

@@ -79,7 +79,7 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "sequences that are behind what is stored stay there",
     file: "src/jobs/open-context.ts",
-    replace: "await raiseSequencesOf(app, db);\n  await recoverFromClockSetBack",
+    replace: "await raiseLaggingSequences(app, db);\n  await recoverFromClockSetBack",
     by: "await recoverFromClockSetBack",
     caughtBy: ["test/cli/recovery/replication.test.ts", "an export after it stores what the service says now"],
   },
