@@ -109,7 +109,7 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
  * Must run before anything is written. If tables were copied without their sequences, the stored fetches have higher numbers than
  * new ones, and every new answer would count as stale.
  */
-export async function raiseSequencesOf({ log }: App, db: Database): Promise<void> {
+export async function raiseLaggingSequences({ log }: App, db: Database): Promise<void> {
   const sequences = await raiseSequences(db);
   if (sequences.length > 0) {
     log.warn({ sequences }, "sequences were behind what is stored, as after logical replication, and were raised");

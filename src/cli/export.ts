@@ -90,7 +90,7 @@ export function exportText({ job, result }: JobResult): string {
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
     lines.push(
-      `  undated: ${answers} no date and may be of any span; see bi.usage_snapshot, as no usage view has them; check says more`,
+      `  undated: ${answers} no date, so the days they cover are not known; only bi.usage_snapshot shows them; run check for the reason`,
     );
   }
   if (stale > 0) lines.push("  stale: the answer to a later request is stored already, so this one was dropped");

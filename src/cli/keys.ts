@@ -1,4 +1,4 @@
-import { type App, raiseSequencesOf, withDatabase } from "../app.ts";
+import { type App, raiseLaggingSequences, withDatabase } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { replaceSealed, sealedWithOthers } from "../db/keys/keystore.ts";
 import { type KeyStatus, keyStatuses, type RotationStatus, rotationRows, rotationStatus } from "../db/keys/status.ts";
@@ -45,7 +45,7 @@ function renderKey(key: KeyStatus): string {
 /** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with one or the other. */
 export async function runRewrap(app: App, { json }: KeysOptions): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
-    await raiseSequencesOf(app, db);
+    await raiseLaggingSequences(app, db);
     const masterKeys = await openMasterKeys(app, db);
     const others = await sealedWithOthers(db, masterKeys.current.id);
     for (const key of others) {

@@ -1,13 +1,13 @@
 // The command `migrate`: applies the migrations that are missing.
 
-import { type App, raiseSequencesOf, withDatabaseToMigrate } from "../app.ts";
+import { type App, raiseLaggingSequences, withDatabaseToMigrate } from "../app.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const { migrations, views, hasReader } = await withDatabaseToMigrate(app, async (db) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
-    await raiseSequencesOf(app, db);
+    await raiseLaggingSequences(app, db);
     return migrated;
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {

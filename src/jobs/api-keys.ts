@@ -8,7 +8,7 @@ import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
 import { storeListedKeys } from "../db/keys/listed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
-import { holdsScope, scopesFault } from "../keys/policy.ts";
+import { holdsScope, scopesProblem } from "../keys/policy.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
@@ -19,11 +19,12 @@ import type { ExportContext, KeyRing } from "./export-context.ts";
 
 /** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
-  const mayBeRotated = new Set(config.rotations.map(({ name }) => name));
-  throwProblems([...rotationProblems(config), ...(await missingKeys(app, config, mayBeRotated))]);
+  // Any rotation may have a key in the ledger already, and then its `first` key is not needed.
+  const rotations = new Set(config.rotations.map(({ name }) => name));
+  throwProblems([...rotationProblems(config), ...(await missingKeys(app, config, rotations))]);
 }
 
-type Ring = {
+type KeyRingDeps = {
   readonly app: App;
   readonly db: Database | undefined;
   /** Undefined without a database, and if no key is rotated. */
@@ -34,8 +35,8 @@ type Ring = {
 };
 
 /**
- * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database there
- * are no rotated keys, and the first ones are used.
+ * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database,
+ * rotations use their `first` keys.
  */
 export async function openKeyRing(
   app: App,
@@ -50,24 +51,24 @@ export async function openKeyRing(
   );
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
   const masterKeys = db && isRotated ? await openMasterKeys(app, db) : undefined;
-  const ring: Ring = { app, db, masterKeys, onFallback, reportedMs: new Map() };
+  const deps: KeyRingDeps = { app, db, masterKeys, onFallback, reportedMs: new Map() };
   return {
-    use: (project, call) => callWithKey(ring, project, projectKeys.get(project.id), 2, call),
+    use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
     useToRotate: ({ name, project }, call) =>
-      callWithKey(ring, project, creators.get(name) ?? projectKeys.get(project.id), 3, call),
+      callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), 3, call),
   };
 }
 
-/** Calls with the first key, and after a refusal with the next one, of at most `keysMax` keys. */
+/** Calls with the newest known key. If the service refuses it, calls again with the next one; at most `keysMax` keys are tried. */
 async function callWithKey<T>(
-  ring: Ring,
+  deps: KeyRingDeps,
   project: Project,
   reference: KeyReference | undefined,
   keysMax: number,
   call: (key: Secret) => Promise<T>,
 ): Promise<T> {
   if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
-  const candidates = () => candidateKeys(ring, project, reference, keysMax);
+  const candidates = () => candidateKeys(deps, project, reference, keysMax);
   const [first, ...others] = await candidates();
   const tried: CandidateKey[] = [];
   for (let used = first; ; ) {
@@ -75,7 +76,7 @@ async function callWithKey<T>(
     try {
       const answer = await call(used.key);
       if (reference.kind === "rotation" && used !== first) {
-        await reportFallback(ring, project, reference.rotation, first, used);
+        await reportFallback(deps, project, reference.rotation, first, used);
       }
       return answer;
     } catch (error) {
@@ -93,7 +94,7 @@ type CandidateKey = { readonly id: string; readonly key: Secret };
 
 /** The key to use, followed by the keys to fall back to. */
 async function candidateKeys(
-  { app, db, masterKeys }: Ring,
+  { app, db, masterKeys }: KeyRingDeps,
   project: Project,
   reference: KeyReference,
   keysMax: number,
@@ -109,14 +110,14 @@ async function candidateKeys(
   const [newest, ...older] = stored;
   if (!newest) return [{ id: "the first key", key: await readStatic(reference.first) }];
   if (stored.length >= keysMax) return [newest, ...older];
-  // Once there is a rotated key the first one may be gone from the environment.
+  // Once a rotation has made a key, its `first` key may be gone from the environment.
   const first = await readStatic(reference.first).catch(() => undefined);
   return [newest, ...older, ...(first ? [{ id: "the first key", key: first }] : [])];
 }
 
 /** The call succeeded, but a person must know that the key in use does not work. */
 async function reportFallback(
-  { app, db, onFallback, reportedMs }: Ring,
+  { app, db, onFallback, reportedMs }: KeyRingDeps,
   project: Project,
   rotation: string,
   refused: CandidateKey,
@@ -143,20 +144,23 @@ export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys
 async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string>): Promise<string[]> {
   const problems = await secretProblems(neededKeys(config, rotated), app.env);
   if (problems.length === 0) return [];
-  return [...problems, "The first key of a project can't be made by a call: make it in the service's web console."];
+  return [
+    ...problems,
+    "The first key of a project can't be created through the API: create it in the service's web console.",
+  ];
 }
 
 function rotationProblems({ rotations, projects }: Config): string[] {
   return rotations.flatMap(({ name, scopes, createWith }, index) => {
-    const place = `rotations[${index}].scopes`;
-    const fault = scopesFault(scopes);
-    if (fault !== undefined) return [`${place}: ${fault}`];
+    const path = `rotations[${index}].scopes`;
+    const problem = scopesProblem(scopes);
+    if (problem !== undefined) return [`${path}: ${problem}`];
     const makesItsSuccessor = createWith
       ? createWith.kind === "rotation" && createWith.rotation === name
       : projects.some(({ key }) => key.kind === "rotation" && key.rotation === name);
     if (!makesItsSuccessor || holdsScope(scopes, "keys:write")) return [];
     return [
-      `${place}: expected keys:write, or a role with it: the next key is made with this one, unless createWith names another; got ${scopes.join(", ")}`,
+      `${path}: expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${scopes.join(", ")}`,
     ];
   });
 }
@@ -165,7 +169,7 @@ function throwProblems(problems: readonly string[]): void {
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
 }
 
-/** Long enough for an answer, and too short for a wait that the service asks for: comments and tags are not worth it. */
+/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the list is skipped: it is not worth one. */
 const SYNC_MS_MAX = 10_000;
 
 /**

@@ -40,13 +40,13 @@ export type ExportContext = ServiceContext<Database> & {
 
 export type KeyRing = {
   /**
-   * Calls with the project's key. If the service refuses the key itself (401), calls once more with the next known key: the file or
-   * the ledger may have a newer one by now, and a rotation has the previous one.
+   * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: the newer one, if
+   * the file or the ledger has one by now; otherwise, with a rotation, the previous key.
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
   /**
    * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
-   * project is tried, the first one included: otherwise a refused key could not be replaced.
+   * project is tried, also the configuration's `first`: otherwise a refused key could not be replaced.
    */
   readonly useToRotate: <T>(
     job: Pick<RotationJob, "name" | "project">,
@@ -54,20 +54,21 @@ export type KeyRing = {
   ) => Promise<T>;
 };
 
+/** A dialect is the set of parameter names that a version of the service understands. */
 export type Dialects = {
   readonly forRequest: (request: UsageRequest) => Promise<Dialect>;
-  /** Called after an answer in the used dialect did not fit. Returns the other dialect if a probe finds that the service speaks it. */
+  /** Called after `fits` was false for dialect `used`. Returns the other dialect if a probe finds that the service speaks it. */
   readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
-  /** Whether an answer grouped by model shows that the request was in the service's dialect. */
+  /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand it. */
   readonly fits: (request: UsageRequest, answer: unknown) => boolean;
-  /** Probes even if the dialect is known. Undefined if there is no usage to decide by. */
+  /** Probes even if the dialect is known. Undefined if the project has no usage that shows the dialect. */
   readonly probe: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
 };
 
 export type GroupingCheck = {
   /**
-   * Throws `bad_answer` if no row has a value and an answer by other dimensions, requested by `ask`, has none either. Also throws
-   * what `ask` throws.
+   * Throws `bad_answer` if the service ignores the requested grouping: all rows have null as their group, and so have the answers
+   * by other dimensions, which are requested with `ask`. Also throws what `ask` throws.
    */
   readonly require: (
     request: UsageRequest,

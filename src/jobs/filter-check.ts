@@ -160,7 +160,7 @@ export class FilterCheck {
     return [{ kind, name, ...findings[shown] }];
   }
 
-  /** The request with the names that the service filters by: today's service takes a model's id in place of its name. */
+  /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
   async asSent(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
     const { series } = request;
     const { model } = series.filter.dimensions;

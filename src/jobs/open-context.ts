@@ -1,7 +1,7 @@
 // Opens the resources that commands and workers share, in the order that is safe, and closes them. The only wiring there is.
 
 import { randomUUID } from "node:crypto";
-import { type App, openServiceFor, originOf, raiseSequencesOf } from "../app.ts";
+import { type App, openServiceFor, originOf, raiseLaggingSequences } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
@@ -37,7 +37,7 @@ export async function openRotationContext(
   config: Config,
   db: Database,
 ): Promise<RotationContext & AsyncDisposable> {
-  await raiseSequencesOf(app, db);
+  await raiseLaggingSequences(app, db);
   const masterKeys = await openMasterKeys(app, db);
   return { ...(await connect(app, config, db, await openKeyRing(app, config, db))), masterKeys };
 }
@@ -49,7 +49,7 @@ export async function openExportContext(
   db: Database,
   { onKeyFallback, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
-  await raiseSequencesOf(app, db);
+  await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
   const keys = await openKeyRing(app, config, db, onKeyFallback);
   const ids = await registerSeries(db, configuredSeries(config.exports));

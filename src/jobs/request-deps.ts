@@ -1,7 +1,7 @@
 // What the export pipeline of usage/ needs for its requests, wired to the service, the keys and the database.
 
 import type { Logger } from "pino";
-import { raiseSequencesOf } from "../app.ts";
+import { raiseLaggingSequences } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import type { InSameTransaction } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
@@ -51,7 +51,7 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
       const how = { runId, emptyGuard, cliffGuard, undated, inSameTransaction };
       const stored = await writer({ ...answer, ...attempt, ...target, ...how });
       // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
-      if (stored.slices.some(({ decision }) => decision === "stale")) await raiseSequencesOf(app, db);
+      if (stored.slices.some(({ decision }) => decision === "stale")) await raiseLaggingSequences(app, db);
       return stored;
     },
     fail: (request, fetchNo, days, { reason, code }) =>

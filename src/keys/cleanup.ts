@@ -5,8 +5,8 @@ import { activeKey, type LedgerKey } from "./ledger.ts";
 import { type CleanupStep, clockSkewText, graceLeft } from "./plan.ts";
 import type { LastUse, RotationDeps, RotationTask, ServiceKey } from "./rotation-deps.ts";
 
-/** Whether anything changed, and why the key was kept if a person should know. */
-type CleanupOutcome = { readonly did: boolean; readonly kept?: string };
+/** Whether the ledger or the service was changed, and why the key was kept if a person should know. */
+type CleanupOutcome = { readonly changed: boolean; readonly kept?: string };
 
 export async function runCleanupStep(task: RotationTask, step: CleanupStep): Promise<CleanupOutcome> {
   switch (step.kind) {
@@ -15,9 +15,9 @@ export async function runCleanupStep(task: RotationTask, step: CleanupStep): Pro
     case "delete":
       return deleteKey(task, step.key, step.reason);
     case "recheck":
-      return { did: await retireUnlisted(task.deps, step.key) };
+      return { changed: await retireUnlisted(task.deps, step.key) };
     case "search":
-      return { did: await searchOrphan(task.deps, step.key, step.giveUp) };
+      return { changed: await searchOrphan(task.deps, step.key, step.giveUp) };
   }
 }
 
@@ -26,20 +26,20 @@ async function markDueForRemoval(task: RotationTask, key: LedgerKey, reason: str
   const { seen, text } = await checkUse(task, key, true);
   if (seen === "in-grace") return keepKey(deps, key, text);
   if (seen === "yes") return keepKey(deps, key, `replaced key still in use: ${text}`);
-  const proof = seen === "unknown" ? `by its age alone: ${text}` : text;
+  const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
   await deps.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
-  return { did: true };
+  return { changed: true };
 }
 
 /**
- * A key is deleted only by what the service shows now, whatever was known when it became due: the service itself protects neither a
- * key that somebody uses, nor the calling key, nor the last one.
+ * Checks the key's use again right before the deletion, because it may have changed since the key became due. The service would
+ * delete any key: one that is in use, the one that this rotation calls with, the project's last one.
  */
 async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Promise<CleanupOutcome> {
   const { job, deps } = task;
   const { apiKeyId, intentId } = key;
-  if (apiKeyId === undefined) return { did: false };
-  // A key that was never active has no grace.
+  if (apiKeyId === undefined) return { changed: false };
+  // The grace period begins when a key is replaced: one that was never active has none.
   const { seen, text } = await checkUse(task, key, key.activeSince !== undefined);
   if (seen === "in-grace") return keepKey(deps, key, text);
   if (seen === "yes") {
@@ -48,7 +48,7 @@ async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Pr
     return keepKey(deps, key, kept);
   }
   if (seen === "unknown" && job.retire !== "delete-by-age") {
-    if (await retireUnlisted(deps, key)) return { did: true };
+    if (await retireUnlisted(deps, key)) return { changed: true };
     const kept = `${reason}; not deleted: ${text}`;
     // Written once, not in every run.
     if (key.note !== kept) await deps.ledger.write({ kind: "kept", intentId }, kept);
@@ -63,10 +63,10 @@ async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Pr
   }
   await deps.ledger.confirmLease();
   const outcome = await deps.remove(apiKeyId);
-  const proof = seen === "unknown" ? `by its age alone: ${text}` : text;
+  const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
   const result = outcome === "deleted" ? "deleted at the service" : "the service no longer had it";
   await deps.ledger.write({ kind: "retired", intentId }, `${reason}; ${proof}; ${result}`);
-  return { did: true };
+  return { changed: true };
 }
 
 type UseCheck = LastUse | { readonly seen: "in-grace"; readonly text: string };
@@ -79,7 +79,7 @@ async function checkUse({ job, deps }: RotationTask, key: LedgerKey, hasGrace: b
 
 function keepKey({ log }: RotationDeps, { apiKeyId }: LedgerKey, kept: string): CleanupOutcome {
   log.warn({ apiKeyId, reason: kept }, "replaced key kept");
-  return { did: false, kept };
+  return { changed: false, kept };
 }
 
 /** Throws if the database's clock has jumped: all ages in the ledger are computed with it. */
@@ -95,12 +95,12 @@ async function searchOrphan(deps: RotationDeps, { intentId }: LedgerKey, giveUp:
   const found = listed?.find(({ comment }) => comment.includes(intentId));
   if (found) {
     const { apiKeyId } = found;
-    await deps.ledger.write({ kind: "found", intentId, apiKeyId }, "the service lists a key with its comment");
+    await deps.ledger.write({ kind: "found", intentId, apiKeyId }, "the service lists a key whose comment has its id");
     return true;
   }
   if (!giveUp || !(await isCompleteList(deps, listed))) return false;
   await trustedClocks(deps);
-  await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key with its comment");
+  await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key whose comment has its id");
   return true;
 }
 

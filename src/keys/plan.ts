@@ -199,9 +199,10 @@ const UNLISTED_MS_MAX = 60 * 60 * 1000;
 export type CleanupStep = {
   readonly reason: string;
   readonly key: LedgerKey;
-} /** Mark it due for removal, unless the service shows that it is still used. */ & (
-  | { readonly kind: "release" }
+} & (
   | { readonly kind: "delete" }
+  /** Mark it due for removal, unless the service shows that it is still used. */
+  | { readonly kind: "release" }
   /** Somebody may have deleted it at the service. */
   | { readonly kind: "recheck" }
   /** Look for an orphan at the service, by its comment. With `giveUp`, one that is not listed counts as not made. */

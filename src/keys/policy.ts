@@ -85,7 +85,7 @@ export function holdsScope(granted: readonly string[], scope: string): boolean {
 }
 
 /** What is wrong with the scopes of a request, if anything is. */
-export function scopesFault(asked: readonly string[]): string | undefined {
+export function scopesProblem(asked: readonly string[]): string | undefined {
   const products = SELF_HOSTED_PRODUCTS.filter((product) => expandScopes(asked).includes(product));
   return products.length === 1
     ? `a self-hosted key has both of ${SELF_HOSTED_PRODUCTS.join(" and ")}, or self-hosted:products for the two; got ${products[0]} alone`

@@ -100,8 +100,8 @@ async function runCleanup(task: RotationTask, progress: Progress): Promise<void>
     signal.throwIfAborted();
     done.add(`${step.kind} ${step.key.intentId}`);
     try {
-      const { did, kept } = await runCleanupStep(task, step);
-      if (did) progress.did.push(stepText(step));
+      const { changed, kept } = await runCleanupStep(task, step);
+      if (changed) progress.did.push(stepText(step));
       if (kept !== undefined) progress.kept.push(`${nameOf(step.key)}: ${kept}`);
     } catch (error) {
       progress.errors.push(`${stepText(step)}: ${failureText(error, signal)}`);

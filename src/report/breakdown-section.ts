@@ -21,7 +21,8 @@ const BREAKDOWN_METRICS: readonly { readonly metric: Metric; readonly title: str
   { metric: "hours", title: "Hours" },
   { metric: "requests", title: "Requests" },
 ];
-const LABEL_COLUMNS = 26;
+/** Longest label in the legend, in characters of normal width. */
+const LABEL_WIDTH_MAX = 26;
 
 export function breakdownSection(breakdown: Breakdown): Section {
   const { grouping, groups } = breakdown;
@@ -48,7 +49,7 @@ type Layer = {
 function layersOf({ groups, rest }: Breakdown): readonly Layer[] {
   const labels = chartLabels(
     groups.map(({ group }) => group),
-    LABEL_COLUMNS,
+    LABEL_WIDTH_MAX,
   );
   const layers = groups.map((amounts, i) => ({
     label: labels[i] ?? "",
@@ -105,9 +106,9 @@ function provenanceNote({ projects, incompleteDays, unreadDays }: Breakdown): Ht
       : undefined;
   const unread =
     unreadDays.length > 0
-      ? html` Without usage that is not read (dotted) on ${daysHtml(unreadDays)}: before a series began, or not due yet.`
+      ? html` Some usage was not read (dotted) on ${daysHtml(unreadDays)}: the day is before a series began, or not due yet.`
       : undefined;
-  return html`<p class="note">Of ${joinHtml(projects.map(nameHtml), ", ")}.${low}${unread}</p>
+  return html`<p class="note">${projects.length === 1 ? "Project" : "Projects"}: ${joinHtml(projects.map(nameHtml), ", ")}.${low}${unread}</p>
 `;
 }
 
@@ -212,7 +213,7 @@ function chartOption({ days, bars, marks }: StackedDays, { grid, legend, labelsM
   };
 }
 
-/** On axes of its own and over the whole height, so that a day without a bar is marked as well. */
+/** The mark has its own axes and covers the whole height of the chart, so that a day without a bar is marked as well. */
 function markSeries(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
   const marked = new Set(mark.days);
   return {

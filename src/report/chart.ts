@@ -17,13 +17,13 @@ import { type Html, html, trustedHtml } from "./html.ts";
 export type ChartOption = ComposeOption<SeriesOption | GridComponentOption | LegendComponentOption>;
 export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
 
-/** The size in pixels is the one at which the chart's texts are as large as those around it. */
+/** In pixels. Displayed at this size, the chart's texts are as large as those of the page. */
 export type Drawing = { readonly width: number; readonly height: number; readonly option: ChartOption };
 
 /** For wide screens and paper, and for phones. */
 export type Drawings = { readonly wide: Drawing; readonly narrow: Drawing };
 
-/** A chart under its heading. The style sheet shows one of the drawings. */
+/** A chart under its heading. The style sheet shows one of the drawings, by the width of the screen. */
 export function chart(id: string, title: string, { wide, narrow }: Drawings, details: Html): Html {
   return html`<figure>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
@@ -81,9 +81,9 @@ export const LEGEND_STYLE = {
 } as const;
 
 /**
- * Ids get a prefix, so that no two charts share one. The style sheet for the mouse and the classes are removed. `style` attributes,
- * which the policy forbids, become attributes. Only tags are changed: the library escapes texts, and attributes hold no text from
- * outside, only colours and our own ids.
+ * Ids get a prefix, so that no two charts share one. Classes and the library's style sheet, which styles hovering, are removed.
+ * `style` attributes, which the policy forbids, become attributes. Only tags are changed: the library escapes texts, and attributes
+ * hold no text from outside, only colours and our own ids.
  */
 export function embeddableSvg(svg: string, id: string, className: string, labelledBy: string): string {
   return svg

@@ -23,7 +23,7 @@ export type PageOptions = {
   readonly served?: boolean;
 };
 
-export const NEVER_ADD_UP =
+export const ADDING_UP_WARNING =
   "Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.";
 
 /** Without it a browser would ask the server for an icon, and report that the policy forbids it. */

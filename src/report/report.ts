@@ -5,7 +5,7 @@ import { breakdownSection } from "./breakdown-section.ts";
 import { coverageSection } from "./coverage-section.ts";
 import { counted, instantText, windowText } from "./format.ts";
 import { html } from "./html.ts";
-import { htmlDocument, NEVER_ADD_UP, type Section } from "./page.ts";
+import { ADDING_UP_WARNING, htmlDocument, type Section } from "./page.ts";
 import { rankingSection } from "./ranking-section.ts";
 import type { ReportData } from "./report-data.ts";
 import { restatementSection } from "./restatement-section.ts";
@@ -18,7 +18,7 @@ export function renderReport(data: ReportData): string {
     subtitle: `${windowText(period)} (${counted(dayCount(period), "day")})`,
     lead: trustNotice(data),
     sections: usageSections(data),
-    footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${NEVER_ADD_UP}</p>`,
+    footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${ADDING_UP_WARNING}</p>`,
   });
 }
 

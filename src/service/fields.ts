@@ -16,7 +16,7 @@ export const DOCUMENTED_FEATURES: readonly string[] = [
 ];
 
 const OptionalText = z.string().optional().catch(undefined);
-/** Today's service filters by the id. */
+/** In dialect "2026" the service filters by `model_id`, not by the name. */
 const Model = z
   .object({ name: z.string(), model_id: OptionalText, language: OptionalText, version: OptionalText })
   .transform(({ model_id: id, ...model }) => ({ ...model, id }))
@@ -36,7 +36,7 @@ function present<T>(entries: readonly (T | undefined)[] | null | undefined): rea
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** Undefined if the service has no such list. Without dates, the answer covers the most. */
+/** Undefined if the service has no such list. Sent without dates, because then the answer covers the longest period. */
 export async function fetchFields(
   service: Service,
   projectId: string,

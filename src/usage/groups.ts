@@ -1,6 +1,6 @@
 // The identity of a group: which values are the same group in every answer. Pure.
 
-import { badAnswer, kindOf } from "./json-value.ts";
+import { badAnswer, describeJson } from "./json-value.ts";
 import type { Dimension } from "./series.ts";
 
 export type Group = {
@@ -30,7 +30,7 @@ export function groupOf(dimension: Dimension, value: unknown, path: string): Gro
 function canonicalSet(values: readonly unknown[], path: string): (string | null)[] {
   for (const value of values) {
     if (value !== null && typeof value !== "string") {
-      throw badAnswer(`${path}: expected a text, an array of texts or null, got ${kindOf(value)}`);
+      throw badAnswer(`${path}: expected a text, an array of texts or null, got ${describeJson(value)}`);
     }
   }
   const texts = values.filter((value) => typeof value === "string");

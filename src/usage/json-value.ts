@@ -1,4 +1,4 @@
-// What a value that came as JSON is: checks, the texts that errors quote, and numbers that a double can't hold. Pure.
+// Helpers for values parsed from JSON: type checks, descriptions for error messages, and numbers that a double can't hold. Pure.
 
 import { AppError } from "../errors.ts";
 
@@ -22,7 +22,8 @@ export function isNumber(value: unknown): value is number | ExactNumber {
   return typeof value === "number" || value instanceof ExactNumber;
 }
 
-export function kindOf(value: unknown): string {
+/** For error messages: the type, and the beginning of a text or a number. */
+export function describeJson(value: unknown): string {
   if (value === null) return "null";
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return "an array";

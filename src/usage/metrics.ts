@@ -1,6 +1,6 @@
 // Reads the metrics of a row as exact decimal text. Pure.
 
-import { badAnswer, ExactNumber, isNumber, type JsonObject, kindOf, numberSource } from "./json-value.ts";
+import { badAnswer, describeJson, ExactNumber, isNumber, type JsonObject, numberSource } from "./json-value.ts";
 import { DIMENSIONS } from "./series.ts";
 
 /** The metrics with a column of their own, in the order of the columns. */
@@ -41,7 +41,7 @@ export function readMetrics(row: JsonObject, path: string): RowMetrics {
 
 function readMetric(value: unknown, path: string, metric: string): string | null {
   if (value === undefined || value === null) return null;
-  if (!isNumber(value)) throw badAnswer(`${path}.${metric}: expected a number, got ${kindOf(value)}`);
+  if (!isNumber(value)) throw badAnswer(`${path}.${metric}: expected a number, got ${describeJson(value)}`);
   const text = finiteText(value, path, metric);
   if (text.startsWith("-")) throw badAnswer(`${path}.${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
   return text;

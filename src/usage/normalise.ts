@@ -3,7 +3,7 @@
 
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
 import { type Group, groupOf, UNGROUPED } from "./groups.ts";
-import { badAnswer, isObject, type JsonObject, kindOf } from "./json-value.ts";
+import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import type { Dimension } from "./series.ts";
@@ -27,13 +27,13 @@ export function normalise(
   runDay: Day,
   askedAs: string = request.series.grouping,
 ): NormalisedSlice[] {
-  if (!isObject(answer)) throw badAnswer(`expected an object, got ${kindOf(answer)}`);
+  if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
-    throw badAnswer(`expected an array at "results", got ${kindOf(answer.results)}`);
+    throw badAnswer(`expected an array at "results", got ${describeJson(answer.results)}`);
   }
   const period = answerDates(answer, request.window);
   const results = answer.results.map((row: unknown, i) => {
-    if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${kindOf(row)}`);
+    if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${describeJson(row)}`);
     return row;
   });
   const { grouping } = request.series;
@@ -244,5 +244,5 @@ function readDay(value: unknown, path: string, known: Set<Day> = new Set()): Day
     known.add(text);
     return text;
   }
-  throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${kindOf(value)}`);
+  throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
 }

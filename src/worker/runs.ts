@@ -45,12 +45,13 @@ export const STILL_RUNNING_REASON = "the run before it was still running";
 
 type JobToTick = ScheduledJob & { readonly kind: JobId["kind"]; readonly overlap: Overlap };
 
-type DueMoment = Extract<TickDecision, { kind: "run" }>;
+/** A scheduled time at which a run is to start now. */
+type DueRun = Extract<TickDecision, { kind: "run" }>;
 
 type TickActions = {
-  /** Starts the run of a moment. */
-  readonly start: (tx: Tx, moment: DueMoment, now: Date) => Promise<TickOutcome>;
-  /** Called if no moment is due, the job is not paused, and no run is about to read its missing days. */
+  /** Starts the run of this scheduled time. */
+  readonly start: (tx: Tx, due: DueRun, now: Date) => Promise<TickOutcome>;
+  /** Called if no run is due, the job is not paused, and no run of it is in progress, which might read its missing days. */
   readonly idle?: (tx: Tx, now: Date) => Promise<TickOutcome>;
 };
 
@@ -84,7 +85,7 @@ export async function tickJob(db: Database, job: JobToTick, { start, idle }: Tic
   });
 }
 
-/** Records that no run was started at this moment, because the previous one has not ended. */
+/** Records that no run was started at this scheduled time, because the previous one has not ended. */
 export async function recordSkippedRun(tx: Tx, { kind, name }: JobId, scheduledFor: Date): Promise<TickOutcome> {
   const run = { runId: randomUUID(), kind, job: name, trigger: "schedule", scheduledFor } as const;
   await insertSkippedRun(tx, run, STILL_RUNNING_REASON);
@@ -95,7 +96,7 @@ export async function recordSkippedRun(tx: Tx, { kind, name }: JobId, scheduledF
 export type NewQueuedRun = {
   readonly job: ExportJob;
   readonly trigger: RunTrigger;
-  /** The moment of its schedule; undefined if a gap or a person started it. */
+  /** Its scheduled time; undefined if missing days or a person caused the run. */
   readonly scheduledFor: Date | undefined;
   readonly plan: ExportPlan;
 };
@@ -104,7 +105,7 @@ export type QueuedRun = { readonly runId: string; readonly requests: number };
 
 /**
  * Starts a run whose requests all workers share: the run, its queue jobs and the days that become due are one transaction. Requests
- * that are in the queue already, for another run, are left out. Undefined if there is a run for that moment already.
+ * that are in the queue already, for another run, are left out. Undefined if that scheduled time has a run already.
  */
 export async function enqueueRun(
   tx: Tx,
@@ -163,7 +164,7 @@ const QueuedRequest = z.object({
   runId: Text,
   job: Text,
   seriesId: z.int(),
-  /** A fetch number that was taken when the run started: a slice with a higher one has been read since. */
+  /** Taken when the run started. A slice with a higher fetch number has been read since then. */
   fetchNo: z.number(),
   /** The day on which the run was planned. */
   runDay: Text,

@@ -32,9 +32,11 @@ import { handleRotation } from "./rotation.ts";
 import { reportRunEnd } from "./runs.ts";
 import { tick } from "./tick.ts";
 
-/** The parts of the time to stop that are reserved for releasing unfinished jobs, and for the worker's last statements. */
+/** The part of `drainSeconds` that is reserved for releasing unfinished jobs. */
 const RELEASE_MS = 2_000;
+/** The part of `drainSeconds` that is reserved for everything after the jobs, until the process ends. */
 const SIGN_OFF_MS = 2_000;
+/** Longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
 /** A tick that lost its database is repeated before the next minute. */
 const TICK_RETRY_MS = 5_000;
@@ -60,7 +62,7 @@ export async function runWorker(
   const context = await retryUntilReached(app, liveness, app.signal, () =>
     openWorkerContext(workApp, config, db, metrics),
   );
-  // Not part of opening, which must not be repeated if the database is lost here.
+  // Retried separately: if the database is lost here, the context must not be opened a second time.
   await retryUntilReached(app, liveness, app.signal, async () => {
     await deleteOldWorkers(db);
     await endPauseIfAlone(context);
@@ -98,14 +100,15 @@ async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void
 
 function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
   const { queue, service, config } = context;
-  const filterCheckOf = filterCheckByRun(context, () => service.forgetAuthFailures());
+  // Each run repeats calls that the service refused in an earlier one: the key may have been given the right since.
+  const filterCheckOfRun = filterCheckByRun(context, () => service.forgetAuthFailures());
   const settings: readonly ConsumerSettings[] = [
     {
       queue: "usage_request",
       // Twice the concurrent calls: while answers are stored, other requests can call.
       concurrency: 2 * config.service.maxConcurrent,
       idleMs: 1_000,
-      handle: (job, signal) => handleRequest(context, filterCheckOf, job, signal),
+      handle: (job, signal) => handleRequest(context, filterCheckOfRun, job, signal),
     },
     { queue: "usage_request_dead", concurrency: 1, idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
     { queue: "rotation", concurrency: 1, idleMs: 2_000, handle: (job) => handleRotation(context, job) },
@@ -171,7 +174,7 @@ function openMaintenance(context: WorkerContext, worker: NewWorker): () => Promi
   };
 }
 
-/** Claimed jobs may end by themselves first; then they are aborted and released. */
+/** Gives claimed jobs time to end by themselves; those that have not are then aborted and released. */
 async function stopWithin(ms: number, drained: Promise<unknown>, hardStop: AbortController): Promise<void> {
   const drainMs = Math.max(ms - SIGN_OFF_MS, ms / 2);
   const softMs = Math.max(drainMs - RELEASE_MS, drainMs / 2);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdsScope, makesSelfHosted, missingScopes, scopesFault } from "../../src/keys/policy.ts";
+import { holdsScope, makesSelfHosted, missingScopes, scopesProblem } from "../../src/keys/policy.ts";
 
 const API = "self-hosted:product:api";
 const ENGINE = "self-hosted:product:engine";
@@ -58,12 +58,12 @@ test.each<readonly [asked: readonly string[], selfHosted: boolean]>([
 });
 
 test.each([[[API]], [["member", ENGINE]]])("%j is half of a self-hosted key", (asked) => {
-  expect(scopesFault(asked)).toMatch(/has both of .*, or self-hosted:products for the two; got self-hosted:product:/);
+  expect(scopesProblem(asked)).toMatch(/has both of .*, or self-hosted:products for the two; got self-hosted:product:/);
 });
 
 test.each([[["member"]], [[API, ENGINE]], [["self-hosted:products"]], [[API, "self-hosted:products"]]])(
   "nothing is wrong with %j",
   (asked) => {
-    expect(scopesFault(asked)).toBeUndefined();
+    expect(scopesProblem(asked)).toBeUndefined();
   },
 );

@@ -33,9 +33,9 @@ test("the tables behind the charts have every number", () => {
   expect(rows("Exact requests by day and model")[2]).toEqual(["2026-11-19", "1,200", "7", "2"]);
 });
 
-test("whose usage it is, and which days lack some of it, is said above", () => {
+test("a note above the charts names the projects, and the days that lack some of their usage", () => {
   const said = text().replaceAll(/<[^>]*>/g, "");
-  expect(said).toContain("Of production, &lt;lab&gt;. Too low on 2026-11-20 (hatched)");
+  expect(said).toContain("Projects: production, &lt;lab&gt;. Too low on 2026-11-20 (hatched)");
   expect(said).toContain("not read (dotted) on 2026-11-18");
   expect(text({ incompleteDays: [], unreadDays: [] })).not.toMatch(/Too low|not read|not complete/);
 });

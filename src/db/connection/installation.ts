@@ -92,7 +92,7 @@ async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
 }
 
 /** The problem and the next step after a migration was refused for lack of a right. */
-export async function describeOwner(db: Database): Promise<string> {
+export async function describeMissingRight(db: Database): Promise<string> {
   const { rows } = await sql<{ user: string; owner: string | null }>`
     select current_user::text as user, pg_get_userbyid(relowner)::text as owner
     from (values (1)) as one

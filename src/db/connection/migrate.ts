@@ -9,7 +9,7 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { describeOwner, prepareSchemas, repairReader } from "./installation.ts";
+import { describeMissingRight, prepareSchemas, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import { newerVersion, replaceViews, requireCurrentViews } from "./views.ts";
@@ -68,7 +68,7 @@ async function retryWhileLocked(
       return await db.transaction().execute((tx) => applyMigrations(tx, lockMs));
     } catch (error) {
       if (hasCode(error, NOT_ALLOWED)) {
-        const text = `${await describeOwner(db)}. Nothing was changed`;
+        const text = `${await describeMissingRight(db)}. Nothing was changed`;
         throw new AppError("database", text, { cause: error });
       }
       if (!hasCode(error, LOCK_CONFLICT)) throw error;
@@ -187,7 +187,7 @@ async function describeLockHolders(db: Database): Promise<string> {
   const transactions = new Set(before.map(({ transaction }) => transaction));
   const holders = (await readLockHolders(db)).filter(({ transaction }) => transactions.has(transaction));
   if (holders.length === 0)
-    return "the objects to be changed are in use, but the sessions that use them could not be found";
+    return "the objects to be changed are in use, but the sessions that use them could not be found: wait until they end";
   return holders.slice(0, LOCK_HOLDERS_NAMED_MAX).map(describeLockHolder).join("; ");
 }
 

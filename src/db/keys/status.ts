@@ -52,15 +52,21 @@ export type RotationStatus = {
   readonly ageDays: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** Why the service refused the key in use, so that the previous key was used; the newest such event of the last week. */
+  /**
+   * Why calls fell back to the previous key: how the service refused the key in use. The newest such event since that key became
+   * active, of the last 7 days.
+   */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
 };
 
 export type RotationRow = RotationStatus & {
-  /** Seconds since the key in use was requested, or put back by a person. */
+  /** Seconds since the key in use was requested, or since a person restored it. */
   readonly ageSeconds: number | null;
-  /** Keys. "longDue" have been due for removal for an hour: a run deletes a key as soon as it finds it due, so it kept these. */
+  /**
+   * The number of keys by state. `longDue` keys have been due for removal for more than an hour. Runs delete due keys at once, so
+   * they decided to keep these.
+   */
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval" | "longDue", number>>;
 };
 

@@ -10,10 +10,10 @@ import { inTransaction, type Tx } from "../connection/transaction.ts";
 export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
- * Makes the database's series those of the configuration. A series is its project, grouping and conditions. A filter with other
- * conditions is a new series, and the project's series that had the filter's name before are hidden from the views: no day is
- * shown twice, and a name means one filter in all groupings. A series that is no longer configured keeps its numbers and is never
- * missing again.
+ * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
+ * project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series that
+ * had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one filter in all
+ * groupings. A retired series keeps its numbers, and its days no longer count as missing.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return inTransaction(db, async (tx) => {
@@ -60,7 +60,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
       insert (project_id, project, "grouping", filter_key, filter, window_days)
       values (w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days)
   `.execute(tx);
-  // A grouping that is no longer configured shows the numbers of the filter under the filter's current name.
+  // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`
     update usage_export.series s set filter = w.filter, superseded_at = null
     from (select distinct project_id, filter_key, filter from ${wanted}) w
@@ -69,7 +69,10 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** Ends the period of each series that was hidden or renamed, and begins one for each series that is shown under its name. */
+/**
+ * A period is the time in which the views show a series under one name. Ends that of each series that was hidden or renamed, and
+ * begins one for each visible series that has none.
+ */
 async function updatePeriods(tx: Tx): Promise<void> {
   // Read after the lock was taken: this transaction may have begun before another one changed the periods.
   const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
@@ -94,17 +97,17 @@ async function updatePeriods(tx: Tx): Promise<void> {
 
 export type NextDue = { readonly seriesId: number; readonly at: Date | undefined };
 
-/** Stores when series are due next: from that moment on, the day before it is due. */
+/** Stores the next scheduled time of each series. From then on, the day before that time is due. */
 export async function markNextDue(tx: Tx, next: readonly NextDue[]): Promise<void> {
   await writeNextDue(tx, next, false);
 }
 
-/** The same after the schedule may have changed. A moment in the past stays: what was due then is still due. */
+/** As markNextDue, for schedules that may have changed. A stored time in the past stays: what became due then is still due. */
 export async function renewNextDue(db: Database, next: readonly NextDue[]): Promise<void> {
   await inTransaction(db, (tx) => writeNextDue(tx, next, true));
 }
 
-async function writeNextDue(tx: Tx, next: readonly NextDue[], keepsPast: boolean): Promise<void> {
+async function writeNextDue(tx: Tx, next: readonly NextDue[], isPastKept: boolean): Promise<void> {
   const seriesIds = next.map(({ seriesId }) => seriesId);
   await lockSeries(tx, seriesIds);
   await sql`
@@ -112,19 +115,19 @@ async function writeNextDue(tx: Tx, next: readonly NextDue[], keepsPast: boolean
     from unnest(${seriesIds}::integer[], ${next.map(({ at }) => at?.toISOString() ?? null)}::timestamptz[])
       as next (series_id, at)
     where s.series_id = next.series_id and s.next_due_at is distinct from next.at
-      and not (${keepsPast}::boolean and coalesce(s.next_due_at <= now(), false))
+      and not (${isPastKept}::boolean and coalesce(s.next_due_at <= now(), false))
   `.execute(tx);
 }
 
 /**
- * Stores which days of these series are due: a day between the first and the last that has no slice is missing. Older days move
- * the first one only if they reach up to it: one old day that a person picked does not make a year of others due.
+ * Extends the due days of these series, a range without holes: a day in it that has no slice is missing. Older days extend the
+ * range only if they adjoin it. Otherwise one old day that a person picked would make every day since then due.
  */
 export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays): Promise<void> {
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
-/** The same as a part of a transaction. */
+/** As markDue, as a part of a transaction. */
 export async function extendDue(
   tx: Tx,
   seriesIds: readonly number[],
@@ -162,7 +165,7 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
 export type ListedName = {
   readonly kind: "feature" | "model" | "tag";
   readonly name: string;
-  /** For a model, the id that today's service filters by; empty if there is none. */
+  /** For a model, its id, by which the service filters in dialect "2026"; empty if there is none. */
   readonly modelId: string;
 };
 

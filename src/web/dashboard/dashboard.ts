@@ -56,13 +56,13 @@ export function openDashboard(
     const cachedPage = pageCache(make);
     return async (query: URLSearchParams) => {
       const period = periodOf(query, dayOf(new Date()));
-      return "fault" in period ? (await import("./pages.ts")).invalidQueryPage(period.fault) : cachedPage(period);
+      return "error" in period ? (await import("./pages.ts")).invalidQueryPage(period.error) : cachedPage(period);
     };
   };
   return { page: answerBy(page), report: answerBy(file) };
 }
 
-// Caches pages for some seconds, from the moment their first request comes.
+// Caches pages for some seconds. Requests for a page that is being made wait for it and share it.
 
 const CACHE_MS = 5_000;
 /** Each is some hundred kilobytes. */
@@ -78,7 +78,7 @@ export function pageCache(
 ): (period: Period) => Promise<Page> {
   const cached = new Map<string, CachedPage>();
 
-  async function begin(key: string, period: Period): Promise<Page> {
+  async function makePage(key: string, period: Period): Promise<Page> {
     const entry: CachedPage = { page: make(period), madeMs: undefined };
     cached.set(key, entry);
     let isGood = false;
@@ -99,14 +99,14 @@ export function pageCache(
     const key = JSON.stringify(period);
     const known = cached.get(key);
     if (known) return known.page;
-    return cached.size < CACHED_PAGES_MAX ? begin(key, period) : cacheFullPage();
+    return cached.size < CACHED_PAGES_MAX ? makePage(key, period) : cacheFullPage();
   };
 }
 
 function cacheFullPage(): Page {
   const seconds = String(CACHE_MS / 1000);
   return {
-    ...textPage(503, ["too many different pages are requested at once; this one comes in some seconds"]),
+    ...textPage(503, ["too many different pages are requested at once; try again in some seconds"]),
     headers: { "retry-after": seconds, refresh: seconds },
   };
 }

@@ -6,9 +6,9 @@ import type { Operations } from "../../health/state.ts";
 import { windowText } from "../../report/format.ts";
 import { type Html, html } from "../../report/html.ts";
 import {
+  ADDING_UP_WARNING,
   contentSecurityPolicy,
   htmlDocument,
-  NEVER_ADD_UP,
   type PageOptions,
   type Section,
 } from "../../report/page.ts";
@@ -27,7 +27,7 @@ export type DashboardContent = {
   readonly readiness: Readiness;
 };
 
-/** The part of the report for the period. */
+/** The part of the report for the period. `trust` says whether its numbers are complete. */
 export type UsageContent = { readonly trust: Html; readonly sections: readonly Section[] };
 
 const NAME = "usage-export";
@@ -98,8 +98,8 @@ export function unavailablePage(reasons: readonly string[]): Page {
   return htmlPage(503, options, { refresh: seconds, "retry-after": seconds });
 }
 
-export function invalidQueryPage(fault: string): Page {
-  const lead = html`<div class="notice bad"><strong>These days can't be shown.</strong> <bdi>${fault}</bdi></div>
+export function invalidQueryPage(error: string): Page {
+  const lead = html`<div class="notice bad"><strong>These days can't be shown.</strong> <bdi>${error}</bdi></div>
 ${periodForm(undefined)}`;
   return htmlPage(400, { title: "Invalid period", subtitle: NAME, lead, sections: [] }, {});
 }
@@ -109,7 +109,7 @@ function htmlPage(
   options: Omit<PageOptions, "footer" | "served">,
   headers: NonNullable<Page["headers"]>,
 ): Page {
-  const footer = html`<p>Nothing can be changed here. ${NEVER_ADD_UP}</p>`;
+  const footer = html`<p>Nothing can be changed here. ${ADDING_UP_WARNING}</p>`;
   return {
     status,
     contentType: "text/html; charset=utf-8",

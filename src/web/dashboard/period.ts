@@ -12,34 +12,34 @@ export type Period = Window & {
 const QUERY_PARAMETERS = ["days", "from", "to"];
 
 /** The period, or what is wrong with the query. An empty field of the form counts as left out. */
-export function periodOf(query: URLSearchParams, today: Day): Period | { readonly fault: string } {
+export function periodOf(query: URLSearchParams, today: Day): Period | { readonly error: string } {
   const given = [...query].filter(([, value]) => value !== "");
   const names = given.map(([name]) => name);
   const unknown = names.find((name) => !QUERY_PARAMETERS.includes(name));
   if (unknown !== undefined)
-    return { fault: `unknown parameter ${JSON.stringify(unknown)}; there are days, from and to` };
-  if (new Set(names).size < names.length) return { fault: "expected each parameter once" };
+    return { error: `unknown parameter ${JSON.stringify(unknown)}; there are days, from and to` };
+  if (new Set(names).size < names.length) return { error: "expected each parameter once" };
   const { days, from, to } = Object.fromEntries(given);
   if (from === undefined && to === undefined) return lastDays(days ?? String(DAYS_DEFAULT), today);
-  if (days !== undefined) return { fault: "expected days, or from and to; not both" };
+  if (days !== undefined) return { error: "expected days, or from and to; not both" };
   return betweenDays(from, to, today);
 }
 
 /** Complete days, of which yesterday is the newest. */
-function lastDays(days: string, today: Day): Period | { readonly fault: string } {
+function lastDays(days: string, today: Day): Period | { readonly error: string } {
   const count = /^\d{1,4}$/.test(days) ? Number(days) : 0;
-  if (count < 1 || count > DAYS_MAX) return { fault: `days: expected a whole number from 1 to ${DAYS_MAX}` };
+  if (count < 1 || count > DAYS_MAX) return { error: `days: expected a whole number from 1 to ${DAYS_MAX}` };
   return { start: addDays(today, -count), end: addDays(today, -1), live: true };
 }
 
-function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Period | { readonly fault: string } {
-  if (from === undefined || to === undefined) return { fault: "expected both from and to" };
+function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Period | { readonly error: string } {
+  if (from === undefined || to === undefined) return { error: "expected both from and to" };
   for (const [name, day] of Object.entries({ from, to })) {
-    if (!isDay(day)) return { fault: `${name}: expected a day that exists, as YYYY-MM-DD` };
+    if (!isDay(day)) return { error: `${name}: expected a day that exists, as YYYY-MM-DD` };
   }
   const window = { start: from, end: to };
-  const fault = periodError(window, today, { from: "from", to: "to" });
-  return fault === undefined ? { ...window, live: false } : { fault };
+  const error = periodError(window, today, { from: "from", to: "to" });
+  return error === undefined ? { ...window, live: false } : { error };
 }
 
 /** Names the dates, so that the days stay the same tomorrow. */

@@ -27,7 +27,7 @@ test("without a first key the message says where it is made, and nothing is call
   const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_KEY: undefined });
   expect(status).toBe(2);
   expect(stderr).toContain("projects[0].key.first: environment variable USAGE_EXPORT_KEY is not set");
-  expect(stderr).toContain("make it in the service's web console");
+  expect(stderr).toContain("create it in the service's web console");
   expect(context.emulator.requests).toEqual([]);
 });
 
@@ -177,7 +177,10 @@ test.for([undefined, "", "too-short"])(
 );
 
 test.for([
-  [["usage:read"], "rotations[0].scopes: expected keys:write, or a role with it"],
+  [
+    ["usage:read"],
+    "rotations[0].scopes: expected keys:write, or a role with it, because each key creates the next one",
+  ],
   [["member", "self-hosted:product:api"], "rotations[0].scopes: a self-hosted key has both of"],
 ] as const)(
   "scopes that can't work, %j, are refused before anything is called",

@@ -73,7 +73,7 @@ test("where accessors are no keys' ids it is due by its age alone, and the reaso
   usage = [{ accessor: "somebody", daysAgo: 1 }];
   await context.run(["rotate"]);
   expect(await noteOf(context)).toContain(
-    "by its age alone: the breakdown by accessor does not tell which key is which",
+    "by its age alone, as its use is not known: the breakdown by accessor does not tell which key is which",
   );
 });
 
@@ -81,7 +81,9 @@ test("where the breakdown can't be read it is due by its age alone, and the reas
   await replaced(context, 8);
   context.emulator.fault = ({ path }) => (path.includes("accessor") ? { kind: "answer", status: 403 } : undefined);
   await context.run(["rotate"]);
-  expect(await noteOf(context)).toMatch(/by its age alone: the breakdown by accessor could not be read: .*403/);
+  expect(await noteOf(context)).toMatch(
+    /by its age alone, as its use is not known: the breakdown by accessor could not be read: .*403/,
+  );
 });
 
 type Unproved = readonly [name: string, usage: (keys: Replaced) => readonly DaysUsage[], fault: FaultPlan | undefined];
@@ -163,7 +165,7 @@ test("where a person chose so, its age alone is enough to delete a key that the 
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(context.emulator.secretWorks(oldSecret)).toBe(false);
   expect(await noteOf(context)).toContain(
-    "by its age alone: the breakdown by accessor does not tell which key is which",
+    "by its age alone, as its use is not known: the breakdown by accessor does not tell which key is which",
   );
 });
 

@@ -39,6 +39,6 @@ test.each([
   ],
   ["day=7", 'unknown parameter "day"; there are days, from and to'],
   ["__proto__=7", 'unknown parameter "__proto__"; there are days, from and to'],
-])("%j is refused: %s", (query, fault) => {
-  expect(periodOf(new URLSearchParams(query), TODAY)).toEqual({ fault });
+])("%j is refused: %s", (query, error) => {
+  expect(periodOf(new URLSearchParams(query), TODAY)).toEqual({ error });
 });
