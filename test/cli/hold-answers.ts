@@ -4,13 +4,13 @@ import type { Emulator } from "../../src/emulator/server.ts";
 
 /** Waits until the service gets request `number`. It and later ones are not answered until the returned function is called. */
 export async function holdAnswersFrom(emulator: Emulator, number: number): Promise<() => void> {
-  const asked = Promise.withResolvers<void>();
-  const answered = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
   emulator.fault = () => {
     if (emulator.requests.length < number) return undefined;
-    asked.resolve();
-    return { kind: "hold", until: answered.promise };
+    requested.resolve();
+    return { kind: "hold", until: released.promise };
   };
-  await asked.promise;
-  return answered.resolve;
+  await requested.promise;
+  return released.resolve;
 }

@@ -14,8 +14,8 @@ export function farSchedule(now = new Date()): string {
   return `30 ${(now.getUTCHours() + 12) % 24} * * *`;
 }
 
-/** The emulator, and a configuration that asks it, with a monitor on a free port. */
-export async function serveWorkers(
+/** Starts the emulator, and writes a configuration of workers that call it, with the monitor on a free port. */
+export async function serveAndConfigure(
   context: ProgramContext,
   part: { readonly service?: Fields; readonly exports?: readonly Fields[]; readonly rest?: Fields } = {},
   options: Partial<EmulatorOptions> = {},
@@ -57,7 +57,7 @@ export async function runs(db: Database): Promise<readonly Run[]> {
 }
 
 /** Waits until `count` runs have ended, and returns them. */
-export async function runsOver(db: Database, count: number): Promise<readonly Run[]> {
+export async function waitForRuns(db: Database, count: number): Promise<readonly Run[]> {
   const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
   await expect.poll(async () => (await over()).length).toBeGreaterThanOrEqual(count);
   return over();

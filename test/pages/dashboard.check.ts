@@ -5,7 +5,7 @@ import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { PROJECT_ID, type ProgramContext, programTest } from "../cli/program-context.ts";
-import { runsOver, serveWorkers } from "../cli/workers.ts";
+import { serveAndConfigure, waitForRuns } from "../cli/workers.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { openBrowser, openPage, SCREENS } from "./browser.ts";
@@ -43,13 +43,13 @@ async function startWorker(context: ProgramContext): Promise<string> {
     { name: OTHER_JOB, projects: [PROJECT], groupings: ["none"] },
   ];
   const projects = [{ id: PROJECT_ID, name: PROJECT, key: { env: "USAGE_EXPORT_KEY" } }];
-  const emulator = await serveWorkers(context, { exports, rest: { projects } }, { usage: () => records });
+  const emulator = await serveAndConfigure(context, { exports, rest: { projects } }, { usage: () => records });
   emulator.fault = ({ path }) =>
     path.includes("diarize") && path.includes("model") ? { kind: "answer", status: 400, body: REASON } : undefined;
   await context.run(["jobs", "pause", OTHER_JOB, "--why", REASON]);
   const worker = context.start(["start"]);
   const line = await worker.waitFor("monitor listens");
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
@@ -128,11 +128,11 @@ test("other days are chosen by a link and by the form, and wrong ones are said t
 
 test("with a password the browser is asked for it, and shows the page to who knows it", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
-  await serveWorkers(context, { rest: { monitor: { port: 0, access } } });
+  await serveAndConfigure(context, { rest: { monitor: { port: 0, access } } });
   const password = context.newSecret();
   const line = await context.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
   const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
   expect(await page.locator("h1").innerText()).toBe("All is well");
   expect(complaints).toEqual([]);

@@ -11,7 +11,7 @@ import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { breakdowns, coverage, farSchedule, runs, serveWorkers, workOnce } from "../workers.ts";
+import { breakdowns, coverage, farSchedule, runs, serveAndConfigure, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -161,7 +161,7 @@ test("--only all reads every day again", async ({ context }) => {
 });
 
 test("--enqueue leaves all of it to the workers, once", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
   const range = lastDays(40);
 
   const first = await context.run(backfill(range, "--enqueue"));

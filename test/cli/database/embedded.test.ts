@@ -38,10 +38,10 @@ test("a second process says who has the database, and does not disturb the first
   const emulator = await prepared(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
-  const answerHeld = await holdAnswersFrom(emulator, 2);
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
 
   const second = await context.run(["export"], EMBEDDED);
-  answerHeld();
+  releaseAnswers();
 
   expect(second).toMatchObject({
     status: 1,

@@ -160,9 +160,9 @@ test("every run leaves a row that tells what it did", async ({ context }) => {
 test("while it works its key is in no command line and no statement", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
   const program = context.start(["export"]);
-  const answerHeld = await holdAnswersFrom(emulator, 2);
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
   const leaks = await findLeaks([context.key], { databaseUrl: database.url });
-  answerHeld();
+  releaseAnswers();
 
   expect(leaks).toEqual([]);
   expect(await program.ended).toMatchObject({ status: 0 });

@@ -7,7 +7,7 @@ import { BUSY_MS } from "../../support/limits.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { breakdowns, manyFilters, runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { breakdowns, manyFilters, runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -52,11 +52,11 @@ test("an export after one that was killed before the clock went back does not wa
 });
 
 test("a worker whose clock went back does the run that is due by it, and logs it once", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   await workOnce(context, db);
   await setClock(db, -1);
   const worker = context.start(["start"], { LOG_LEVEL: "debug" });
-  expect(await runsOver(db, 2)).toMatchObject([{ status: "ok" }, { status: "ok", planned: 2, complete: 2 }]);
+  expect(await waitForRuns(db, 2)).toMatchObject([{ status: "ok" }, { status: "ok", planned: 2, complete: 2 }]);
   await worker.waitFor("tick finished");
   worker.kill("SIGTERM");
   const { stderr } = await worker.ended;
@@ -69,7 +69,7 @@ test("a worker whose clock went back does the run that is due by it, and logs it
 });
 
 test("times stored while the clock was ahead block no later scheduled run", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   await workOnce(context, db);
   await setClock(db, 1);
   await workOnce(context, db);
@@ -85,7 +85,7 @@ test("times stored while the clock was ahead block no later scheduled run", asyn
 });
 
 test("the jobs of a worker that was killed before the clock went back are taken over as usual", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ filters: manyFilters(20), checkFeatures: "off" }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ filters: manyFilters(20), checkFeatures: "off" }] });
   const held = Promise.withResolvers<void>();
   emulator.fault = ({ path }) => (path.includes("/breakdown") ? { kind: "hold", until: held.promise } : undefined);
   const killed = context.start(["start"]);

@@ -8,7 +8,7 @@ import { BUSY_MS } from "../../support/limits.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { programTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
-import { breakdowns, coverage, runs, runsOver, serveWorkers } from "../workers.ts";
+import { breakdowns, coverage, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
@@ -19,17 +19,17 @@ const DRAIN_SECONDS = 8;
 const DRAIN = { worker: { drainSeconds: DRAIN_SECONDS } };
 
 test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
-  const emulator = await serveWorkers(context, {
+  const emulator = await serveAndConfigure(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: GROUPINGS }],
     rest: { worker: { drainSeconds: 60 } },
   });
   const worker = context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
   emulator.fault = undefined;
-  answerHeld();
+  releaseAnswers();
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(breakdowns(emulator)).toHaveLength(2);
   expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
@@ -41,7 +41,7 @@ test("on a signal a worker finishes the jobs it has claimed and leaves the rest 
 });
 
 test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);
   const stoppedMs = performance.now();
@@ -59,13 +59,13 @@ test("jobs that can't be finished in time are released, and nothing is marked as
 });
 
 test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }], rest: DRAIN });
   await using proxy = await tcpProxy(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   proxy.swallow();
   emulator.fault = undefined;
-  answerHeld();
+  releaseAnswers();
   const stoppedMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
@@ -75,19 +75,19 @@ test("a database that does not answer does not keep a worker from stopping in ti
 });
 
 test("a stopping worker waits for a busy database as long as it has time", async ({ context }) => {
-  const emulator = await serveWorkers(context, {
+  const emulator = await serveAndConfigure(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none"] }],
     rest: { worker: { drainSeconds: 60 } },
   });
   const worker = context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   await db.transaction().execute(async (tx) => {
     await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
     worker.kill("SIGTERM");
     await worker.waitFor("worker stops");
     emulator.fault = undefined;
-    answerHeld();
+    releaseAnswers();
     // Other programs give up after 10 s.
     await sleep(12_000);
   });
@@ -96,9 +96,9 @@ test("a stopping worker waits for a busy database as long as it has time", async
 });
 
 test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
   const worker = context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
   await worker.waitFor("worker stops");
   const stoppedMs = performance.now();
@@ -106,13 +106,13 @@ test("a second signal ends the worker at once, and others do its jobs", async ({
   expect(await worker.ended).toMatchObject({ status: null });
   expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
   emulator.fault = undefined;
-  answerHeld();
+  releaseAnswers();
   context.start(["start"]);
   await expectWhole();
 });
 
 async function expectWhole(): Promise<void> {
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 3, complete: 6, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 6 });
 }

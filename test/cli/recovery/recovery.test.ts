@@ -103,11 +103,11 @@ test("an export whose answers come late does not undo a later one", async ({ con
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
   const slow = context.start(["export"]);
   // It will get the numbers that the service had at its request.
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   requests = 6;
   await expectRecovery(context, emulator);
-  answerHeld();
+  releaseAnswers();
 
   expect(await slow.ended).toMatchObject({ status: 0 });
 
@@ -118,11 +118,11 @@ test("an export survives the loss of its connections to the database", async ({ 
   const emulator = await serveMany(context);
   const admin = await connect();
   const program = context.start(["export"]);
-  const answerHeld = await holdAnswersFrom(emulator, 4);
+  const releaseAnswers = await holdAnswersFrom(emulator, 4);
   await admin.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
   );
-  answerHeld();
+  releaseAnswers();
 
   expect(await program.ended).toMatchObject({ status: 0 });
   await expectRecovery(context, emulator);
@@ -152,9 +152,9 @@ test("an export whose database does not answer stops on a signal, if not at once
   const emulator = await serveMany(context);
   await using proxy = await tcpProxy(url);
   const program = context.start(["export"], { DATABASE_URL: proxy.url });
-  const answerHeld = await holdAnswersFrom(emulator, 4);
+  const releaseAnswers = await holdAnswersFrom(emulator, 4);
   proxy.swallow();
-  answerHeld();
+  releaseAnswers();
   const stoppedMs = performance.now();
   program.kill("SIGTERM");
 
@@ -170,9 +170,9 @@ async function loseDatabase(context: ProgramContext) {
   const emulator = await serveMany(context);
   const proxy = await tcpProxy(url);
   const program = context.start(["export"], { DATABASE_URL: proxy.url });
-  const answerHeld = await holdAnswersFrom(emulator, 4);
+  const releaseAnswers = await holdAnswersFrom(emulator, 4);
   proxy.cut();
-  answerHeld();
+  releaseAnswers();
   await program.waitFor("database connection lost");
   return { emulator, proxy, program, [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose]() };
 }

@@ -9,7 +9,7 @@ import type { Program } from "../../support/program.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { breakdowns, coverage, manyFilters, runs, runsOver, serveWorkers } from "../workers.ts";
+import { breakdowns, coverage, manyFilters, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -27,7 +27,7 @@ const DELAY_MS = 60;
 test("three workers make 300 requests once each, within the caps, and all of them take part", async ({ context }) => {
   const emulator = await serveMany(context);
   const workers = startWorkers(context, 3);
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
   await expectEachOnce(emulator);
   expectCapsKept(emulator);
@@ -40,7 +40,7 @@ test("the jobs of a killed worker are done by others within 40 seconds, and noth
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(100);
   killed?.kill("SIGKILL");
   const killedMs = performance.now();
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
   expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
   // At most what it had in hand was asked for again.
@@ -58,16 +58,16 @@ test("the jobs of a killed worker are done by others within 40 seconds, and noth
 
 test("a worker that was suspended changes no newer numbers when it wakes up", async ({ context }) => {
   let requests = 5;
-  const emulator = await serveWorkers(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
+  const emulator = await serveAndConfigure(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
   const sleeper = context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   sleeper.kill("SIGSTOP");
   // The sleeping worker will get the numbers that the service had at its request.
   emulator.fault = undefined;
-  answerHeld();
+  releaseAnswers();
   requests = 6;
   const other = context.start(["start"]);
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2 });
   sleeper.kill("SIGCONT");
   sleeper.kill("SIGTERM");
@@ -81,7 +81,7 @@ test("a worker that was suspended changes no newer numbers when it wakes up", as
 
 async function serveMany(context: ProgramContext): Promise<Emulator> {
   const service = { maxConcurrent: 4, requestsPerSecond: 40 };
-  const emulator = await serveWorkers(context, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
+  const emulator = await serveAndConfigure(context, { service, exports: [MANY] }, { usage: () => ONE_ROW_EACH });
   emulator.fault = () => ({ kind: "delay", delayMs: DELAY_MS });
   return emulator;
 }

@@ -9,7 +9,7 @@ import { holdAnswersFrom } from "../hold-answers.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { runsOver, serveWorkers } from "../workers.ts";
+import { serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -49,13 +49,13 @@ test("an export after it stores what the service says now, new groups too", asyn
 
 test("a worker after it stores what the service says now", async ({ context }) => {
   const { usage, grow } = growing();
-  const emulator = await serveWorkers(context, { exports: EXPORTS }, { usage });
+  const emulator = await serveAndConfigure(context, { exports: EXPORTS }, { usage });
   for (const _ of [1, 2, 3]) await context.run(["export"]);
   grow();
   await forgetSequences(db);
 
   const worker = context.start(["start"]);
-  const done = await runsOver(db, 4);
+  const done = await waitForRuns(db, 4);
   worker.kill("SIGTERM");
   await worker.ended;
 
@@ -78,11 +78,11 @@ test("an answer that is older than what is stored is counted as stale, and as no
   const emulator = await context.serve({ usage });
   await context.configure(smallConfig(emulator.url));
   const early = context.start(["export"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   grow();
   const late = await context.run(["export", "--json"]);
-  answerHeld();
+  releaseAnswers();
 
   const { status, stdout } = await early.ended;
   expect(stdout).toMatch(

@@ -6,7 +6,7 @@ import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { breakdowns, runsOver, serveWorkers } from "../workers.ts";
+import { breakdowns, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -30,7 +30,7 @@ async function pausedWorker(
   context: ProgramContext,
   seconds: string,
 ): Promise<{ worker: Program; emulator: Emulator }> {
-  const emulator = await serveWorkers(context, { rest: { worker: { drainSeconds: 1 } } });
+  const emulator = await serveAndConfigure(context, { rest: { worker: { drainSeconds: 1 } } });
   askForPause(emulator, seconds);
   const worker = context.start(["start"]);
   await worker.waitFor(WAITING);
@@ -70,7 +70,7 @@ test("a pause of hours is one of an hour; status and dashboard show its end, and
   expect(breakdowns(emulator)).toHaveLength(1);
   const resumed = await context.run(["resume-calls"]);
   expect(resumed).toMatchObject({ status: 0, stdout: expect.stringContaining(`they were paused until ${until} UTC`) });
-  expect(await runsOver(db, 1)).toMatchObject([{ status: "ok" }]);
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
   await worker.waitFor("calls to the service go on");
   expect((await context.run(["status"])).stdout).not.toMatch(PAUSED);
   expect((await context.run(["resume-calls"])).stdout).toContain("were not paused");
@@ -90,5 +90,5 @@ test("a pause ends with the restart of the only worker, and with that of one of 
   }
   const anew = context.start(["start"]);
   await anew.waitFor("their pause ended with the start of the only worker");
-  expect(await runsOver(db, 1)).toMatchObject([{ status: "ok" }]);
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
 });

@@ -8,7 +8,7 @@ import { testDatabase } from "../../support/database.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { programTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
-import { coverage, runs, runsOver, serveWorkers } from "../workers.ts";
+import { coverage, runs, serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db, url } = database;
@@ -16,8 +16,10 @@ const test = programTest(database);
 
 const GROUPINGS = ["none", "endpoint", "method", "model"];
 
-test("a worker waits for a database that is not there, says so, and works when it is", async ({ context }) => {
-  await serveWorkers(context);
+test("a worker waits for a database that can't be reached, reports that, and works when it can", async ({
+  context,
+}) => {
+  await serveAndConfigure(context);
   await using proxy = await tcpProxy(url);
   proxy.cut();
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
@@ -26,12 +28,12 @@ test("a worker waits for a database that is not there, says so, and works when i
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
   expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
   proxy.restore();
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
 });
 
 test("a worker that waits for its database stops on a signal", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   const worker = context.start(["start"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   await worker.waitFor("database not reached");
   worker.kill("SIGTERM");
@@ -39,7 +41,7 @@ test("a worker that waits for its database stops on a signal", async ({ context 
 });
 
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   await sql`create table usage_export.kept as select * from usage_export.kysely_migration`.execute(db);
   await sql`delete from usage_export.kysely_migration where name = (select max(name) from usage_export.kysely_migration)`.execute(
     db,
@@ -55,8 +57,8 @@ test("a worker refuses an old schema, and names the command that fixes it", asyn
   }
 });
 
-test("a password that is refused is not waited for", async ({ context }) => {
-  await serveWorkers(context);
+test("a worker does not wait for a database that does not exist", async ({ context }) => {
+  await serveAndConfigure(context);
   const other = new URL(url);
   other.pathname = "/no_such_database";
   const { status, stderr } = await context.run(["start"], { DATABASE_URL: other.href });
@@ -64,17 +66,20 @@ test("a password that is refused is not waited for", async ({ context }) => {
   expect(stderr).toContain("no_such_database");
 });
 
-test("a database that goes away in the middle of a run costs time and nothing else", async ({ context }) => {
-  const emulator = await serveWorkers(context, { service: { maxConcurrent: 2 }, exports: [{ groupings: GROUPINGS }] });
+test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
+  const emulator = await serveAndConfigure(context, {
+    service: { maxConcurrent: 2 },
+    exports: [{ groupings: GROUPINGS }],
+  });
   await using proxy = await tcpProxy(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
-  const answerHeld = await holdAnswersFrom(emulator, 2);
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
   proxy.cut();
   emulator.fault = undefined;
-  answerHeld();
+  releaseAnswers();
   await worker.waitFor("database not reached");
   setTimeout(proxy.restore, 20_000);
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 8 });
   expect(await runs(db)).toHaveLength(1);
@@ -83,7 +88,7 @@ test("a database that goes away in the middle of a run costs time and nothing el
 test("a restart of the database, which ends every connection and refuses new ones, is one line of the log", async ({
   context,
 }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   await using proxy = await tcpProxy(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   await worker.waitFor("run finished");

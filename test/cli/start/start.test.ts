@@ -8,16 +8,16 @@ import { BUSY_MS } from "../../support/limits.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { programTest } from "../program-context.ts";
-import { breakdowns, coverage, runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { breakdowns, coverage, runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
 test("a worker that starts for the first time reads all due days at once", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   context.start(["start"]);
-  expect(await runsOver(db, 1)).toEqual([
+  expect(await waitForRuns(db, 1)).toEqual([
     expect.objectContaining({ job: "nightly", trigger: "catchup", status: "ok", requests: 1, planned: 2, complete: 2 }),
   ]);
   const reading = { groupings: ["none"], window: lastDays(2) };
@@ -25,7 +25,7 @@ test("a worker that starts for the first time reads all due days at once", async
 });
 
 test("a worker that starts again has nothing to do", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   await workOnce(context, db);
   const asked = breakdowns(emulator).length;
   await workOnce(context, db);
@@ -34,42 +34,42 @@ test("a worker that starts again has nothing to do", async ({ context }) => {
 });
 
 test("after three days without a worker one tick makes all complete again", async ({ context }) => {
-  await serveWorkers(context, { exports: [{ window: { days: 1 } }] });
+  await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 3);
   expect(await coverage(db)).toEqual({ complete: 1, missing: 3 });
   context.start(["start"]);
-  const [, second, ...others] = await runsOver(db, 2);
+  const [, second, ...others] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 3, complete: 3 });
   expect(others).toEqual([]);
   expect(await coverage(db)).toEqual({ complete: 4 });
 });
 
 test("deleted slices are read again before the next scheduled run", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ window: { days: 5 } }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ window: { days: 5 } }] });
   await workOnce(context, db);
   const { start } = lastDays(4);
   await sql`delete from usage_export.slice where usage_date in (${start}::date, ${start}::date + 2)`.execute(db);
   const asked = breakdowns(emulator).length;
   context.start(["start"]);
-  const [, second] = await runsOver(db, 2);
+  const [, second] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 2, complete: 2 });
   expect(breakdowns(emulator).length - asked).toBe(2);
   expect(await coverage(db)).toEqual({ complete: 5 });
 });
 
 test("without a window a missed night stays a gap, and the next one is read", async ({ context }) => {
-  await serveWorkers(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
+  await serveAndConfigure(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(context, db);
   await ageStoredData(db, 3);
   context.start(["start"]);
-  const [, second] = await runsOver(db, 2);
+  const [, second] = await waitForRuns(db, 2);
   expect(second).toMatchObject({ trigger: "catchup", status: "ok", planned: 1 });
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
 });
 
 test("while an answer waits for the database the next one is asked for", async ({ context }) => {
-  const emulator = await serveWorkers(context, {
+  const emulator = await serveAndConfigure(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none", "endpoint"] }],
   });
@@ -78,13 +78,13 @@ test("while an answer waits for the database the next one is asked for", async (
     context.start(["start"]);
     await expect.poll(() => breakdowns(emulator).length).toBe(2);
   });
-  expect(await runsOver(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 2, complete: 4 }]);
 });
 
 test.for([["start"], ["export"]])(
   "%s deletes runs that are older than keepDays",
   async ([command = ""], { context }) => {
-    await serveWorkers(context, { rest: { runs: { keepDays: 30 } } });
+    await serveAndConfigure(context, { rest: { runs: { keepDays: 30 } } });
     await workOnce(context, db);
     await sql`
     insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
@@ -99,7 +99,7 @@ test.for([["start"], ["export"]])(
 );
 
 test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ window: { days: 1 } }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 2);
   const asked = breakdowns(emulator).length;
@@ -120,12 +120,12 @@ test("a paused job is left alone, says why, and is caught up when it is resumed"
 
   await context.run(["jobs", "resume", "nightly"]);
   context.start(["start"]);
-  await runsOver(db, 2);
+  await waitForRuns(db, 2);
   expect(await coverage(db)).toEqual({ complete: 3 });
 });
 
 test("a worker without claimed jobs stops at once, with status 0", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   const worker = context.start(["start"]);
   await worker.waitFor("run finished");
   const stoppedMs = performance.now();

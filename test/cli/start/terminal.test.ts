@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { runLine } from "../../../src/worker/runs.ts";
 import { testDatabase } from "../../support/database.ts";
 import { programTest } from "../program-context.ts";
-import { runsOver, serveWorkers } from "../workers.ts";
+import { serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -16,11 +16,11 @@ const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.i
 test("on a terminal start shows its address, the next run of each job, and a line for each run", async ({
   context,
 }) => {
-  const emulator = await serveWorkers(context, { exports: [{}, { name: "weekly" }] });
+  const emulator = await serveAndConfigure(context, { exports: [{}, { name: "weekly" }] });
   await context.run(["jobs", "pause", "weekly", "--why", "moving house"]);
   emulator.fault = ({ path }) => (path.includes("breakdown") ? { kind: "body", change: () => ({}) } : undefined);
   const worker = context.start(["start"], TERMINAL);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   await worker.waitFor("export nightly (catchup)");
   worker.kill("SIGTERM");
   const { stdout, stderr } = await worker.ended;
@@ -38,7 +38,7 @@ test("on a terminal start shows its address, the next run of each job, and a lin
 });
 
 test("without a terminal nothing is on standard output, and the log has a run's counts", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   const worker = context.start(["start"]);
   const line = JSON.parse(await worker.waitFor("run finished"));
   expect(line).toMatchObject({
@@ -50,7 +50,7 @@ test("without a terminal nothing is on standard output, and the log has a run's 
 });
 
 test("a run with failures is a warning that names them", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "model"] }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "model"] }] });
   emulator.fault = ({ path }) => (path.includes("model") ? { kind: "body", change: () => ({}) } : undefined);
   const worker = context.start(["start"]);
   expect(JSON.parse(await worker.waitFor("run finished"))).toMatchObject({

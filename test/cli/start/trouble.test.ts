@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { holdAnswersFrom } from "../hold-answers.ts";
 import { programTest } from "../program-context.ts";
-import { breakdowns, coverage, farSchedule, runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { breakdowns, coverage, farSchedule, runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -18,15 +18,15 @@ async function becomeDue(): Promise<void> {
 }
 
 test("a run that is due while the previous one is running is skipped, and recorded", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   await becomeDue();
   const other = context.start(["start"]);
   await other.waitFor("run skipped");
   emulator.fault = undefined;
-  answerHeld();
-  expect(await runsOver(db, 2)).toMatchObject([
+  releaseAnswers();
+  expect(await waitForRuns(db, 2)).toMatchObject([
     { trigger: "catchup", status: "ok" },
     { trigger: "schedule", status: "skipped", requests: 0 },
   ]);
@@ -34,27 +34,27 @@ test("a run that is due while the previous one is running is skipped, and record
 });
 
 test('with overlap "queue" it runs after the previous one', async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ overlap: "queue" }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ overlap: "queue" }] });
   context.start(["start"]);
-  const answerHeld = await holdAnswersFrom(emulator, 1);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
   await becomeDue();
   const other = context.start(["start"], { LOG_LEVEL: "debug" });
   await other.waitFor("tick finished");
   expect(await runs(db)).toHaveLength(1);
   emulator.fault = undefined;
-  answerHeld();
-  await runsOver(db, 1);
+  releaseAnswers();
+  await waitForRuns(db, 1);
   // The next tick is a minute away, or at the start of a worker.
   context.start(["start"]);
-  expect(await runsOver(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
+  expect(await waitForRuns(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
 });
 
 test("a short outage of the service costs a run nothing but time", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   let refused = 0;
   emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
   context.start(["start"]);
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "ok", requests: 1, complete: 2, failed: 0 });
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
@@ -62,12 +62,12 @@ test("a short outage of the service costs a run nothing but time", async ({ cont
 test("a request that fails at every attempt is counted and shown as failed with its reason, and its slices are not retried for an hour", async ({
   context,
 }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   emulator.fault = () => ({ kind: "answer", status: 503 });
   await sql`update usage_export_queue.queue set retry_limit = 0 where name = 'usage_request'`.execute(db);
   try {
     context.start(["start"]);
-    const [run] = await runsOver(db, 1);
+    const [run] = await waitForRuns(db, 1);
     expect(run).toMatchObject({ status: "failed", requests: 1, complete: 0, failed: 2 });
     const { rows } = await sql`select status, error, failures from usage_export.slice`.execute(db);
     const error = expect.stringMatching(/503.*given up after all tries/);
@@ -84,7 +84,7 @@ test("a request that fails at every attempt is counted and shown as failed with 
     expect(breakdowns(emulator)).toHaveLength(asked);
     await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
     context.start(["start"]);
-    expect(await runsOver(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
+    expect(await waitForRuns(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
     expect(await coverage(db)).toEqual({ complete: 2 });
   } finally {
     await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'usage_request'`.execute(db);
@@ -92,17 +92,17 @@ test("a request that fails at every attempt is counted and shown as failed with 
 });
 
 test("an answer that is refused permanently fails its slices at once, and the others are read", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) => (path.includes("endpoint") ? { kind: "answer", status: 400, body: "no" } : undefined);
   context.start(["start"]);
-  const [run] = await runsOver(db, 1);
+  const [run] = await waitForRuns(db, 1);
   expect(run).toMatchObject({ status: "failed", requests: 2, complete: 2, failed: 2 });
   expect(await coverage(db)).toEqual({ complete: 2, failed: 2 });
   expect(breakdowns(emulator).filter((path) => path.includes("endpoint"))).toHaveLength(1);
 });
 
 test("a run whose queue jobs were deleted is ended, and its days are read by another", async ({ context }) => {
-  const emulator = await serveWorkers(context);
+  const emulator = await serveAndConfigure(context);
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);
   worker.kill("SIGKILL");
@@ -125,12 +125,12 @@ test("a key that is due is rotated, and what is read afterwards is read with the
     scopes: ["member"],
   };
   const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
-  const emulator = await serveWorkers(context, {
+  const emulator = await serveAndConfigure(context, {
     rest: { rotations: [rotation], projects: [{ id: "project-1", name: "production", key }] },
   });
   const env = { USAGE_EXPORT_MASTER_KEY: Buffer.from(context.newSecret().slice(0, 32)).toString("base64") };
   const worker = context.start(["start"], env);
-  expect(await runsOver(db, 2)).toEqual(
+  expect(await waitForRuns(db, 2)).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ kind: "rotation", job: "exporter", trigger: "catchup", status: "ok" }),
       expect.objectContaining({ kind: "export", status: "ok" }),

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import type { Program } from "../../support/program.ts";
 import { programTest } from "../program-context.ts";
-import { runsOver, serveWorkers } from "../workers.ts";
+import { serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -26,12 +26,12 @@ async function read(response: Response): Promise<string> {
 }
 
 test("it shows runs with their errors, gaps and what is not well, and that all is well again", async ({ context }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: ["none", "endpoint"] }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
   const worker = context.start(["start"]);
   const url = await urlOf(worker);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
 
   const response = await fetch(`${url}/?days=7`);
   expect(response.status).toBe(200);
@@ -46,7 +46,7 @@ test("it shows runs with their errors, gaps and what is not well, and that all i
   emulator.fault = undefined;
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   context.start(["start"]);
-  await runsOver(db, 2);
+  await waitForRuns(db, 2);
   // Not the page of a moment ago, which is kept for some seconds.
   expect(await read(await fetch(`${url}/?days=8`))).toContain("Nothing that is due is missing. 4 slices complete");
 });
@@ -56,11 +56,11 @@ test("with a password the dashboard is shown at any address to who knows it, and
 }) => {
   const port = await freePort();
   const monitor = { host: "0.0.0.0", port, access: BASIC };
-  await serveWorkers(context, { rest: { monitor } });
+  await serveAndConfigure(context, { rest: { monitor } });
   const password = context.newSecret();
   const worker = context.start(["start"], { MONITOR_PASSWORD: password });
   const url = await urlOf(worker);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
 
   const right = Buffer.from(`ops:${password}`).toString("base64");
   const ask = (authorization?: string) => fetch(`${url}/`, authorization ? { headers: { authorization } } : {});
@@ -74,10 +74,10 @@ test("with a password the dashboard is shown at any address to who knows it, and
 test("at an address that others reach and without a password, the dashboard is shut and the rest is not", async ({
   context,
 }) => {
-  await serveWorkers(context, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
+  await serveAndConfigure(context, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
   const worker = context.start(["start"]);
   const url = await urlOf(worker);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   const shut = await fetch(url);
   expect([shut.status, await shut.text()]).toEqual([403, expect.stringContaining("set monitor.access")]);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -85,7 +85,7 @@ test("at an address that others reach and without a password, the dashboard is s
 });
 
 test("a password that is too short is refused before anything is called", async ({ context }) => {
-  const emulator = await serveWorkers(context, { rest: { monitor: { access: BASIC } } });
+  const emulator = await serveAndConfigure(context, { rest: { monitor: { access: BASIC } } });
   const env = { MONITOR_PASSWORD: "swordfish" };
   for (const args of [["start"], ["check", "--offline"]]) {
     expect(await context.run(args, env)).toMatchObject({

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { answer, scriptedServer } from "../../support/scripted-server.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
-import { runsOver, serveWorkers } from "../workers.ts";
+import { serveAndConfigure, waitForRuns } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -32,12 +32,12 @@ async function receivers(context: ProgramContext) {
 
 test("a failing job is one notification, its recovery another, and then that all is well", async ({ context }) => {
   await using told = await receivers(context);
-  const emulator = await serveWorkers(context, { rest: { notify: NOTIFY } });
+  const emulator = await serveAndConfigure(context, { rest: { notify: NOTIFY } });
   emulator.fault = () => ({ kind: "answer", status: 400, body: "no" });
   // The next tick of a worker is a minute away; that of a new one is not.
   const startAnother = () => context.start(["start"], told.env);
   startAnother();
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   startAnother();
   await expect.poll(() => told.texts).toHaveLength(1);
   expect(told.texts[0]).toMatch(
@@ -48,7 +48,7 @@ test("a failing job is one notification, its recovery another, and then that all
   emulator.fault = undefined;
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   startAnother();
-  await runsOver(db, 2);
+  await waitForRuns(db, 2);
   startAnother();
   await expect.poll(() => told.pings.length).toBeGreaterThan(0);
   // Another worker may be at it.
@@ -59,7 +59,7 @@ test("a failing job is one notification, its recovery another, and then that all
 test("an address that can't be read is refused at the start, with its path and without its value", async ({
   context,
 }) => {
-  await serveWorkers(context, { rest: { notify: NOTIFY } });
+  await serveAndConfigure(context, { rest: { notify: NOTIFY } });
   const env = { NOTICES_URL: `http://hooks.example.com/${context.newSecret()}` };
   for (const args of [["start"], ["check", "--offline"]]) {
     expect(await context.run(args, env)).toMatchObject({
@@ -74,7 +74,7 @@ test("an address that can't be read is refused at the start, with its path and w
 
 test("`check` says that the addresses can be read, and sends nothing", async ({ context }) => {
   await using told = await receivers(context);
-  await serveWorkers(context, { rest: { notify: NOTIFY } });
+  await serveAndConfigure(context, { rest: { notify: NOTIFY } });
   const { status, stdout } = await context.run(["check"], told.env);
   expect(stdout).toContain("  ok   notify.webhook: its address can be read; nothing was sent there\n");
   expect(stdout).toContain("  ok   notify.deadMan: its address can be read; nothing was sent there\n");

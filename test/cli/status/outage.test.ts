@@ -7,7 +7,7 @@ import { testDatabase } from "../../support/database.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { runs, runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { runs, serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -23,7 +23,7 @@ async function retrying(): Promise<number> {
 test("while the service is away, status says so once, and a skipped moment does not hide the run that tries again", async ({
   context,
 }) => {
-  const emulator = await serveWorkers(context, { exports: [{ groupings: GROUPINGS }] });
+  const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
   await workOnce(context, db);
   await ageStoredData(db, 1);
   emulator.fault = () => ({ kind: "answer", status: 503 });
@@ -52,7 +52,7 @@ test("while the service is away, status says so once, and a skipped moment does 
   const page = await (await fetch(url)).text();
   expect(page.match(/service not available \(503\) since /g)).toHaveLength(1);
   emulator.fault = undefined;
-  await runsOver(db, 3);
+  await waitForRuns(db, 3);
   expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { testDatabase } from "../../support/database.ts";
 import { programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
-import { runsOver, serveWorkers, workOnce } from "../workers.ts";
+import { serveAndConfigure, waitForRuns, workOnce } from "../workers.ts";
 
 const database = await testDatabase();
 const { db } = database;
@@ -20,9 +20,9 @@ async function passMinutes(minutes: number): Promise<void> {
 }
 
 test("a live worker is shown with its host, process and version, and all is well", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   const worker = context.start(["start"]);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(/^all is well\n/);
   expect(stdout).toMatch(
@@ -34,9 +34,9 @@ test("a live worker is shown with its host, process and version, and all is well
 test("a job of every minute that nobody takes up any more is not well, however new its newest moment is", async ({
   context,
 }) => {
-  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
   const worker = context.start(["start"]);
-  await runsOver(db, 1);
+  await waitForRuns(db, 1);
   worker.kill("SIGKILL");
   await worker.ended;
   await passMinutes(4);
@@ -50,7 +50,7 @@ test("a job of every minute that nobody takes up any more is not well, however n
 test("with another worker alive a job that it does not take up is overdue since the first moment", async ({
   context,
 }) => {
-  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
   await workOnce(context, db);
   await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
   const { status, stdout } = await context.run(["status"]);
@@ -59,7 +59,7 @@ test("with another worker alive a job that it does not take up is overdue since 
 });
 
 test("a job is late since it was resumed, not since a moment of its pause", async ({ context }) => {
-  await serveWorkers(context, { exports: [{ schedule: "* * * * *" }] });
+  await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
   await workOnce(context, db);
   await context.run(["jobs", "pause", "nightly", "--why", "moving house"]);
   await sql`update usage_export.job set scheduled_through = '2026-03-17T02:15:00Z'`.execute(db);
@@ -68,7 +68,7 @@ test("a job is late since it was resumed, not since a moment of its pause", asyn
 });
 
 test("a job without a worker is not well two ticks after its last worker was stopped", async ({ context }) => {
-  await serveWorkers(context);
+  await serveAndConfigure(context);
   await workOnce(context, db);
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
   await sql`update usage_export.worker set last_seen_at = last_seen_at - interval '121 seconds'`.execute(db);
