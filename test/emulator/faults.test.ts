@@ -16,7 +16,7 @@ const DAYS = "start=2026-03-10&end=2026-03-11";
 const QUERY = `usage/breakdown?${DAYS}`;
 const NEW_KEY = { method: "POST", body: { comment: "exporter", scopes: ["member"] } };
 
-test("another answer is sent with its status, headers and content, and without effect", async () => {
+test("an injected answer is sent with its status, headers and body, and the request has no effect", async () => {
   await using emulator = await start({ kind: "answer", status: 429, headers: { "retry-after": "7" }, body: "wait" });
   const response = await ask(emulator, "keys", NEW_KEY);
   expect(response.status).toBe(429);
@@ -27,7 +27,7 @@ test("another answer is sent with its status, headers and content, and without e
 });
 
 test.each(["<html>sign in</html>", "{}", "null", "", new Uint8Array([0x22, 0xff, 0x22])])(
-  "the content %s is sent as it stands with 200",
+  "the body %s is sent unchanged",
   async (body) => {
     await using emulator = await start({ kind: "answer", status: 200, body });
     const response = await ask(emulator, QUERY);
@@ -36,7 +36,7 @@ test.each(["<html>sign in</html>", "{}", "null", "", new Uint8Array([0x22, 0xff,
   },
 );
 
-test("a redirect is sent with its place", async () => {
+test("a redirect is sent with its location", async () => {
   await using emulator = await start({ kind: "answer", status: 302, headers: { location: "http://127.0.0.1:9/" } });
   const response = await fetch(emulator.url, { redirect: "manual" });
   expect([response.status, response.headers.get("location")]).toEqual([302, "http://127.0.0.1:9/"]);
@@ -45,7 +45,7 @@ test("a redirect is sent with its place", async () => {
 test.each([
   ["negative", (row: BreakdownRow) => [{ ...row, requests: -row.requests }], [-2]],
   ["doubled", (row: BreakdownRow) => [row, row], [2, 2]],
-  ["none", () => [], []],
+  ["removed", () => [], []],
 ])("rows can be %s", async (_, change, expected) => {
   await using emulator = await start(changeRows((rows) => rows.slice(0, 1).flatMap(change)));
   const answer = await breakdown(emulator, DAYS);
@@ -53,14 +53,14 @@ test.each([
   expect(answer.results.map(({ requests }) => requests)).toEqual(expected);
 });
 
-test("a changed answer keeps what it does not change, in an answer of any kind", async () => {
+test("a body fault changes the answer of any endpoint, and the request has its effect", async () => {
   await using emulator = await start({ kind: "body", change: ({ key: _, ...rest }) => rest });
   const response = await ask(emulator, "keys", NEW_KEY);
   expect(await response.json()).toMatchObject({ comment: "exporter" });
   expect(emulator.keys()).toHaveLength(2);
 });
 
-test("a content that is a text is sent as it stands", async () => {
+test("a body that a fault replaces by a text is sent unchanged", async () => {
   await using emulator = await start({ kind: "body", change: (json) => `${JSON.stringify(json)} and more` });
   expect(await (await ask(emulator, QUERY)).text()).toMatch(/^\{"start":.*\} and more$/);
 });
@@ -95,7 +95,7 @@ test("a cut answer ends in its middle, at once", async () => {
   expect(response.status).toBe(200);
 });
 
-test("a stalled answer has its headers and is silent until the client goes", async () => {
+test("a stalled answer sends its headers, and nothing more until the client disconnects", async () => {
   await using emulator = await start({ kind: "stall" });
   const client = new AbortController();
   const response = await ask(emulator, QUERY, { signal: client.signal });
@@ -112,7 +112,7 @@ test("closing ends a stalled answer", async () => {
   await expect(response.text()).rejects.toThrow("terminated");
 });
 
-test("a trickling answer comes byte by byte, and whole", async () => {
+test("a trickling answer arrives byte by byte, and complete", async () => {
   await using emulator = await start({ kind: "trickle", everyMs: 1 });
   const response = await ask(emulator, "/v1/projects");
   const chunks = await Array.fromAsync(response.body ?? []);
@@ -127,14 +127,14 @@ test("closing does not wait for the rest of a trickling answer", async () => {
   await expect(response.text()).rejects.toThrow("terminated");
 });
 
-test("a delayed answer comes after its time", async () => {
+test("a delayed answer is sent after the delay", async () => {
   await using emulator = await start({ kind: "delay", delayMs: 30 });
   const startedMs = performance.now();
   expect((await ask(emulator, QUERY)).status).toBe(200);
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(29);
 });
 
-test("an answer that is held until its client is gone is never sent", async () => {
+test("an answer that is held until its client has disconnected is never sent", async () => {
   const emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY] });
   const client = new AbortController();
   emulator.fault = () => {
@@ -146,7 +146,7 @@ test("an answer that is held until its client is gone is never sent", async () =
   expect(emulator.requests).toMatchObject([{ status: undefined }]);
 });
 
-test("a held answer is that of the moment it was asked for, and comes after a later one", async () => {
+test("a held answer has the numbers of the time of its request, and can arrive after a later one", async () => {
   const release = Promise.withResolvers<void>();
   let requests = 1;
   await using emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY], usage: () => [{ requests }] });
@@ -166,7 +166,7 @@ test("a held answer is that of the moment it was asked for, and comes after a la
   expect([second.results[0]?.requests, late.results[0]?.requests]).toEqual([2, 1]);
 });
 
-test("a plan picks the requests it is for, by what the log knows of them", async () => {
+test("a fault plan can choose requests by method and path", async () => {
   await using emulator = await startEmulator({ consoleKeys: [CONSOLE_KEY] });
   emulator.fault = ({ method, path }) =>
     method === "GET" && path.includes("grouping=tags") ? { kind: "answer", status: 503 } : undefined;

@@ -1,45 +1,45 @@
 import { expect, onTestFinished, test } from "vitest";
 import { setTimers } from "../../src/schedule/timers.ts";
 
-function alarms(...schedules: readonly string[]) {
-  const rings: number[] = [];
-  const set = setTimers(
+function setTestTimers(...schedules: readonly string[]) {
+  const fired: number[] = [];
+  const timers = setTimers(
     schedules.map((schedule) => ({ schedule, timezone: "Europe/Vienna" })),
-    () => rings.push(Date.now()),
+    () => fired.push(Date.now()),
   );
-  onTestFinished(set.stop);
-  return { rings, set };
+  onTestFinished(timers.stop);
+  return { fired, timers };
 }
 
 test("a timer fires at the moments of its schedule", async () => {
-  const { rings } = alarms("* * * * * *");
-  await expect.poll(() => rings.length).toBeGreaterThan(1);
+  const { fired } = setTestTimers("* * * * * *");
+  await expect.poll(() => fired.length).toBeGreaterThan(1);
 });
 
-test("a timer can be set for one more moment, and the last setting counts", async () => {
-  const { rings, set } = alarms();
+test("fireIn adds one more moment, and a second call replaces the first", async () => {
+  const { fired, timers } = setTestTimers();
   const startedMs = Date.now();
-  set.fireIn(60_000);
-  set.fireIn(100);
-  await expect.poll(() => rings.length).toBe(1);
-  expect(rings[0]).toBeGreaterThanOrEqual(startedMs + 99);
+  timers.fireIn(60_000);
+  timers.fireIn(100);
+  await expect.poll(() => fired.length).toBe(1);
+  expect(fired[0]).toBeGreaterThanOrEqual(startedMs + 99);
 });
 
-test("a timer for a past moment fires at once", async () => {
-  const { rings, set } = alarms();
-  set.fireIn(-1);
-  await expect.poll(() => rings.length).toBe(1);
+test("fireIn with a negative time fires at once", async () => {
+  const { fired, timers } = setTestTimers();
+  timers.fireIn(-1);
+  await expect.poll(() => fired.length).toBe(1);
 });
 
-test("a schedule that never comes does not keep the others from firing", async () => {
-  const { rings } = alarms("0 0 L * 1#1", "* * * * * *");
-  await expect.poll(() => rings.length).toBeGreaterThan(0);
+test("a schedule without any occurrence does not keep the others from firing", async () => {
+  const { fired } = setTestTimers("0 0 L * 1#1", "* * * * * *");
+  await expect.poll(() => fired.length).toBeGreaterThan(0);
 });
 
 test("stopped timers do not fire", async () => {
-  const { rings, set } = alarms("* * * * * *");
-  set.fireIn(50);
-  set.stop();
+  const { fired, timers } = setTestTimers("* * * * * *");
+  timers.fireIn(50);
+  timers.stop();
   await new Promise((resolve) => setTimeout(resolve, 1_200));
-  expect(rings).toEqual([]);
+  expect(fired).toEqual([]);
 });

@@ -1,5 +1,5 @@
-// Plants a secret of its own in every place, in every encoding, and expects all of them to be found: a scanner that
-// misses one says nothing about the program.
+// Tests the search for leaked secrets: puts a different secret into each place a run may leave one, in every encoding, and expects the
+// search to find them all.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { sql } from "kysely";
 import { afterAll, expect, inject, test } from "vitest";
 import { testDatabase } from "./database.ts";
 import { findLeaks } from "./leaks.ts";
-import { inFile, missedIn, newSecret, plants } from "./planted-leaks.ts";
+import { inFile, missedEncodings, newSecret, plants } from "./planted-leaks.ts";
 
 const { db, url } = await testDatabase();
 const { db: otherDb } = await testDatabase();
@@ -19,24 +19,24 @@ afterAll(() => rm(folder, { recursive: true }));
 const PLACES = plants({ db, url, folder });
 
 test.for(Object.entries(PLACES))("a secret in %s is found in every encoding", async ([name, plant], { skip }) => {
-  skip(name.includes("server's log") && inject("postgres").logFile === undefined, "the server keeps its log to itself");
-  expect(await missedIn(plant)).toEqual([]);
+  skip(name.includes("server's log") && inject("postgres").logFile === undefined, "the server's log can't be read");
+  expect(await missedEncodings(plant)).toEqual([]);
 });
 
-test("a secret that is nowhere is not found anywhere", async () => {
+test("a secret that was not put anywhere is not found", async () => {
   await inFile(folder, "innocent.txt", "nothing here");
   expect(await findLeaks([newSecret()], { texts: { stdout: "done" }, databaseUrl: url, folders: [folder] })).toEqual(
     [],
   );
 });
 
-test("what the server's log says about the database of another test file is left to that file", async () => {
+test("lines of the server's log about another database are not searched", async () => {
   const secret = newSecret();
   await sql`select ${secret}::text`.execute(otherDb);
   expect(await findLeaks([secret], { databaseUrl: url })).toEqual([]);
 });
 
-test("a secret in a file that is there for it is no leak", async () => {
+test("a secret in an allowed file is no leak", async () => {
   const secret = newSecret();
   await inFile(folder, "sink.key", secret);
   const allowedFiles = [path.join(folder, "sink.key")];

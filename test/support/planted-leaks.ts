@@ -1,5 +1,5 @@
-// Puts secrets wherever a run of the program may leave one, in every form it may have there: what the search for leaks must
-// find all of.
+// Puts secrets into every place where a run of the program may leave one, in every encoding. The search for leaks must find all of
+// them.
 
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -31,7 +31,7 @@ const TEXTS = [
   "a notice",
 ];
 
-/** By name, what plants texts there. Databases, folders and processes are gone again when the test is. */
+/** For each place, by name, a function that puts texts there. Databases, folders and processes are removed after the test. */
 export function plants({ db, url, folder }: PlantingGround): Readonly<Record<string, Plant>> {
   return {
     ...Object.fromEntries(
@@ -130,7 +130,7 @@ async function keepSession(url: string, statement: string): Promise<void> {
 }
 
 /** Plants a secret for each encoding in that place, and returns the encodings in which it was not found. */
-export async function missedIn(plant: Plant): Promise<readonly string[]> {
+export async function missedEncodings(plant: Plant): Promise<readonly string[]> {
   const secrets = Object.keys(ENCODINGS).map(newSecret);
   const planted = await plant(Object.values(ENCODINGS).map((encode, i) => encode(secrets[i] ?? "")));
   const leaks = await findLeaks(secrets, planted.places);

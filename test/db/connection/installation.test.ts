@@ -1,4 +1,4 @@
-// What `check` finds in the database that the program is installed in, and on the way to it.
+// What `check` reports about the database and about the encryption of the connection to it.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { migrateToLatest } from "../../../src/db/connection/migrate.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { emptyDatabase } from "../migrations/empty-database.ts";
 
-test("a superuser as owner, another encoding, and a database that takes no writes are found", async () => {
+test("a superuser as owner, another encoding and a read-only database are reported", async () => {
   await using empty = await emptyDatabase();
   await runStatement(
     empty.directUrl,
@@ -30,7 +30,7 @@ test("a superuser as owner, another encoding, and a database that takes no write
   }
 });
 
-test("of an owner who may no more than it has to nothing is said, and of a superuser's tables something", async () => {
+test("an owner with only the rights it needs is not reported, a schema that belongs to a superuser is", async () => {
   await using empty = await emptyDatabase();
   const role = `${empty.name}_owner`;
   await runStatement(
@@ -64,7 +64,7 @@ test.each([
   ["postgres://u:p@db.example.com/usage", "no-verify", "takes any certificate"],
   ["postgres://u:p@db.example.com/usage?uselibpqcompat=true&sslmode=require", undefined, "takes any certificate"],
   ["postgres://u:p@db.example.com/usage?uselibpqcompat=true&sslmode=prefer", undefined, "takes any certificate"],
-])("of %s with PGSSLMODE %s it is said that it is %s", (url, environment, text) => {
+])("%s with PGSSLMODE %s is reported: %s", (url, environment, text) => {
   expect(checkEncryption(new URL(url), environment)).toEqual([
     { what: "sslmode", state: "warn", text: expect.stringContaining(text) },
   ]);
@@ -76,10 +76,10 @@ test.each([
   ["postgres://u:p@[::1]/usage", undefined],
   ["postgres:///usage?host=/var/run/postgresql", undefined],
   ["postgres://u:p@db.example.com/usage?sslmode=verify-full", undefined],
-  // The driver verifies it all the same.
+  // Unlike libpq, the driver verifies the server's certificate with `require` too.
   ["postgres://u:p@db.example.com/usage?sslmode=require", undefined],
   ["postgres://u:p@db.example.com/usage", "verify-full"],
   ["postgres://u:p@db.example.com/usage?uselibpqcompat=true&sslmode=require&sslrootcert=ca.pem", undefined],
-])("of %s with PGSSLMODE %s nothing is said", (url, environment) => {
+])("%s with PGSSLMODE %s is not reported", (url, environment) => {
   expect(checkEncryption(new URL(url), environment)).toEqual([]);
 });

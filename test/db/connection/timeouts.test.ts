@@ -1,4 +1,4 @@
-// A database that says nothing any more, behind a front that swallows what it gets.
+// Statements get an error in time if the database no longer answers. A proxy in front of Postgres (the front) drops its messages.
 
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
@@ -21,7 +21,7 @@ import { runStatement } from "../../support/postgres-admin.ts";
 const { url, directUrl } = await testDatabase();
 await runStatement(directUrl, "create table public.note (text text)");
 
-/** Through a front with a fault, and with a limit that a test can wait for. */
+/** Opens the database through a front that injects faults, with time limits that a test can wait for. */
 async function open(gate: Gate, limits: Partial<TimeoutOptions> = {}): Promise<Database> {
   const front = await startPostgresFront(url, { who: "test", gate });
   const pool = new pg.Pool({ connectionString: front.url, max: 1 });
@@ -35,24 +35,27 @@ async function open(gate: Gate, limits: Partial<TimeoutOptions> = {}): Promise<D
   return db;
 }
 
-/** Swallows the first event of the words, and the connection of it from then on. */
-function holeAt(words: string, side: FaultEvent["side"]): Gate {
-  let done = false;
+/**
+ * Drops the first statement that contains `text` ("out") or its answer ("back"), and everything on that connection afterwards. The
+ * connection stays open.
+ */
+function dropAt(text: string, side: FaultEvent["side"]): Gate {
+  let isDropped = false;
   return (event) => {
-    if (done || event.side !== side || !event.name.includes(words)) return PASS;
-    done = true;
+    if (isDropped || event.side !== side || !event.name.includes(text)) return PASS;
+    isDropped = true;
     return { kind: "hole" };
   };
 }
 
-const note = (text: string) => sql`insert into public.note values (${text})`;
+const insertNote = (text: string) => sql`insert into public.note values (${text})`;
 
-async function noted(text: string): Promise<number> {
+async function countNotes(text: string): Promise<number> {
   return (await runStatement(directUrl, `select from public.note where text = '${text}'`)).length;
 }
 
-test("a statement without an answer is a database that is away", async () => {
-  const db = await open(holeAt("select 1", "back"));
+test("a statement without an answer counts as a lost connection", async () => {
+  const db = await open(dropAt("select 1", "back"));
 
   const error = await sql`select 1`.execute(db).catch((cause: unknown) => cause);
 
@@ -60,7 +63,7 @@ test("a statement without an answer is a database that is away", async () => {
   expect(error).toMatchObject({ message: "the database has not answered within 0 s" });
 });
 
-test("its connection is not used again: the answer that comes late would be taken for another's", async () => {
+test("after a timeout the connection is not used again: the late answer would be taken for the next statement's", async () => {
   const db = await open(({ name, side }) =>
     side === "back" && name.includes("'late'") ? { kind: "delay", ms: 600 } : PASS,
   );
@@ -71,7 +74,7 @@ test("its connection is not used again: the answer that comes late would be take
   expect(rows).toMatchObject([{ answer: "other" }]);
 });
 
-test("where all connections are in use while the program stops, the others are used on", async () => {
+test("if a stopping program finds no free connection in time, its connections stay usable", async () => {
   const front = await startPostgresFront(url, { who: "test", gate: () => PASS });
   const pool = new pg.Pool({ connectionString: front.url, max: 1, connectionTimeoutMillis: 2_000 });
   const stop = AbortSignal.abort();
@@ -89,67 +92,67 @@ test("where all connections are in use while the program stops, the others are u
   await expect(sql`select 1`.execute(db)).resolves.toBeDefined();
 });
 
-test("nothing more is asked on it, not even to roll back", async () => {
-  let asked = 0;
+test("after a timeout nothing more is sent on the connection, not even a rollback", async () => {
+  let sent = 0;
   const statementMs = () => {
-    asked++;
+    sent++;
     return 300;
   };
-  const db = await open(holeAt("insert into public.note", "out"), { statementMs });
+  const db = await open(dropAt("insert into public.note", "out"), { statementMs });
 
-  const transaction = db.transaction().execute((tx) => note("never").execute(tx));
+  const transaction = db.transaction().execute((tx) => insertNote("never").execute(tx));
 
   await expect(transaction).rejects.toThrow("has not answered");
   // BEGIN and the statement itself.
-  expect(asked).toBe(2);
+  expect(sent).toBe(2);
 });
 
-test("nothing of a transaction whose statement got no answer is stored twice or half", async () => {
-  const db = await open(holeAt("insert into public.note", "back"));
+test("a transaction in which a statement got no answer is repeated, and stored once", async () => {
+  const db = await open(dropAt("insert into public.note", "back"));
 
   await inTransaction(db, async (tx) => {
-    await note("statement").execute(tx);
+    await insertNote("statement").execute(tx);
   });
 
-  expect(await noted("statement")).toBe(1);
+  expect(await countNotes("statement")).toBe(1);
 });
 
 test.for(["out", "back"] as const)(
-  "a COMMIT without an answer may have happened or not: the work is done again (%s)",
+  "after a COMMIT without an answer, which may have been executed, the transaction is repeated (%s)",
   async (side) => {
-    const db = await open(holeAt("commit", side));
+    const db = await open(dropAt("commit", side));
     let attempts = 0;
 
     await inTransaction(db, async (tx) => {
       attempts++;
       const { rows } = await sql`select from public.note where text = ${`commit ${side}`}`.execute(tx);
-      if (rows.length === 0) await note(`commit ${side}`).execute(tx);
+      if (rows.length === 0) await insertNote(`commit ${side}`).execute(tx);
     });
 
     expect(attempts).toBe(2);
-    expect(await noted(`commit ${side}`)).toBe(1);
+    expect(await countNotes(`commit ${side}`)).toBe(1);
   },
 );
 
 test("a single statement that is safe to repeat is repeated", async () => {
-  const db = await open(holeAt("select 2", "out"));
+  const db = await open(dropAt("select 2", "out"));
 
   const { rows } = await withRetries(() => sql`select 2 as two`.execute(db));
 
   expect(rows).toEqual([{ two: 2 }]);
 });
 
-test("a stopping program waits only a little longer", async () => {
+test("a stopping program waits for an answer only a little longer", async () => {
   const stop = new AbortController();
-  const db = await open(holeAt("select 1", "back"), { statementMs: () => 60_000, stop: stop.signal });
-  const asked = sql`select 1`.execute(db);
+  const db = await open(dropAt("select 1", "back"), { statementMs: () => 60_000, stop: stop.signal });
+  const answer = sql`select 1`.execute(db);
   setTimeout(() => stop.abort(), 100);
 
-  await expect(asked).rejects.toThrow("has not answered");
+  await expect(answer).rejects.toThrow("has not answered");
 });
 
 test("a stopping program sends nothing more to a database that does not answer", async () => {
-  const db = await open(holeAt("select 1", "back"), { stop: AbortSignal.abort() });
+  const db = await open(dropAt("select 1", "back"), { stop: AbortSignal.abort() });
   await expect(sql`select 1`.execute(db)).rejects.toThrow("has not answered");
   const startedMs = performance.now();
 
@@ -164,7 +167,7 @@ test("a stopping program can still use a database that answers", async () => {
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
 });
 
-test("work that may take the server longer is waited for longer, and never shorter", async () => {
+test("withStatementTimeout lengthens the time limit and never shortens it", async () => {
   expect(statementTimeoutMs()).toBe(30_000);
   expect(await withStatementTimeout(60_000, async () => statementTimeoutMs())).toBe(65_000);
   expect(await withStatementTimeout(5_000, async () => statementTimeoutMs())).toBe(30_000);
@@ -173,7 +176,7 @@ test("work that may take the server longer is waited for longer, and never short
   );
 });
 
-test("a transaction that is tried again gives the server twice the time", async () => {
+test("each repetition of a transaction gives the server twice the time", async () => {
   const db = await open(() => PASS, { statementMs: () => 10_000 });
   const allowed: unknown[] = [];
 

@@ -1,4 +1,4 @@
-// What a database of an older version knew of the past is known after it was migrated.
+// Migrations keep the history that an older version recorded: past numbers and restatements.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -7,12 +7,12 @@ import { migrateToLatest } from "../../../src/db/connection/migrate.ts";
 import { slice, store } from "../stored-usage.ts";
 import { emptyDatabase, migrateTo } from "./empty-database.ts";
 
-/** The last that kept every revision of a row in its history. */
+/** The last migration whose schema stored every revision of a row, also the newest, in the history table. */
 const OLDER = "0009_leave_room_in_slices";
 const DAY = "2026-03-10";
 const MOMENTS = ["2026-03-11T02:00:00Z", "2026-03-12T02:00:00Z", "2026-03-13T02:00:00Z", "2026-03-14T02:00:00Z"];
 
-/** A value for each reading of the day; null where the group was not in it. */
+/** Each group's value in every reading of the day; null if the reading did not contain the group. */
 const GROUPS: Readonly<Record<string, readonly (number | null)[]>> = {
   stays: [5, 5, 5, 5],
   grows: [1, 2, 2, 7],
@@ -22,27 +22,27 @@ const GROUPS: Readonly<Record<string, readonly (number | null)[]>> = {
   "comes back": [6, 6, null, 6],
 };
 
-test("each number of the past, and each restatement, is as it was before", async () => {
+test("a migration changes no past number and no restatement", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateTo(db, OLDER);
-  await fill(db);
-  const before = await past(db);
+  await insertUsage(db);
+  const before = await readHistory(db);
   expect(before.restatements).toHaveLength(9);
   expect(before.asOf.map((rows) => rows.length)).toEqual([5, 4, 4, 5]);
   expect(before.curve.length).toBeGreaterThan(0);
 
   await migrateToLatest(db);
-  expect(await past(db)).toEqual(before);
+  expect(await readHistory(db)).toEqual(before);
   const { rows } = await sql`select count(*)::integer as kept from usage_export.superseded_row`.execute(db);
   expect(rows).toEqual([{ kept: 8 }]);
 });
 
-test("a row that had been changed before is changed again with the next revision", async () => {
+test("a change after the migration continues the migrated revisions of a row", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateTo(db, OLDER);
-  await fill(db);
+  await insertUsage(db);
   await migrateToLatest(db);
   await store(db, 1, [slice(DAY, { returns: "8" })]);
   const { rows: history } = await sql`
@@ -56,8 +56,8 @@ test("a row that had been changed before is changed again with the next revision
   ]);
 });
 
-/** As the version before wrote it: every revision of a row into its history, the row with the newest. */
-async function fill(db: Database): Promise<void> {
+/** Writes rows as that version did: every revision into the history table, and the newest one into the row as well. */
+async function insertUsage(db: Database): Promise<void> {
   await sql`
     insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days)
     values ('project-1', 'project-1', 'endpoint', '{}', 'all', 3)
@@ -66,10 +66,10 @@ async function fill(db: Database): Promise<void> {
     insert into usage_export.slice (series_id, usage_date, status, fetch_no, fetched_at, closed_at, content_hash, rows)
     values (1, ${DAY}, 'complete', nextval('usage_export.fetch_no'), ${MOMENTS.at(-1)}, ${MOMENTS[0]}, 'old', 5)
   `.execute(db);
-  for (const [value, readings] of Object.entries(GROUPS)) await fillGroup(db, value, readings);
+  for (const [value, readings] of Object.entries(GROUPS)) await insertGroup(db, value, readings);
 }
 
-async function fillGroup(db: Database, value: string, readings: readonly (number | null)[]): Promise<void> {
+async function insertGroup(db: Database, value: string, readings: readonly (number | null)[]): Promise<void> {
   const { rows } = await sql<{ group_id: number }>`
     insert into usage_export.group_value ("grouping", key_hash, group_key, value_sent, display)
     values ('endpoint', encode(sha256(${`["${value}"]`}), 'hex'), ${`["${value}"]`}, ${`"${value}"`}, ${value})
@@ -98,7 +98,7 @@ async function fillGroup(db: Database, value: string, readings: readonly (number
   `.execute(db);
 }
 
-async function past(db: Database) {
+async function readHistory(db: Database) {
   const { rows: restatements } = await sql`
     select * from bi.restatements order by group_value, revision, metric
   `.execute(db);

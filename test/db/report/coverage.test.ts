@@ -1,4 +1,4 @@
-// What is complete and what is missing, in a report.
+// A report's coverage: which days of each series are complete, and which are missing.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -30,7 +30,7 @@ async function fail(seriesId: number, days: readonly Day[], reason: string): Pro
   await recordFailure(db, { seriesId, days, reason, fetchNo: await nextFetchNo(db) });
 }
 
-test("each day of a series tells how it stands, and is counted", async () => {
+test("each day of a series has its status, and the statuses are counted", async () => {
   const project = newProject();
   const [seriesId = 0] = await storeSeries(db, [
     { project, grouping: "none", due: { start: back(5), end: back(1) }, usage: read(5, 4) },
@@ -52,7 +52,7 @@ test("each day of a series tells how it stands, and is counted", async () => {
   expect(counts).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 2 });
 });
 
-test("days outside of the period do not count, and freshness is of all time", async () => {
+test("days outside of the period do not count, but the fresh-through day considers all days", async () => {
   await storeSeries(db, [
     { project: newProject(), grouping: "none", due: { start: back(9), end: back(1) }, usage: read(9, 3, 2, 1) },
   ]);
@@ -62,19 +62,19 @@ test("days outside of the period do not count, and freshness is of all time", as
   expect(series).toMatchObject([{ freshThrough: back(9) }]);
 });
 
-test("a series of which nothing was ever read is fresh through no day", async () => {
+test("a series that was never read has no fresh-through day", async () => {
   await storeSeries(db, [{ project: newProject(), grouping: "none", due }]);
   expect((await coverage()).series).toMatchObject([{ freshThrough: null, dueThrough: back(1), fetchedAt: null }]);
 });
 
-test("a series that is configured is in it although nothing of it was due or read", async () => {
+test("a configured series is listed even if none of its days was due or read", async () => {
   await storeSeries(db, [{ project: newProject(), grouping: "none" }]);
   expect((await coverage()).series).toMatchObject([
     { statuses: [undefined, undefined, undefined], freshThrough: null, dueThrough: null, fetchedAt: null },
   ]);
 });
 
-test("a series that is never due, as it sends no dates, tells when it was read", async () => {
+test("a series whose answers carry no dates, so that no day is due, has the time of its last reading", async () => {
   await storeSeries(db, [{ project: newProject(), grouping: "none", usage: read(2) }]);
   expect((await coverage()).series).toMatchObject([
     { statuses: [undefined, "complete", undefined], freshThrough: null, dueThrough: null, fetchedAt: expect.any(Date) },
@@ -120,7 +120,7 @@ function many(count: number) {
   }));
 }
 
-test("only sixty series are shown, and all are counted", async () => {
+test("only sixty series are listed, and the days of all are counted", async () => {
   await storeSeries(db, many(62));
   const { series, seriesLeftOut, counts, gaps, gapsLeftOut } = await coverage();
   expect({ shown: series.length, seriesLeftOut, counts }).toEqual({
@@ -131,7 +131,7 @@ test("only sixty series are shown, and all are counted", async () => {
   expect({ gaps: gaps.length, gapsLeftOut }).toEqual({ gaps: 50, gapsLeftOut: 12 });
 });
 
-test("days that only a series lacks that is not shown are not complete", async () => {
+test("a day that is missing only in a series left out of the list counts as lacking", async () => {
   const usage = (i: number) => (i === 60 ? read(3, 2) : read(1));
   await storeSeries(
     db,
@@ -140,7 +140,7 @@ test("days that only a series lacks that is not shown are not complete", async (
   expect(await coverage()).toMatchObject({ seriesLeftOut: 1, lackingDays: [back(3), back(2), back(1)] });
 });
 
-test("what was due goes through the day that all series reach, but for those that are not read any more", async () => {
+test("the due-through day is the newest that is due in every series that is still configured", async () => {
   const [gone, short, whole] = [newProject(), newProject(), newProject()];
   await storeSeries(db, [{ project: gone, grouping: "none", due, usage: read(3) }]);
   await storeSeries(db, [
@@ -150,7 +150,7 @@ test("what was due goes through the day that all series reach, but for those tha
   expect(await coverage()).toMatchObject({ dueThrough: back(2), lackingDays: [] });
 });
 
-test("gaps are stretches of one status within the period, the newest first, with the newest reason", async () => {
+test("gaps are ranges of days with one status, within the period, the newest first, with the newest reason", async () => {
   const project = newProject();
   const [seriesId = 0] = await storeSeries(db, [
     { project, grouping: "none", due: { start: back(9), end: back(1) }, usage: read(1) },
@@ -171,7 +171,7 @@ test("gaps are stretches of one status within the period, the newest first, with
   expect(gapsLeftOut).toBe(0);
 });
 
-test("of what is configured no more the complete days are shown, and nothing is missing", async () => {
+test("a series that is no longer configured shows its complete days, and none is missing", async () => {
   const [gone, older] = [newProject(), newProject()];
   await storeSeries(db, [
     { project: gone, grouping: "none", due, usage: read(3) },
@@ -192,7 +192,7 @@ test("of what is configured no more the complete days are shown, and nothing is 
   });
 });
 
-test("names and reasons come through as they are", async () => {
+test("names and reasons are returned unchanged", async () => {
   const hostile = `<script>"'&\u202e🎉${"x".repeat(500)}`;
   const project = { ...newProject(), name: hostile };
   const filter = { ...DIARIZED, name: hostile };

@@ -1,4 +1,5 @@
-// Any sequence of answers, late answers, empty answers and failures leaves what a few lines of plain code say it must.
+// Compares the database with a model in a few lines of plain code, after random sequences of answers, late answers, empty answers and
+// failures.
 
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
@@ -16,8 +17,10 @@ const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 const GROUPS = ["agent", "listen", "speak"];
 
 type Rows = Readonly<Record<string, string>>;
+/** Why a day is suspect: an answer that would have removed most of its usage, and which run got it first. */
 type Doubt = { readonly kind: string; readonly run: string; readonly hour: number; readonly fetchNo: number };
-type Kept = { fetchNo: number; rows: Rows; status: string; doubt: Doubt | undefined };
+/** The model's state of a day. */
+type DayState = { fetchNo: number; rows: Rows; status: string; doubt: Doubt | undefined };
 
 const aRows = fc.dictionary(fc.constantFrom(...GROUPS), fc.constantFrom("1", "2", "800"), {
   maxKeys: 3,
@@ -40,8 +43,8 @@ function doubtOf(before: Rows, after: Rows): string | undefined {
   return sum(before) >= 100 && sum(after) * 10 < sum(before) ? "fall" : undefined;
 }
 
-/** What a step must do to a day. */
-function applied(kept: Kept | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): Kept {
+/** The model: the state of a day after a step. */
+function stateAfter(kept: DayState | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): DayState {
   const before = kept ?? { fetchNo: 0, rows: {}, status: "failed", doubt: undefined };
   const newest = Math.max(before.fetchNo, before.doubt?.fetchNo ?? 0);
   if (step.kind === "failure") return newest < fetchNo ? { ...before, status: "failed" } : before;
@@ -53,7 +56,7 @@ function applied(kept: Kept | undefined, step: Step, rows: Rows, fetchNo: number
   return { ...before, status: "suspect", doubt: { run: step.run, hour, ...first, kind, fetchNo } };
 }
 
-const visible = (kept: ReadonlyMap<string, Kept>) =>
+const visible = (kept: ReadonlyMap<string, DayState>) =>
   Object.fromEntries([...kept].flatMap(([day, { rows }]) => (Object.keys(rows).length > 0 ? [[day, rows]] : [])));
 
 async function shownAt(moment: string, { id }: Project): Promise<Record<string, Record<string, unknown>>> {
@@ -74,12 +77,12 @@ async function now(): Promise<string> {
   return rows[0]?.now ?? "";
 }
 
-test("any sequence of readings shows what it must, then and in the past", async () => {
+test("after any sequence of readings the views show what the model says, now and as of each moment", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(aStep, { minLength: 1, maxLength: 10 }), async (steps) => {
       const { project, seriesId } = await newSeries(db);
       const runs = new Map(["run 1", "run 2", "run 3"].map((run) => [run, randomUUID()]));
-      const kept = new Map<string, Kept>();
+      const kept = new Map<string, DayState>();
       const fetches = [await nextFetchNo(db), await nextFetchNo(db)];
       const past: { readonly moment: string; readonly shows: unknown }[] = [];
       let hour = 0;
@@ -103,7 +106,7 @@ test("any sequence of readings shows what it must, then and in the past", async 
             { fetchNo, runId: runs.get(step.run) ?? "" },
           );
         }
-        for (const [day, rows] of days) kept.set(day, applied(kept.get(day), step, rows, fetchNo, hour));
+        for (const [day, rows] of days) kept.set(day, stateAfter(kept.get(day), step, rows, fetchNo, hour));
 
         expect(await shown(db, project)).toEqual(visible(kept));
         const coverage = await view(db, "coverage", project);
