@@ -49,7 +49,9 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
     )
     select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter_key as "filterKey", s.filter,
       s.retired_at is null as "isActive", coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
-      coalesce(c.suspect, 0) as suspect, coalesce(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
+      coalesce(c.suspect, 0) as suspect,
+      -- After a clock was set back, due_from may lie after due_until. Below 0, it would hide days that others miss.
+      greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
       case
         when coalesce(c.read, 0) = 0 then d.due_from - 1
         when c.read = c.last_read - d.due_from + 1 then c.last_read
