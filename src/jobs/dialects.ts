@@ -52,7 +52,9 @@ export function openDialects({
     async forRequest({ series, window }) {
       if (service.dialect !== "auto") return service.dialect;
       if (!dependsOnDialect(series)) return DEFAULT_DIALECT;
-      found ??= db && (await storedDialect(db, service.baseUrl));
+      const stored = found ?? (db && (await storedDialect(db, service.baseUrl)));
+      // A probe may have found one in the meantime, which the database did not have yet.
+      found ??= stored;
       if (found === undefined && window) await probe(series.project, recentDays());
       if (found === undefined) await probe(series.project, window);
       if (found !== undefined) return found;

@@ -1,6 +1,8 @@
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { storedDialect } from "../../src/db/dialect.ts";
 import { openDialects } from "../../src/jobs/dialects.ts";
 import type { KeyRing } from "../../src/jobs/export-context.ts";
 import type { Dialect } from "../../src/usage/series.ts";
@@ -8,12 +10,14 @@ import { KEY, limit, openTestService } from "../service/open-test-service.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { PROJECT, sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
+vi.mock("../../src/db/dialect.ts", () => ({ storedDialect: vi.fn(), storeDialect: vi.fn() }));
+
 const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
 /** A service that groups by model only in its own dialect, and dialects that are asked for. */
-async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined) {
+async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database) {
   const opened = new AsyncDisposableStack();
   const server = opened.use(
     await scriptedServer(({ target }, response) => {
@@ -26,7 +30,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
   const service = opened.use(openTestService(server.origin, { dialect }));
   const lines: string[] = [];
   const app = { log: pino({}, { write: (line) => lines.push(line) }), signal: limit() } as unknown as App;
-  const dialects = openDialects({ app, db: undefined, service, keys });
+  const dialects = openDialects({ app, db, service, keys });
   return { server, dialects, lines, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
@@ -87,4 +91,16 @@ test("check probes even if the dialect is known, unless it is configured", async
   expect(opened.server.requests.length).toBeGreaterThanOrEqual(2);
   await using configured = await open("2026", () => "interface");
   expect(await configured.dialects.probe(PROJECT, true)).toBe("2026");
+});
+
+test("a dialect that was found while another request read the database is not forgotten", async () => {
+  let spoken: Dialect | undefined = "interface";
+  await using opened = await open("auto", () => spoken, {} as Database);
+  const { promise: nothingStored, resolve: answer } = Promise.withResolvers<undefined>();
+  vi.mocked(storedDialect).mockReturnValueOnce(nothingStored).mockResolvedValue(undefined);
+  const late = opened.dialects.forRequest(BY_MODEL);
+  expect(await opened.dialects.forRequest(BY_MODEL)).toBe("interface");
+  spoken = undefined;
+  answer(undefined);
+  expect(await late).toBe("interface");
 });
