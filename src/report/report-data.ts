@@ -104,7 +104,7 @@ export type Coverage = {
   /** Slices of the period, of all series. */
   readonly counts: Readonly<Record<SliceStatus, number>>;
   /** Days of the period on which some series is not complete. */
-  readonly lackingDays: readonly Day[];
+  readonly incompleteDays: readonly Day[];
   /** The newest day of the period through which every active series was due; undefined if there is none. */
   readonly dueThrough: Day | undefined;
   /** What is not complete in the period, in stretches, the newest first; at most 50. */

@@ -18,10 +18,10 @@ export function trustNotice(data: ReportData): Html {
 }
 
 function verdictNotice(data: ReportData): Html {
-  const { counts, series, lackingDays } = data.coverage;
+  const { counts, series, incompleteDays } = data.coverage;
   if (series.length === 0)
     return noticeHtml("none", html`<strong>There are no numbers yet.</strong> No job has read any usage.`);
-  if (lackingDays.length > 0) return incompleteNotice(data);
+  if (incompleteDays.length > 0) return incompleteNotice(data);
   if (counts.complete === 0) {
     return noticeHtml("none", html`<strong>Nothing was due in this period.</strong> The jobs read no day of it.`);
   }
@@ -39,7 +39,7 @@ function verdictNotice(data: ReportData): Html {
 }
 
 function incompleteNotice(data: ReportData): Html {
-  const { counts, lackingDays: days } = data.coverage;
+  const { counts, incompleteDays: days } = data.coverage;
   const low = figuresTooLow(data);
   return noticeHtml(
     "bad",

@@ -47,7 +47,7 @@ export function makeReportData(
       series: Array.from({ length: series }, (_, i) => makeSeries(i, dayList)),
       seriesLeftOut: 0,
       counts: { complete: days * series, suspect: 0, failed: 0, missing: 0 },
-      lackingDays: [],
+      incompleteDays: [],
       dueThrough: LAST_DAY,
       gaps: [],
       gapsLeftOut: 0,
@@ -174,7 +174,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
       ...whole.coverage,
       series: touched,
       counts: { complete: days.length * size.series - 12, missing: 6, failed: 3, suspect: 3 },
-      lackingDays: incompleteDays,
+      incompleteDays,
       gaps: [
         {
           project: "production",

@@ -69,7 +69,7 @@ test("gaps in series that no figure comes from do not cast doubt on the figures"
     ),
   ];
   const counts = { ...none, complete: 9, missing: 1 };
-  const said = notice(withCoverage({ series, counts, lackingDays: [LAST_DAY] }));
+  const said = notice(withCoverage({ series, counts, incompleteDays: [LAST_DAY] }));
   expect(said).toContain(`1 day is not complete: ${LAST_DAY}.`);
   expect(said).toContain("come from other series, and are whole");
   expect(said).not.toContain("Too low");

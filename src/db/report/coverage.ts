@@ -29,7 +29,7 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
     series: await withFreshness(tx, shown),
     seriesLeftOut: known.length - shown.length,
     counts: countsOf(known.flatMap(({ statuses }) => statuses)),
-    lackingDays: days.filter((_, i) => known.some(({ statuses }) => isNotComplete(statuses[i]))),
+    incompleteDays: days.filter((_, i) => known.some(({ statuses }) => isNotComplete(statuses[i]))),
     dueThrough: dueThrough(known, days),
     ...(await readGaps(tx, period)),
     undated: (await undatedSeries(tx)).map(({ project, grouping, filter }) => ({ project, grouping, filter })),

@@ -131,13 +131,13 @@ test("only sixty series are listed, and the days of all are counted", async () =
   expect({ gaps: gaps.length, gapsLeftOut }).toEqual({ gaps: 50, gapsLeftOut: 12 });
 });
 
-test("a day that is missing only in a series left out of the list counts as lacking", async () => {
+test("a day that is missing only in a series left out of the list is not complete", async () => {
   const usage = (i: number) => (i === 60 ? read(3, 2) : read(1));
   await storeSeries(
     db,
     many(61).map((one, i) => ({ ...one, usage: usage(i) })),
   );
-  expect(await coverage()).toMatchObject({ seriesLeftOut: 1, lackingDays: [back(3), back(2), back(1)] });
+  expect(await coverage()).toMatchObject({ seriesLeftOut: 1, incompleteDays: [back(3), back(2), back(1)] });
 });
 
 test("the due-through day is the newest that is due in every series that is still configured", async () => {
@@ -147,7 +147,7 @@ test("the due-through day is the newest that is due in every series that is stil
     { project: short, grouping: "none", due: { start: back(3), end: back(2) }, usage: read(3, 2) },
     { project: whole, grouping: "none", due, usage: read(3, 2, 1) },
   ]);
-  expect(await coverage()).toMatchObject({ dueThrough: back(2), lackingDays: [] });
+  expect(await coverage()).toMatchObject({ dueThrough: back(2), incompleteDays: [] });
 });
 
 test("gaps are ranges of days with one status, within the period, the newest first, with the newest reason", async () => {
