@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -112,7 +113,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   await run("with the rotated key");
 
   const numbers = await demoNumbers(db);
-  app.write(`${numbersText(numbers)}report: ${await writeDemoReport(app, db)}\n`);
+  app.write(`${numbersText(numbers)}${nextText(app)}report: ${await writeDemoReport(app, db)}\n`);
   if (!isRotated || results.some(({ failed, suspect }) => failed + suspect > 0)) return 1;
   const { gaps, differences, restatements } = numbers;
   if (gaps > 0 || differences > 0 || restatements === 0 || repeated.rowsChanged > 0) {
@@ -149,10 +150,15 @@ function numbersText({ latest, complete, slices, gaps, restatements, differences
     `  restatements      ${restatements} numbers changed after they had been stored, each with its old and new value`,
     `  reconciliation    ${differences} days on which a grouping differs from the total`,
     "",
-    "The second run wrote no row, as nothing had changed. Next: put your project into jobs.config.json and run",
-    `  ${COMMAND} check`,
+    "The second run wrote no row, as nothing had changed.",
     "",
   ].join("\n");
+}
+
+function nextText({ configPath }: App): string {
+  return existsSync(configPath)
+    ? `Next: put your project into ${configPath} and run\n  ${COMMAND} check\n`
+    : `Next: make a configuration for your project\n  ${COMMAND} init\n`;
 }
 
 /** Its name differs from that of `report`, whose file may exist. Returns the path. */

@@ -9,7 +9,7 @@ import { AppError, errorText } from "../errors.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
-import { COMMAND } from "../package-files.ts";
+import { COMMAND, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { fetchProjects, fetchToken } from "../service/keys.ts";
@@ -61,7 +61,7 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
     if (options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
     if (!(await prompt.confirm("A check failed. Choose groupings and window again?"))) break;
   }
-  await writeFileAtomically(app.configPath, [configText(draft)], app.signal);
+  await writeFileAtomically(app.configPath, [configText(draft, schemaOf(app.configPath))], app.signal);
   app.write(
     `\nwrote ${app.configPath}. Numbers go to ${url === undefined ? "the embedded database in ./data" : "the database at DATABASE_URL"}`,
   );
@@ -232,9 +232,18 @@ function parseDraft(app: App, draft: Draft): Config {
   });
 }
 
+/** The path of the schema for editors, from the configuration's folder; undefined where the package is installed elsewhere. */
+function schemaOf(configPath: string): string | undefined {
+  const folder = path.dirname(path.resolve(configPath));
+  const relative = path.relative(folder, path.join(PACKAGE_FOLDER, "jobs.config.schema.json"));
+  const isInside = !relative.startsWith("..") && !path.isAbsolute(relative);
+  return isInside ? `./${relative.replaceAll(path.sep, "/")}` : undefined;
+}
+
 /** The file that is written: what was answered, and no defaults. */
-function configText({ baseUrl, authScheme, keyVariable, project, groupings, days }: Draft): string {
+function configText({ baseUrl, authScheme, keyVariable, project, groupings, days }: Draft, schema?: string): string {
   const config = {
+    ...(schema !== undefined && { $schema: schema }),
     service: { baseUrl, ...(authScheme !== "Token" && { authScheme }) },
     projects: [{ id: project.id, name: project.name, key: { env: keyVariable } }],
     exports: [{ name: "nightly", schedule: "15 2 * * *", projects: [project.name], window: { days }, groupings }],

@@ -83,7 +83,7 @@ describe.each([
 
     expect(stderr).not.toContain("Warning");
     expect(stdout).toContain("usage-report-demo.html");
-    expect(stdout).toContain("npx usage-export check");
+    expect(stdout).toContain("npx usage-export init");
     expect(await readFile(path.join(folder, "usage-report-demo.html"), "utf8")).toContain("<svg");
   });
 
@@ -101,6 +101,9 @@ describe.each([
     const command = async (...args: string[]) =>
       (await run("npx", ["--no", "usage-export", ...args], { cwd: folder, env: { ...env, ...keys } })).stdout;
 
+    await command("init", "--yes", "--base-url", emulator.url, "--config", "made.json");
+    const made = JSON.parse(await readFile(path.join(folder, "made.json"), "utf8"));
+    expect(made.$schema).toBe("./node_modules/usage-export/jobs.config.schema.json");
     await command("check", "--offline");
     await command("migrate");
     await command("check");
