@@ -50,6 +50,10 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
       where due_through >= (now() at time zone 'UTC')::date
     `,
+    // A series whose first run was planned by the clock that was ahead: until that day came, none of its days would be due.
+    sql`
+      update usage_export.series set due_from = (now() at time zone 'UTC')::date where due_from > (now() at time zone 'UTC')::date
+    `,
     sql`
       update ${queue("job")} set ${setToNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()

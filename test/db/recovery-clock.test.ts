@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { resetFutureTimes } from "../../src/db/recovery.ts";
+import { markDue } from "../../src/db/usage/series.ts";
 import type { Day } from "../../src/usage/days.ts";
 import { testDatabase } from "../support/database.ts";
 import { daysBack, newSeries, slice, store } from "./stored-usage.ts";
@@ -31,4 +32,16 @@ test("today's numbers of answers without a date stay closed by the midnight to c
   await store(db, seriesId, [undated], { undated: "day", ownDays: true });
   await resetFutureTimes(db);
   expect(await isClosed(seriesId, back(0))).toBe(true);
+});
+
+test("a series that was first planned while the clock was ahead is due from its next window on", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
+  const window = (start: number, end: number) => ({ start: back(start), end: back(end) });
+  await markDue(db, [seriesId], { first: back(-8), oldest: window(-8, -9), through: back(-9) });
+  await resetFutureTimes(db);
+  await markDue(db, [seriesId], { first: back(2), oldest: window(2, 1), through: back(1) });
+  const { rows } = await sql`
+    select usage_date as day, status from bi.coverage where project_id = ${project.id} order by usage_date
+  `.execute(db);
+  expect(rows).toEqual([2, 1].map((days) => ({ day: back(days), status: "missing" })));
 });
