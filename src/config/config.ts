@@ -42,7 +42,8 @@ export function parseConfig(text: string, options: ParseOptions): Config {
     ...crossFieldIssues(value, options),
   ];
   if (!parsed.success || issues.length > 0) throw configError(options.source, issues, positionOf);
-  makePathsAbsolute(parsed.data, options.baseDir);
+  const { projects, rotations, monitor, notify } = parsed.data;
+  makePathsAbsolute({ projects, rotations, monitor, notify }, options.baseDir);
   return resolveNames(parsed.data);
 }
 
@@ -54,7 +55,7 @@ export function jobsOf({ exports, rotations }: Pick<Config, "exports" | "rotatio
   ];
 }
 
-/** In place, for every `{ kind: "file", path }`, wherever it is. */
+/** In place, for every `{ kind: "file", path }`, wherever it is. Not for exports: their filters have names that are chosen freely. */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
   if ("kind" in value && value.kind === "file" && "path" in value)

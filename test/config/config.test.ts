@@ -245,3 +245,10 @@ test("a missing field has the line of the object that lacks it", () => {
 test("without any project, the exports that name one are not errors of their own", () => {
   expect(errorsFor(sampleWith("projects", [])).filter((line) => line.includes("exports"))).toEqual([]);
 });
+
+test("features may have the names of the fields of a file", () => {
+  const features = { kind: "file", path: "nova" };
+  const job = { name: "nightly", schedule: "@daily", projects: ["one"], groupings: ["none"] };
+  const exports = [{ ...job, filters: [{ name: "odd", features }] }];
+  expect(parse({ ...MINIMAL, exports }).exports[0]?.filters[0]?.features).toEqual(features);
+});
