@@ -57,6 +57,8 @@ export function openLeasedRateLimiter(
   let renewals: Promise<void> | undefined;
   let pauseReports: Promise<unknown> = Promise.resolve();
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
+  /** The end of a pause that could not be stored: the next renewal stores it, or its answer would end the pause. */
+  let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
 
   async function renewWhileInUse(): Promise<void> {
     // Calls that are made at the same moment count for the first lease.
@@ -83,6 +85,7 @@ export function openLeasedRateLimiter(
     const demand = { kept: Math.max(before.slots, local.inFlight), wanted: local.inFlight + local.waiting };
     let leased: LeasedShare;
     try {
+      await storeUnstoredPause();
       leased = await lease.renew(demand);
     } catch (error) {
       if (local.share.untilMs <= now()) local.rejectWaiting(error);
@@ -96,8 +99,17 @@ export function openLeasedRateLimiter(
     return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_WANTED : RENEW_MS;
   }
 
+  async function storeUnstoredPause(): Promise<void> {
+    const untilMs = unstoredPauseUntilMs;
+    if (untilMs <= now()) return;
+    await lease.reportPause(untilMs - now());
+    if (unstoredPauseUntilMs === untilMs) unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
   return {
-    acquire(signal) {
+    async acquire(signal) {
+      // Otherwise a process that stops would take a lease for a call that it does not make.
+      signal.throwIfAborted();
       isInUse = true;
       renewals ??= renewWhileInUse();
       return local.acquire(signal);
@@ -105,7 +117,11 @@ export function openLeasedRateLimiter(
     pause(ms) {
       local.pause(ms);
       pauseReportedMs = now();
-      pauseReports = Promise.allSettled([pauseReports, lease.reportPause(ms)]);
+      const untilMs = pauseReportedMs + ms;
+      const report = lease.reportPause(ms).catch(() => {
+        unstoredPauseUntilMs = Math.max(unstoredPauseUntilMs, untilMs);
+      });
+      pauseReports = Promise.all([pauseReports, report]);
     },
     async close() {
       closing.abort("closed");

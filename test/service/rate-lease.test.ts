@@ -21,6 +21,7 @@ function openLimiter(
   const events: string[] = [];
   const timers = new Set<{ readonly atMs: number; readonly ring: () => void }>();
   let duringRenewal: (() => Promise<void>) | undefined;
+  let pausesLost = 0;
   const lease: RateLease = {
     async renew(demand) {
       demands.push(demand);
@@ -29,7 +30,13 @@ function openLimiter(
       if (answer instanceof Error) throw answer;
       return { slots: CAP, usableSlots: CAP, fairSlots: CAP, lifeMs: 10_000, startMs: 0, pauseMs: 0, ...answer };
     },
-    reportPause: async (ms) => void events.push(`pause ${ms}`),
+    async reportPause(ms) {
+      if (pausesLost > 0) {
+        pausesLost--;
+        throw new Error("no database");
+      }
+      events.push(`pause ${ms}`);
+    },
     release: async (nextStartMs) => void events.push(`release ${nextStartMs}`),
   };
   const limiter = openLeasedRateLimiter(
@@ -74,6 +81,9 @@ function openLimiter(
     started: () => started,
     suspend: (ms: number) => {
       nowMs += ms;
+    },
+    losePauses: (count: number) => {
+      pausesLost = count;
     },
     duringRenewal: (work: () => Promise<void>) => {
       duringRenewal = work;
@@ -193,6 +203,29 @@ test("a pause is stored before the lease is renewed, and a renewal that was aske
   await pass(1_000);
   expect(started()).toBe(1);
   permit.release();
+});
+
+test("a pause that could not be stored goes on, and the next renewal stores what is left of it", async () => {
+  const { limiter, start, started, events, pass, losePauses } = openLimiter([{}, { pauseMs: 5_500 }, { pauseMs: 0 }]);
+  const permit = await start();
+  losePauses(2);
+  limiter.pause(8_000);
+  permit.release();
+  void start();
+  await pass(2_000);
+  expect(events).toEqual([]);
+  await pass(1_000);
+  expect(events).toEqual(["pause 5500"]);
+  expect(started()).toBe(1);
+  await pass(5_000);
+  expect(started()).toBe(2);
+});
+
+test("a call that is aborted already takes no lease", async () => {
+  const { limiter, demands, pass } = openLimiter();
+  await expect(limiter.acquire(AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");
+  await pass(1_000);
+  expect(demands).toEqual([]);
 });
 
 test("a pause that another process was asked for, or that a person ended, is known at the next renewal", async () => {
