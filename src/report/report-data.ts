@@ -11,20 +11,23 @@ export type ReportData = {
   readonly before: Window;
   readonly madeAt: Date;
   readonly totals: Totals;
-  /** By model and by endpoint, in this order; only groupings that some project is read by. */
+  /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
   readonly breakdowns: readonly Breakdown[];
-  /** By accessor and by tags, in this order; only groupings that some project is read by. */
+  /** By accessor and by tags, in this order; only groupings that are read for at least one project. */
   readonly rankings: readonly Ranking[];
   readonly coverage: Coverage;
   readonly restatements: Restatements;
 };
 
-/** How many slices the amounts lack, of all series that they come from, in the period and in the period before. */
+/**
+ * What the amounts lack, in the period and in the period before. Counted in slices (one series, one day) over all series that the
+ * amounts come from.
+ */
 export type Shortfall = {
   /** Due and not complete, or last read before the day was over. */
   readonly incompleteDays: number;
   readonly incompleteDaysBefore: number;
-  /** Neither due nor read: before the series began, or before the night that reads the newest day. */
+  /** Neither due nor read: the day is before the series began, or so new that its first export is still to come. */
   readonly unreadDays: number;
   readonly unreadDaysBefore: number;
 };
@@ -38,8 +41,8 @@ export type Totals = Shortfall & {
 };
 
 /**
- * Of the series that cover the most days: the one by `none`, else by the first dimension of which each request has one value
- * (`chooseSources`).
+ * The series that covers the most days, of those whose groups add up to the project's total (`chooseSources`). Of several, the one
+ * by `none` is taken first.
  */
 type TotalsSource = { readonly project: string; readonly grouping: Grouping };
 
@@ -107,7 +110,7 @@ export type Coverage = {
   readonly incompleteDays: readonly Day[];
   /** The newest day of the period through which every active series was due; undefined if there is none. */
   readonly dueThrough: Day | undefined;
-  /** What is not complete in the period, in stretches, the newest first; at most 50. */
+  /** What is not complete in the period, as ranges of days, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
   readonly gapsLeftOut: number;
   /** Series whose answers carry no date: no report contains their numbers. */
@@ -131,7 +134,7 @@ export type Restatements = {
   readonly sources: readonly TotalsSource[];
   /** The metrics whose changes are counted. */
   readonly metrics: readonly MetricTotal["metric"][];
-  /** How many numbers changed, by how many days after the day of the number; ascending. */
+  /** Counts the changed numbers by their delay, the days from the usage day to the change; the shortest delay first. */
   readonly byDaysLate: readonly { readonly daysLate: number; readonly numbers: number }[];
   /** The largest changes of a total, or of a group if there is no total; at most 20. */
   readonly largest: readonly Restatement[];
@@ -154,7 +157,7 @@ export const DAYS_MAX = 366;
 /** No usage is older, and Postgres has no year 0. */
 const DAY_MIN: Day = "2000-01-01";
 
-/** The first rule that the period breaks. `from` and `to` are what the ends of the period are called where it was entered. */
+/** The first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day, for the message. */
 export function periodError(
   { start, end }: Window,
   today: Day,

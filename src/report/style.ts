@@ -16,7 +16,7 @@ export const LIGHT = {
   good: "#1f6b45",
   warn: "#8a5300",
   bad: "#a3262a",
-  /** The background of a notice that nothing, or something, is wrong. */
+  /** The backgrounds of a notice that all is well, and of one that something is wrong. */
   goodWash: "#edf4ee",
   badWash: "#fbeeea",
   /** A complete day of the coverage map: there are many, so they are pale. */

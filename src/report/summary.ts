@@ -56,7 +56,7 @@ ${
   );
 }
 
-/** Names the figures of the page that a day which is not complete is missing from. */
+/** The names of the page's figures that lack the usage of an incomplete day. */
 function figuresTooLow({ totals, breakdowns, rankings }: ReportData): string[] {
   return [
     ...(totals.incompleteDays > 0 ? ["the headline figures"] : []),
@@ -73,19 +73,19 @@ function dueThroughText({ dueThrough }: Coverage): string {
   return dueThrough === undefined ? "" : ` through ${dueThrough}`;
 }
 
-/** Says which days are not in the figures although nothing is late. */
+/** Which days the figures do not include although nothing is late: days not due yet, or days before their series began. */
 function unreadText({ coverage, totals }: ReportData): string {
   const { days, dueThrough } = coverage;
   if (days.some((day) => dueThrough !== undefined && day > dueThrough))
     return "The days after it are not due yet for every series.";
-  return totals.unreadDays > 0 ? "The figures are without the days before their series began." : "";
+  return totals.unreadDays > 0 ? "The figures do not include the days before their series began." : "";
 }
 
 function leftOutNotice(projects: readonly string[]): Html | undefined {
   if (projects.length === 0) return undefined;
   return noticeHtml(
     "none",
-    html`The headline figures are without ${joinHtml(projects.map(nameHtml), ", ")}: no series that adds up to a total is read there now.`,
+    html`The headline figures do not include ${joinHtml(projects.map(nameHtml), ", ")}: no series that adds up to a total is read for it now.`,
   );
 }
 
@@ -141,7 +141,10 @@ function sourcesTable({ sources }: Totals): Html {
   return table("Where the figures come from", columns("Project", "Series"), rows);
 }
 
-/** Compared with a whole period, a part would look like a loss or a gain. Undefined if both periods are whole. */
+/**
+ * Why the two periods can't be compared; undefined if both are complete. The difference between a complete and an incomplete period
+ * would look like a change of usage.
+ */
 export function whyNotCompared(shortfall: Shortfall, projects: number): string | undefined {
   const { incompleteDays, incompleteDaysBefore, unreadDays, unreadDaysBefore } = shortfall;
   const lacking = [

@@ -42,7 +42,7 @@ test("days before a series began are said to be left out of the figures", () => 
   );
   const { totals } = makeReportData({}, SMALL);
   const data = withCoverage({ series: [late] }, { totals: { ...totals, unreadDays: 4 } });
-  expect(notice(data)).toContain("The figures are without the days before their series began.");
+  expect(notice(data)).toContain("The figures do not include the days before their series began.");
 });
 
 test("a day that was read before it was over makes the figures too low, although nothing is missing", () => {
@@ -94,8 +94,8 @@ test("nothing was read ever", () => {
   );
 });
 
-test("projects that the figures are without are named", () => {
+test("projects that the figures do not include are named", () => {
   const { totals } = makeReportData({}, SMALL);
   const said = notice(makeReportData({ totals: { ...totals, projectsLeftOut: ["<lab>", "old"] } }, SMALL));
-  expect(said).toContain("The headline figures are without &lt;lab&gt;, old:");
+  expect(said).toContain("The headline figures do not include &lt;lab&gt;, old:");
 });

@@ -117,7 +117,7 @@ export function shortfallOf(sources: readonly ReportSeries[]): Shortfall {
 }
 
 /** The days of the period on which one of the series is not complete, and those on which one is not read. */
-export function shortDays(
+export function incompleteAndUnreadDays(
   sources: readonly ReportSeries[],
   days: readonly Day[],
 ): { readonly incompleteDays: readonly Day[]; readonly unreadDays: readonly Day[] } {

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { type ReportSeries, shortDays, shortfallOf } from "./sources.ts";
+import { incompleteAndUnreadDays, type ReportSeries, shortfallOf } from "./sources.ts";
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
 
@@ -61,21 +61,22 @@ export async function readBreakdown(
     where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
       and usage_date between ${period.start}::date and ${period.end}::date
   `;
-  // Reading the view twice is as fast as one sort if there are few groups, and not slow if there are many.
+  // The view is read twice, for the sums and for the days. With few groups that is as fast as reading it once and sorting its rows by
+  // group, and with many groups it is not slow.
   const { rows } = await sql<BreakdownRow>`
-    with known as (
+    with by_group as (
       select "group", sum(hours) as hours, sum(requests) as requests from (${usage}) usage group by "group"
     ), drawn as (
       select "group", row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last
       )::integer as rank
-      from known order by rank limit ${BREAKDOWN_GROUPS_MAX}
+      from by_group order by rank limit ${BREAKDOWN_GROUPS_MAX}
     )
     select coalesce(d.rank, ${REST_RANK}) as rank, d."group", u.usage_date as day,
       trim_scale(coalesce(sum(u.hours), 0))::text as hours, trim_scale(coalesce(sum(u.requests), 0))::text as requests,
-      (select count(*) from known)::integer as "groupCount"
+      (select count(*) from by_group)::integer as "groupCount"
     from (${usage}) u
-    -- "No value" is a group as well; = would not join it.
+    -- "No value" (null) is a group as well; = alone would not join it. The prefix tells it apart from an empty text.
     left join drawn d on coalesce('=' || d."group", '') = coalesce('=' || u."group", '')
     group by d.rank, d."group", u.usage_date
   `.execute(tx);
@@ -85,7 +86,7 @@ export async function readBreakdown(
     grouping,
     projects: series.map(({ project }) => project),
     days,
-    ...shortDays(series, days),
+    ...incompleteAndUnreadDays(series, days),
     groups: Object.values(groups).map((ofGroup = []) => ({
       group: ofGroup[0]?.group ?? null,
       ...amountsOf(ofGroup, days),
@@ -106,7 +107,7 @@ const RANKED_GROUPS_MAX = 10;
 
 /** Columns of the views: `value` is the group as the service sent it, `group` is what is ranked. */
 const RANKING_VIEWS = {
-  // By lineage, so that a key that was rotated is one group.
+  // By lineage, so that all keys of a rotation are one group.
   accessor: { view: "usage_by_key", value: "accessor", group: "lineage", comment: sql`key_comment` },
   tags: { view: "usage_by_tags", value: "tags", group: "tags", comment: sql`null::text` },
 } as const;
@@ -164,7 +165,8 @@ async function readRankingRow(
         sum(hours) filter (where current) as hours, sum(requests) filter (where current) as requests,
         sum(hours) filter (where not current) as hours_before, sum(requests) filter (where not current) as requests_before
       from usage group by project_id, ${sql.ref(value)}
-    ), known as (
+    ), by_group as (
+      -- Only groups with usage in the period itself, not those of the period before alone.
       select project_id, "group", sum(hours) as hours, sum(requests) as requests,
         sum(hours_before) as hours_before, sum(requests_before) as requests_before
       from by_value group by project_id, "group" having max(last_used) is not null
@@ -172,7 +174,7 @@ async function readRankingRow(
       select *, row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last, project_id collate "C"
       ) as rank
-      from known order by rank limit ${RANKED_GROUPS_MAX}
+      from by_group order by rank limit ${RANKED_GROUPS_MAX}
     )
     select count(*)::integer as "groupCount", trim_scale(sum(hours))::text as hours,
       trim_scale(sum(requests))::text as requests,
@@ -190,7 +192,7 @@ async function readRankingRow(
         ) order by rank)
         from ranked
       ) as groups
-    from known
+    from by_group
   `.execute(tx);
   return rows[0];
 }

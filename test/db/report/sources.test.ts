@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { chooseSources, type ReportSeries, seriesBy, shortDays, shortfallOf } from "../../../src/db/report/sources.ts";
+import {
+  chooseSources,
+  incompleteAndUnreadDays,
+  type ReportSeries,
+  seriesBy,
+  shortfallOf,
+} from "../../../src/db/report/sources.ts";
 
 /** Complete for two days of the period and the two before it. */
 function series(grouping: ReportSeries["grouping"], part: Partial<ReportSeries> = {}): ReportSeries {
@@ -103,10 +109,10 @@ test("what is missing of amounts is counted by day and series, in both periods",
   });
 });
 
-test("a day is short where one of the series is", () => {
+test("a day is incomplete or unread if it is so in at least one of the series", () => {
   const days = ["2026-03-16", "2026-03-17", "2026-03-18", "2026-03-19"];
   const sources = [series("model", { days: "ccf." }), series("model", { days: "omcc" })];
-  expect(shortDays(sources, days)).toEqual({
+  expect(incompleteAndUnreadDays(sources, days)).toEqual({
     incompleteDays: ["2026-03-16", "2026-03-17", "2026-03-18"],
     unreadDays: ["2026-03-19"],
   });
