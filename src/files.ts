@@ -5,15 +5,15 @@ import { open, rename, rm } from "node:fs/promises";
 export type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 
 /**
- * Writes the pieces to the file `next`, which must not exist yet, and renames it to `target` when they are on the disk. After a
- * failure or an abort `target` is as it was, and `next` is removed.
+ * Writes the pieces to the file `temporary`, which must not exist yet, and renames it to `target` when they are on the disk. After a
+ * failure or an abort `target` is as it was, and `temporary` is removed.
  */
 export async function replaceFile(
   target: string,
   pieces: Pieces,
-  { next, mode, signal }: { readonly next: string; readonly mode?: number; readonly signal?: AbortSignal },
+  { temporary, mode, signal }: { readonly temporary: string; readonly mode?: number; readonly signal?: AbortSignal },
 ): Promise<void> {
-  const handle = await open(next, "wx", mode);
+  const handle = await open(temporary, "wx", mode);
   try {
     try {
       for await (const piece of pieces) await handle.writeFile(piece, { signal });
@@ -22,10 +22,10 @@ export async function replaceFile(
       await handle.close();
     }
     signal?.throwIfAborted();
-    await rename(next, target);
+    await rename(temporary, target);
   } catch (error) {
     // The first error is the one to report.
-    await rm(next, { force: true }).catch(() => {});
+    await rm(temporary, { force: true }).catch(() => {});
     throw error;
   }
 }

@@ -36,7 +36,7 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
 export async function writeFileAtomically(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
   // If the name is a link, the link stays and its target is replaced.
   const target = await realpath(file).catch(() => file);
-  const next = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString("hex")}`);
+  const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString("hex")}`);
   let sourceError: unknown;
   async function* source() {
     try {
@@ -47,7 +47,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
     }
   }
   try {
-    await replaceFile(target, source(), { next, signal });
+    await replaceFile(target, source(), { temporary, signal });
   } catch (cause) {
     if (cause === sourceError) throw cause;
     signal.throwIfAborted();
@@ -70,7 +70,7 @@ export async function writeStandardOutput(
   }
 }
 
-/** Throws on an abort also while the reader reads nothing. */
+/** Throws on an abort, even while the reader reads nothing. */
 function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const stop = () => reject(signal.reason);

@@ -67,7 +67,7 @@ export async function runRotationJob(
 }
 
 export function rotationRequest({ now, rollback }: RotationOptions, at: Date): RotationRequest {
-  return { ...(now && { freshSince: at }), ...(rollback && { previousSince: at }) };
+  return { ...(now && { freshRequestedAt: at }), ...(rollback && { previousRequestedAt: at }) };
 }
 
 async function waitForLease({ log, actor, signal }: App, db: Database, { name }: RotationJob): Promise<Lease> {

@@ -82,7 +82,7 @@ export type LedgerChange =
   /** An orphan that was found at the service. */
   | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
   | { readonly kind: "failed" }
-  /** Earlier failures are over. */
+  /** Resets the count of failed attempts. */
   | { readonly kind: "recovered" };
 
 export function activeKey({ keys }: Ledger): LedgerKey | undefined {

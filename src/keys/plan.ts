@@ -32,16 +32,16 @@ export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "abandon"; readonly key: LedgerKey }
   /** The previous key is to be put back; it is verified first. */
   | { readonly kind: "restore"; readonly key: LedgerKey }
-  /** Earlier failures are over. */
+  /** Nothing is left to do: resets the count of failed attempts. */
   | { readonly kind: "recover" }
 );
 
-/** What a person asked for, and when: a key that became active later fulfils it. */
+/** When a person asked for what. A key that became active later fulfils the request. */
 export type RotationRequest = {
   /** A fresh key, due or not. */
-  readonly freshSince?: Date;
-  /** The previous key. */
-  readonly previousSince?: Date;
+  readonly freshRequestedAt?: Date;
+  /** The previous key, put back. */
+  readonly previousRequestedAt?: Date;
 };
 
 /** What is known about the active key besides the ledger. */
@@ -73,7 +73,7 @@ export function needsAttention(failedAttempts: number): boolean {
 
 function blockedText(ledger: Ledger, next: RotationStep | undefined, request: RotationRequest): string | undefined {
   if (wantsPrevious(ledger, request) && next === undefined) return "there is no previous key to put back";
-  if (next?.kind !== "create" || request.freshSince || !needsAttention(ledger.failedAttempts)) return undefined;
+  if (next?.kind !== "create" || request.freshRequestedAt || !needsAttention(ledger.failedAttempts)) return undefined;
   return `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`;
 }
 
@@ -90,7 +90,7 @@ export function nextStep(
   request: RotationRequest,
   inspection?: Inspection,
 ): RotationStep | undefined {
-  const target = request.freshSince ? undefined : rollbackTarget(ledger);
+  const target = request.freshRequestedAt ? undefined : rollbackTarget(ledger);
   const pending = ledger.keys.find(({ state }) => state === "pending");
   if (target) return rollbackStep(job, target, pending);
   if (wantsPrevious(ledger, request)) {
@@ -99,16 +99,16 @@ export function nextStep(
   }
   if (pending) return pendingStep(job, ledger, pending, request);
   const active = activeKey(ledger);
-  const known = inspection?.intentId === active?.intentId ? inspection : undefined;
-  const due = dueReason(job, active, now, request, known?.refusal);
+  const activeInspection = inspection?.intentId === active?.intentId ? inspection : undefined;
+  const due = dueReason(job, active, now, request, activeInspection?.refusal);
   if (due !== undefined) return { kind: "create", reason: due };
   if (active) {
     const missing = missingSinks(job, active);
     const reason = "a sink does not have the key in use";
     if (missing.length > 0) return { kind: "deliver", key: active, sinks: missing, reason };
-    const stale = job.deliver.filter((sink) => known?.stale.has(sinkId(sink)));
-    if (known && stale.length > 0) {
-      return { kind: "deliver", key: active, sinks: stale, reason: [...known.stale.values()].join("; ") };
+    const stale = job.deliver.filter((sink) => activeInspection?.stale.has(sinkId(sink)));
+    if (activeInspection && stale.length > 0) {
+      return { kind: "deliver", key: active, sinks: stale, reason: [...activeInspection.stale.values()].join("; ") };
     }
   }
   return ledger.failedAttempts > 0 ? { kind: "recover", reason: "nothing is left to do" } : undefined;
@@ -131,8 +131,9 @@ function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | 
 function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, request: RotationRequest): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
   if (key.step === "stored") {
-    const hasFailed = request.freshSince !== undefined && ledger.failedAttempts > 0;
-    return hasFailed && key.requestedAt < request.freshSince
+    const { freshRequestedAt } = request;
+    const isFresh = freshRequestedAt === undefined || key.requestedAt >= freshRequestedAt;
+    return !isFresh && ledger.failedAttempts > 0
       ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
       : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
   }
@@ -143,15 +144,15 @@ function pendingStep(job: RotationJob, ledger: Ledger, key: LedgerKey, request: 
 }
 
 function markOrphanStep(key: LedgerKey): RotationStep {
-  return { kind: "mark-orphan", key, reason: "the create was begun, and its answer is not known" };
+  return { kind: "mark-orphan", key, reason: "the create may have been sent, and its answer is not known" };
 }
 
-function wantsPrevious(ledger: Ledger, { previousSince }: RotationRequest): boolean {
+function wantsPrevious(ledger: Ledger, { previousRequestedAt }: RotationRequest): boolean {
   const putBackAt = activeKey(ledger)?.putBackAt;
-  return previousSince !== undefined && (putBackAt === undefined || putBackAt < previousSince);
+  return previousRequestedAt !== undefined && (putBackAt === undefined || putBackAt < previousRequestedAt);
 }
 
-/** Always an older key: a second rollback goes back one key more, and not to the newer one. */
+/** Always older than the active key: a second rollback goes one key further back, never forward again. */
 function previousKey(ledger: Ledger): LedgerKey | undefined {
   const active = activeKey(ledger);
   return ledger.keys.findLast(
@@ -169,16 +170,16 @@ function dueReason(
 ): string | undefined {
   if (!active?.activeSince) return "there is no active key";
   if (refusal !== undefined) return refusal;
-  if (request.freshSince && active.activeSince < request.freshSince) return "a fresh key was asked for";
+  if (request.freshRequestedAt && active.activeSince < request.freshRequestedAt) return "a fresh key was asked for";
   const ageDays = daysInService(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
   // The grace is the time in which programs change over to its successor.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
-  return leftDays <= job.graceDays ? `the active key ends by itself in ${Math.floor(leftDays)} days` : undefined;
+  return leftDays <= job.graceDays ? `the active key expires in ${Math.floor(leftDays)} days` : undefined;
 }
 
-/** Counted again from a rollback, or the key that was put back would be replaced at once. */
+/** Starts again at a rollback: otherwise the old key that was put back would be due for replacement at once. */
 function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.putBackAt ?? key.requestedAt, now);
 }
@@ -191,17 +192,14 @@ function daysBetween(from: Date, to: Date): number {
   return (to.getTime() - from.getTime()) / DAY_MS;
 }
 
-// What the replaced keys need, and those whose secret was lost.
+// The cleanup: what happens to replaced keys, and to keys whose secret was lost.
 
 /** The service may list a new key a moment late. A key that it does not list after this time was not made. */
 const UNLISTED_MS_MAX = 60 * 60 * 1000;
 
-export type CleanupStep = {
-  readonly reason: string;
-  readonly key: LedgerKey;
-} & (
+export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" }
-  /** Mark it due for removal, unless the service shows that it is still used. */
+  /** The grace is over: mark the key due for removal, unless the service shows that it is still used. */
   | { readonly kind: "release" }
   /** Somebody may have deleted it at the service. */
   | { readonly kind: "recheck" }
@@ -209,7 +207,7 @@ export type CleanupStep = {
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Never for an active or a pending key. */
+/** No step is for an active or a pending key. */
 export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
   const isAnyInUse = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
@@ -223,7 +221,7 @@ export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Clean
 function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] {
   const replacedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
   if (replacedMs < job.graceDays * DAY_MS) return [];
-  const reason = `it was replaced ${Math.floor(replacedMs / DAY_MS)} days ago, of ${job.graceDays} of grace`;
+  const reason = `it was replaced ${Math.floor(replacedMs / DAY_MS)} days ago, and its grace is ${job.graceDays} days`;
   return [{ kind: "release", key, reason }];
 }
 
@@ -270,12 +268,12 @@ export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, cloc
   const replacedMs = replacedForMs(key, ledger, clocks);
   if (replacedMs >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;
   const days = Math.max(0, Math.floor(replacedMs / DAY_MS));
-  return `not every clock says that its grace is over: by one it was replaced ${days} days ago, of ${job.graceDays} of grace`;
+  return `its grace of ${job.graceDays} days is not over by every clock: by one of them it was replaced ${days} days ago`;
 }
 
 /**
- * How long a key has been replaced for certain: by the clock that gives the shortest time, and no longer than its successor has
- * existed at the service, whose clock is independent of ours.
+ * A lower bound of the time since the key was replaced: by the clock that gives the shortest time, and at most the time since the
+ * service created its successor, because the service's clock is independent of ours.
  */
 function replacedForMs(key: LedgerKey, { keys }: Ledger, { database, machine, service }: Clocks): number {
   const since = key.drainingSince;

@@ -84,7 +84,7 @@ async function inspectActive(deps: RotationDeps, request: RotationRequest): Prom
   const { ledger } = await deps.ledger.read();
   const active = activeKey(ledger);
   const isReplacing = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== undefined;
-  if (!active || isReplacing || request.freshSince || request.previousSince) return undefined;
+  if (!active || isReplacing || request.freshRequestedAt || request.previousRequestedAt) return undefined;
   return deps.inspect(active);
 }
 

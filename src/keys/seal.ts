@@ -1,4 +1,4 @@
-// Seals API keys for the ledger: a JWE that only the holder of the master key opens, and only as the key it was made for.
+// Seals API keys for the ledger: each is a JWE that opens only with the master key, and only in the ledger row it was made for.
 
 import { createHash } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
@@ -13,7 +13,7 @@ const MASTER_KEY_BYTES = 32;
 type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
 export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
 
-/** Throws `config`; no message repeats any of a value. */
+/** Throws `config`. No message contains any part of a value. */
 export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
   const current = readMasterKey(CURRENT, env[CURRENT]);
   if (!current) {
@@ -48,7 +48,7 @@ export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly s
   if (unknown.length === 0) return;
   throw new AppError(
     "config",
-    `${CURRENT} is not the master key that the ledger's keys were sealed with (${unknown.join(", ")}, got ${masterKeys.current.id}); set it to that one, or give that one as ${PREVIOUS} and run: usage-export keys rewrap`,
+    `${CURRENT} is not the master key that the ledger's keys were sealed with (expected id ${unknown.join(", ")}, got id ${masterKeys.current.id}); set it to the master key with that id, or set ${PREVIOUS} to that master key and run: usage-export keys rewrap`,
   );
 }
 

@@ -100,9 +100,9 @@ export async function testKeyFile(file: string): Promise<void> {
 export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   try {
     const target = await prepareTarget(file);
-    const next = ownFile(target, "next");
-    await removeOwn(next);
-    await replaceFile(target, [`${key.reveal()}\n`], { next, mode: MODE_FILE });
+    const temporary = ownFile(target, "next");
+    await removeOwn(temporary);
+    await replaceFile(target, [`${key.reveal()}\n`], { temporary, mode: MODE_FILE });
     await syncFolder(path.dirname(target));
   } catch (cause) {
     throw new AppError("delivery", `the key file ${file} could not be written`, { cause });

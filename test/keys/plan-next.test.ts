@@ -17,8 +17,8 @@ function nextOf(state: Ledger, { job, request }: Given = {}): string | undefined
   return next && ("key" in next ? `${next.kind} ${next.key.intentId}` : next.kind);
 }
 
-const NOW_ASKED = { request: { freshSince: NOW } };
-const BACK_ASKED = { request: { previousSince: NOW } };
+const NOW_ASKED = { request: { freshRequestedAt: NOW } };
+const BACK_ASKED = { request: { previousRequestedAt: NOW } };
 
 test.each(
   cases(

@@ -3,7 +3,7 @@ import { FAILED_ATTEMPTS_MAX, needsAttention, planRotation } from "../../src/key
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
 test("without a previous key the plan is blocked, with the reason", () => {
-  const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousSince: NOW });
+  const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousRequestedAt: NOW });
   expect(plan).toEqual({ blocked: "there is no previous key to put back", cleanup: [] });
 });
 
@@ -23,7 +23,7 @@ test.each([
 test("a pending key is delivered, and a person's request is fulfilled, however many attempts failed", () => {
   const many = { failedAttempts: 9 };
   expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
-  expect(planRotation(JOB, ledger([DUE], many), NOW, { freshSince: NOW }).next?.kind).toBe("create");
+  expect(planRotation(JOB, ledger([DUE], many), NOW, { freshRequestedAt: NOW }).next?.kind).toBe("create");
 });
 
 test("needing attention begins at the limit", () => {
@@ -38,5 +38,5 @@ test("with nothing to do the plan says when the key is due", () => {
 test("every step has its reason", () => {
   const { next, cleanup } = planRotation(JOB, ledger([DUE, draining({ drainingSince: daysAgo(8) })]), NOW);
   expect(next?.reason).toBe("the active key is 30 days old, of at most 30");
-  expect(cleanup.map(({ reason }) => reason)).toEqual(["it was replaced 8 days ago, of 7 of grace"]);
+  expect(cleanup.map(({ reason }) => reason)).toEqual(["it was replaced 8 days ago, and its grace is 7 days"]);
 });
