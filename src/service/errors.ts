@@ -33,14 +33,14 @@ const HOST_LENGTH_MAX = 100;
 /** For every status but 2xx. `nowMs` is the time of day, for an answer that asks for a pause and has no Date header. */
 export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers, body } = reply;
-  const said = readErrorBody(headers, body, redact);
-  const request = said.requestId === undefined ? "" : ` (request id ${said.requestId})`;
+  const errorBody = readErrorBody(headers, body, redact);
+  const request = errorBody.requestId === undefined ? "" : ` (request id ${errorBody.requestId})`;
   const pause = isTransient(status) ? requestedWait(status, headers, nowMs) : undefined;
-  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, said, redact)}${request}${waitRemark(pause)}`;
+  const message = `${call.what}: the service answered ${status}${explanation(call, status, headers, errorBody, redact)}${request}${waitRemark(pause)}`;
   const details = {
     status,
-    ...(said.requestId !== undefined && { requestId: said.requestId }),
-    ...(said.scope !== undefined && { scope: said.scope }),
+    ...(errorBody.requestId !== undefined && { requestId: errorBody.requestId }),
+    ...(errorBody.scope !== undefined && { scope: errorBody.scope }),
   };
   return {
     kind: isTransient(status) ? "transient" : "final",
@@ -49,12 +49,12 @@ export function statusFailure(call: CallDescription, reply: Reply, redact: Redac
   };
 }
 
-/** Says so if the wait is not as long as the service asked for. */
+/** For the end of the message: how the wait differs from the one that the service asked for; empty if it does not. */
 function waitRemark(pause: RequestedWait | undefined): string {
   if (pause === undefined || pause.waitMs === pause.requestedMs) return "";
   const seconds = Math.ceil(pause.requestedMs / 1000);
-  if (pause.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is taken for a mistake`;
-  return `; it asks for a wait of ${seconds} s, of which ${pause.waitMs / 1000} s are waited`;
+  if (pause.waitMs === undefined) return `; it asks for a wait of ${seconds} s, which is ignored as a mistake`;
+  return `; it asks for a wait of ${seconds} s; the wait is cut to ${pause.waitMs / 1000} s`;
 }
 
 /**
@@ -75,23 +75,23 @@ function explanation(
   call: CallDescription,
   status: number,
   headers: ResponseHeaders,
-  said: ErrorBodyText,
+  errorBody: ErrorBodyText,
   redact: Redact,
 ): string {
   if (status < 400) {
     const host = sanitizeLine(redirectHost(headers), redact, HOST_LENGTH_MAX) || "another address";
     return `, a redirect to ${host}, which is never followed; check service.baseUrl`;
   }
-  if (status === 401 && said.scope === undefined) {
-    return `, it does not accept the key: ${said.text}; check the key and service.authScheme`;
+  if (status === 401 && errorBody.scope === undefined) {
+    return `, it does not accept the key: ${errorBody.text}; check the key and service.authScheme`;
   }
   if (status === 401 || status === 403) {
-    const scopes = said.scope ?? call.scopes.join(" or ");
+    const scopes = errorBody.scope ?? call.scopes.join(" or ");
     const missing = scopes === "" ? "access to this project" : `the scope ${scopes}, and access to this project`;
-    return `, the key may not do this: ${said.text}; the key needs ${missing}`;
+    return `, the key may not do this: ${errorBody.text}; the key needs ${missing}`;
   }
-  if (status === 404) return `: ${said.text}; check the project id, and that the key belongs to that project`;
-  return `: ${said.text}`;
+  if (status === 404) return `: ${errorBody.text}; check the project id, and that the key belongs to that project`;
+  return `: ${errorBody.text}`;
 }
 
 function redirectHost(headers: ResponseHeaders): string {
@@ -115,7 +115,7 @@ export function connectionFailure(call: CallDescription, error: unknown): Failur
   }
   const code = connectionErrorCode(error);
   if (CERTIFICATE_CODE.test(code)) {
-    const message = `${call.what}: the certificate of the service is not to be trusted (${code}); check service.baseUrl, and where a proxy of yours opens TLS add its authority by NODE_EXTRA_CA_CERTS`;
+    const message = `${call.what}: the certificate of the service is not trusted (${code}); check service.baseUrl, and if your proxy intercepts TLS, add its certificate authority with NODE_EXTRA_CA_CERTS`;
     return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
   }
   const details = isBeforeSending(error) ? { sent: "no" } : {};
@@ -123,7 +123,7 @@ export function connectionFailure(call: CallDescription, error: unknown): Failur
   return { kind: "transient", error: new AppError("unavailable", message, { cause: error, details }) };
 }
 
-/** Only what is certain: a connection that was never made. A lost one may have carried the request. */
+/** True only if it is certain that nothing was sent: the connection was never made. A lost connection may have carried the request. */
 function isBeforeSending(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isBeforeSending);
@@ -204,8 +204,8 @@ export function requestIdOf(headers: ResponseHeaders, redact: Redact): string | 
 
 /** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
 export function sanitizeLine(text: string, redact: Redact, lengthMax: number): string {
-  // The text is cut before the search because a search of a long text is slow, and to its final length only after it because half
-  // a key might not be recognised.
+  // Redaction is slow on a long text, so the text is shortened first; but it is cut to its final length only after redaction, because
+  // half a key might not be recognised.
   const characters = [...redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }

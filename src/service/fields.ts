@@ -4,7 +4,7 @@
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
 import { parseAnswer } from "./answer.ts";
-import { callUnlessStatus, type Service } from "./service.ts";
+import { callAllowingStatuses, type Service } from "./service.ts";
 
 /** The features that the service's documentation names, whether a project used them or not. */
 export const DOCUMENTED_FEATURES: readonly string[] = [
@@ -45,6 +45,6 @@ export async function fetchFields(
 ): Promise<ListedFields | undefined> {
   const path = ["v1", "projects", projectId, "usage", "fields"];
   const call = { method: "GET", path, retry: true, scopes: ["project:read", "usage:read"] } as const;
-  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
 }

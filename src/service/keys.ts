@@ -5,7 +5,7 @@ import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
 import type { Project } from "../usage/series.ts";
 import { Id, parseAnswer } from "./answer.ts";
-import { callUnlessStatus, type Service } from "./service.ts";
+import { callAllowingStatuses, type Service } from "./service.ts";
 
 const TOKEN = { api_key_id: Id, scopes: z.array(z.string()).nullish(), created: z.string().nullish() };
 const TokenObject = z.object(TOKEN);
@@ -34,7 +34,7 @@ const ProjectListAnswer = z.object({ projects: z.array(z.object({ project_id: Id
 /** What the calling key is; undefined if the service does not tell. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
   const call = { method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
-  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(TokenAnswer, answer, "the calling key");
 }
 
@@ -55,7 +55,7 @@ export async function listKeys(
   signal: AbortSignal,
 ): Promise<readonly ListedKey[] | undefined> {
   const call = { method: "GET", path: keysPath(projectId), retry: true, scopes: KEY_LIST_SCOPES } as const;
-  const answer = await callUnlessStatus(service, [403, 404], call, key, signal);
+  const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
   return answer && parseAnswer(KeyListAnswer, answer, "the list of keys").api_keys.map(({ api_key }) => api_key);
 }
 
@@ -68,7 +68,7 @@ export async function fetchKey(
   signal: AbortSignal,
 ): Promise<ListedKey | undefined> {
   const call = { method: "GET", path: keysPath(projectId, apiKeyId), retry: true, scopes: KEY_LIST_SCOPES } as const;
-  const answer = await callUnlessStatus(service, [404], call, key, signal);
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
   return answer && parseAnswer(SingleKeyAnswer, answer, "a key");
 }
 
@@ -82,7 +82,7 @@ export async function deleteKey(
 ): Promise<"deleted" | "absent"> {
   const path = keysPath(projectId, apiKeyId);
   const call = { method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
-  return (await callUnlessStatus(service, [404], call, key, signal)) ? "deleted" : "absent";
+  return (await callAllowingStatuses(service, [404], call, key, signal)) ? "deleted" : "absent";
 }
 
 function keysPath(projectId: string, ...apiKeyId: readonly string[]): readonly string[] {

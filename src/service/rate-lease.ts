@@ -23,19 +23,19 @@ export type Demand = {
 export type LeasedShare = {
   /** The slots that are reserved for this process. */
   readonly slots: number;
-  /** How long they are reserved, from a moment after `renew` was called. */
+  /** How long they are reserved. This time starts after `renew` was called, so counting it from the call is safe. */
   readonly lifeMs: number;
   /** How many of them it may use from now on: the process gives the others back as soon as it can. */
   readonly usableSlots: number;
   /** How many it gets as soon as other processes give them back. */
   readonly fairSlots: number;
-  /** How long a process that had no slots before waits with its first call. */
+  /** How long a process that had no slots before must wait before its first call. */
   readonly startMs: number;
   /** What is left of the pause the service asked for. */
   readonly pauseMs: number;
 };
 
-/** No call starts in the end of the lease, as it takes a moment to reach the service. */
+/** No call starts so shortly before the end of the lease, because it takes a moment to reach the service. */
 const MARGIN_MS = 2_000;
 const RENEW_MS = 2_000;
 /** For a process that waits for slots, or that others wait for. */
@@ -61,7 +61,7 @@ export function openLeasedRateLimiter(
   let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
 
   async function renewWhileInUse(): Promise<void> {
-    // Calls that are made at the same moment count for the first lease.
+    // One microtask later, so that the first demand counts all calls that are made at the same moment.
     await Promise.resolve();
     while (isInUse || local.inFlight + local.waiting > 0) {
       isInUse = false;
@@ -78,7 +78,7 @@ export function openLeasedRateLimiter(
 
   /** Returns after how many milliseconds to renew again. */
   async function renew(): Promise<number> {
-    // After the pause is stored, or the answer would end it.
+    // A reported pause must be stored first: otherwise the answer would not contain it, and would end the pause here.
     await pauseReports;
     const askedMs = now();
     const before = local.share;
@@ -92,9 +92,11 @@ export function openLeasedRateLimiter(
       return RENEW_MS_WANTED;
     }
     const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
+    // The answer does not know a pause that was reported after the renewal was asked for.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
     local.setShare({ slots: usableSlots, untilMs: askedMs + lifeMs - MARGIN_MS });
     if (before.slots === 0) local.delayStart(startMs);
+    // Others wait for slots, and some can be given back by now: renewing at once does so.
     if (usableSlots < slots && local.inFlight < demand.kept) return 0;
     return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_WANTED : RENEW_MS;
   }

@@ -1,4 +1,4 @@
-// The types of a service that is called. Other folders know the service by these.
+// The interface of the service that the other folders use.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
@@ -34,9 +34,9 @@ export type ServiceDeps = {
   readonly onAttempt?: OnAttempt;
   /** Shares the rate limit with the other processes that call the service. Without it, this process has all of it. */
   readonly lease?: RateLease;
-  /** The longest wait the service may ask for before calls are given up instead. */
+  /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
   readonly random?: () => number;
   readonly sleep?: Sleep;
@@ -99,8 +99,8 @@ export type AttemptReport = {
 
 export type OnAttempt = (report: AttemptReport) => void;
 
-/** Undefined if the service answered with one of these statuses, which for this call are no failure. */
-export async function callUnlessStatus(
+/** Returns undefined instead of throwing if the service answered with one of `statuses`, which this call expects. */
+export async function callAllowingStatuses(
   service: Service,
   statuses: readonly number[],
   call: ServiceCall,

@@ -16,7 +16,7 @@ import {
   type Project,
   type Series,
 } from "../usage/series.ts";
-import { callUnlessStatus, type Service, type ServiceCall } from "./service.ts";
+import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
 
 /** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
@@ -164,7 +164,7 @@ async function fetchProbe(
 ): Promise<unknown> {
   const filter: Filter = { name: "all", features: {}, dimensions };
   const request: UsageRequest = { series: { project, grouping, filter }, window };
-  const answer = await callUnlessStatus(service, [400, 422], breakdownCall(request, dialect), key, signal);
+  const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
   return answer?.value;
 }
 

@@ -45,7 +45,7 @@ for (const retryAfter of ["31536000", "999999999", "Thu, 01 Jan 2099 00:00:00 GM
     askForPause(emulator, retryAfter);
     await context.configure(smallConfig(emulator.url));
     const { status, stderr } = await context.run(["export"]);
-    expect(stderr).toMatch(/it asks for a wait of \d+ s, which is taken for a mistake/);
+    expect(stderr).toMatch(/it asks for a wait of \d+ s, which is ignored as a mistake/);
     expect(status).toBe(0);
     const { stdout } = await context.run(["status"]);
     expect(stdout).not.toMatch(PAUSED);
@@ -57,7 +57,7 @@ test("a pause of hours is one of an hour; status and dashboard show its end, and
 }) => {
   const { worker, emulator } = await pausedWorker(context, "10800");
   const url = JSON.parse(await worker.waitFor("monitor listens")).url;
-  expect(await worker.waitFor("trying again")).toContain("it asks for a wait of 10800 s, of which 3600 s are waited");
+  expect(await worker.waitFor("trying again")).toContain("it asks for a wait of 10800 s; the wait is cut to 3600 s");
 
   const until = PAUSED.exec((await context.run(["status"])).stdout)?.[1];
   const minutes = (Date.parse(`${until?.replace(" ", "T")}:00Z`) - Date.now()) / 60_000;
