@@ -64,11 +64,11 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
 
 /** The packaged example if the folder has no configuration, but never in place of a file that the user named. */
 async function readDemoConfig({ configPath }: App): Promise<Config> {
-  const isThere = await access(configPath).then(
+  const usesConfigPath = await access(configPath).then(
     () => true,
     () => configPath !== CONFIG_FILE,
   );
-  return loadConfig(isThere ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
+  return loadConfig(usesConfigPath ? configPath : path.join(PACKAGE_FOLDER, CONFIG_FILE), { isExample: true });
 }
 
 /** The configured jobs, with the emulator as the service, keys of the emulator, and sinks in the temporary folder. */
@@ -106,7 +106,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   const yesterday = addDays(dayOf(new Date()), -1);
   const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
   await run(`the last ${BACKFILL_DAYS} days`, "backfill", { days });
-  const repeated = await run("the same night once more");
+  const repeated = await run("the export again, nothing has changed");
   emulator.now = () => new Date(Date.now() + DAY_MS);
   await run("a day later, late usage has arrived");
   const isRotated = await runRotations(context);
@@ -117,7 +117,9 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   if (!isRotated || results.some(({ failed, suspect }) => failed + suspect > 0)) return 1;
   const { gaps, differences, restatements } = numbers;
   if (gaps > 0 || differences > 0 || restatements === 0 || repeated.rowsChanged > 0) {
-    throw new Error("the demo did not show what it promises");
+    throw new Error(
+      `the demo expected no gaps, no differences, some restatements, and no rows written where nothing has changed; got ${gaps} gaps, ${differences} differences, ${restatements} restatements and ${repeated.rowsChanged} rows`,
+    );
   }
   return 0;
 }
@@ -129,6 +131,7 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   let isOk = true;
   for (const job of config.rotations) {
     const result = await runRotationJob({ ...context, masterKeys }, job, "manual", {});
+    // Each text begins with the kind of its step, as in "create: …" or "deliver ue-1: …".
     const steps = result.did.map((text) => text.split(/[ :]/)[0]).join(", ");
     app.write(
       `rotation ${job.name}: ${result.errors[0] ?? `a fresh key (${steps}); the export uses it from now on`}\n`,

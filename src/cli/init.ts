@@ -1,4 +1,4 @@
-// The command `init`: asks for a configuration, tries each answer with the service, and writes the file.
+// The command `init`: asks for a configuration, checks each answer with the service, and writes the file.
 
 import { access } from "node:fs/promises";
 import path from "node:path";
@@ -35,7 +35,7 @@ const DEFAULTS = {
   groupings: ["none", "accessor", "model", "tags"],
   days: 7,
 };
-/** In the order in which they are tried. */
+/** `init` uses the first one that the service accepts. */
 const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
 
 /** What has been answered so far. */
@@ -57,7 +57,7 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   draft.project = await askForProject(app, options, prompt, draft);
   for (;;) {
     await askForUsage(options, prompt, draft);
-    if (await tryUsage(app, draft)) break;
+    if (await checkDraft(app, draft)) break;
     if (options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
     if (!(await prompt.confirm("A check failed. Choose groupings and window again?"))) break;
   }
@@ -76,7 +76,7 @@ async function requireNewFile(file: string): Promise<void> {
     () => false,
   );
   if (exists) {
-    throw new AppError("config", `${file} exists: edit it, or have another one made by --config FILE`);
+    throw new AppError("config", `${file} exists: edit it, or write a new one with --config FILE`);
   }
 }
 
@@ -88,8 +88,8 @@ function nextCommands(app: App, isEmbedded: boolean): string[] {
 }
 
 type Prompt = Disposable & {
-  /** Asks until `accept` takes the answer; it throws an AppError for one that it does not. */
-  readonly ask: <T>(question: string, standard: string, accept: (answer: string) => Promise<T>) => Promise<T>;
+  /** Asks until `accept` returns. An AppError that `accept` throws is shown, and the question is asked again; with --yes it is thrown. */
+  readonly ask: <T>(question: string, defaultAnswer: string, accept: (answer: string) => Promise<T>) => Promise<T>;
   readonly confirm: (question: string) => Promise<boolean>;
 };
 
@@ -103,9 +103,9 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
   const lines = takesDefaults ? undefined : createInterface({ input: process.stdin, output: process.stderr });
   const question = (text: string) => lines?.question(text, { signal: app.signal }) ?? "";
   return {
-    async ask(text, standard, accept) {
+    async ask(text, defaultAnswer, accept) {
       for (;;) {
-        const answer = (await question(`${text} [${standard}]: `)).trim() || standard;
+        const answer = (await question(`${text} [${defaultAnswer}]: `)).trim() || defaultAnswer;
         try {
           return await accept(answer);
         } catch (error) {
@@ -119,7 +119,7 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
   };
 }
 
-/** The address and the key are tried together: one without the other answers nothing. */
+/** Neither the address nor the key can be checked without the other, so a call with both checks them. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt): Promise<Draft> {
   const draft: Draft = {
     ...DEFAULTS,
@@ -144,7 +144,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt): Pr
   return draft;
 }
 
-/** Throws what the service says to the first scheme if it takes the key with none. */
+/** The first of AUTH_SCHEMES with which the service accepts the key. If there is no such scheme, throws the error of the first one. */
 async function workingScheme(app: App, draft: Draft): Promise<Draft["authScheme"]> {
   let refusal: unknown;
   for (const authScheme of AUTH_SCHEMES) {
@@ -206,7 +206,7 @@ async function readDays(answer: string): Promise<number> {
 }
 
 /** Runs the checks of `check` on the project; true if none failed. */
-async function tryUsage(app: App, draft: Draft): Promise<boolean> {
+async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseDraft(app, draft);
   await using context = await openServiceContext(app, config, undefined);
   const [project] = config.projects;
@@ -228,7 +228,6 @@ function parseDraft(app: App, draft: Draft): Config {
   return parseConfig(configText(draft), {
     source: app.configPath,
     baseDir: path.dirname(path.resolve(app.configPath)),
-    ownPaths: {},
   });
 }
 
@@ -240,7 +239,7 @@ function schemaOf(configPath: string): string | undefined {
   return isInside ? `./${relative.replaceAll(path.sep, "/")}` : undefined;
 }
 
-/** The file that is written: what was answered, and no defaults. */
+/** The text of the file: the answers. Optional fields that keep their default are left out. */
 function configText({ baseUrl, authScheme, keyVariable, project, groupings, days }: Draft, schema?: string): string {
   const config = {
     ...(schema !== undefined && { $schema: schema }),

@@ -86,7 +86,7 @@ export function configError(
 
 type ZodIssue = z.core.$ZodIssue;
 
-/** What is expected if the schema does not say it. */
+/** What a message says was expected if the schema has no text of its own for it. */
 export function defaultExpectation(issue: z.core.$ZodRawIssue): string {
   if (issue.code === "invalid_value") return oneOf(issue.values.map(String));
   if (issue.code === "too_small") return "at least one entry";
@@ -130,7 +130,7 @@ function issuesFromZod(issue: ZodIssue, path: Path): ConfigIssue[] {
 
 /** The issues of the alternative that was meant, if that is clear; else one issue that names all alternatives. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
-  // A text where the union allows certain words: only the words are reported, even if the union also allows other types.
+  // For a string, only the strings that the union allows are reported, not the alternatives of other types.
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
   const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));
@@ -161,6 +161,7 @@ function unknownFieldMessage(path: Path, known: readonly string[]): string {
   return `${fields}; a key itself never stands in this file: a project has "key": { "env": "NAME" }`;
 }
 
+/** `object` in fields.ts puts the known fields into the message of the issue, as JSON. */
 function knownFields(issue: z.core.$ZodIssueUnrecognizedKeys): string[] {
   const known: unknown = JSON.parse(issue.message);
   return Array.isArray(known) ? known.map(String) : [];

@@ -59,7 +59,7 @@ export async function secretProblems(needed: readonly NeededSecret[], env: Envir
   return (await Promise.all(problems)).flat();
 }
 
-/** The static keys. `rotated` names the rotations that have made a key: a project with such a key no longer needs its first one. */
+/** The API keys to be read from variables and files. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
   { projects, rotations }: Pick<Config, "projects" | "rotations">,
   rotated: ReadonlySet<string> = new Set(),
@@ -89,7 +89,7 @@ export function neededAddresses({ webhook, deadMan }: Config["notify"]): NeededS
   );
 }
 
-/** A longer value is another file: a secret must fit into a header. */
+/** A secret must fit into a header. A longer value is probably the content of a wrong file. */
 const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
@@ -118,7 +118,7 @@ function addressProblem(text: string): string | undefined {
   const problem = quotesProblem(text, "address") ?? tooLongProblem(text);
   if (problem !== undefined) return problem;
   if (!/^https?:\/\/[^\s\\]+$/i.test(text) || !URL.canParse(text)) {
-    return "holds something else: expected an https address alone, on one line";
+    return "does not hold an address: expected an https address alone, on one line";
   }
   const { protocol, hostname, username, password } = new URL(text);
   if (username !== "" || password !== "") {

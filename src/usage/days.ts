@@ -1,6 +1,6 @@
 // Calendar days in UTC, as text. Pure: text in, text out, so no time zone of the machine can shift a day.
 
-// One function at a time: the package as a whole loads every locale, a second and 300 MB of it.
+// Each function is imported from its own module: importing the whole package loads every locale, which takes a second and 300 MB.
 import { UTCDate } from "@date-fns/utc/date";
 import { addDays as addDaysTo } from "date-fns/addDays";
 import { differenceInCalendarDays } from "date-fns/differenceInCalendarDays";

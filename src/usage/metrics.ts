@@ -15,7 +15,7 @@ export const METRICS = [
 ] as const;
 
 export type RowMetrics = {
-  /** By METRICS: exact decimal text, never negative; null if the service sent none. */
+  /** In the order of METRICS: exact decimal text, never negative; null if the service sent none. */
   readonly values: readonly (string | null)[];
   /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;

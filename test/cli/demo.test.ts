@@ -20,7 +20,7 @@ test("it shows the whole product, calls nobody that is configured, and leaves on
   const { status, stdout } = await context.run(["demo"], { TMPDIR: temporary });
 
   expect(stdout).toMatch(/the last 30 days: 1 calls, 30 slices complete, 0 failed, \d+ rows written/);
-  expect(stdout).toMatch(/the same night once more: .* 0 rows written/);
+  expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
   expect(stdout).toMatch(/coverage +30 of 30 slices complete, 0 gaps/);
   expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
   expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });

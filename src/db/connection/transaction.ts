@@ -1,4 +1,4 @@
-// Transactions: one that is repeated if the server ends it for a reason of its own, and a read-only snapshot.
+// Transactions: one that is repeated after a transient error, and a read-only snapshot.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely";
@@ -13,10 +13,13 @@ export type Tx = Transaction<Tables>;
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
 
-/** The statement timeout of the first attempt; it doubles with each further one. A silent server is given up soon, a slow one gets its time. */
+/**
+ * The statement timeout of the first attempt. It doubles with each further one, so that a server that does not answer is noticed
+ * soon and a slow one still has enough time in the end.
+ */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Runs `work` in a transaction, and repeats it whole if the server ends it. `work` must be safe to repeat, as for `withRetries`. */
+/** Runs `work` in a transaction. After a transient error the whole transaction is repeated, so `work` must be as for `withRetries`. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -38,7 +41,7 @@ export async function execute<T>(db: Database, statement: RawBuilder<T>): Promis
   return inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Repeats `work` if the server ends it. It must be safe to repeat even if it was committed but the acknowledgement was lost. */
+/** Repeats `work` after a transient error. It must be safe to repeat even if it was committed but the acknowledgement was lost. */
 export async function withRetries<T>(work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -82,7 +85,7 @@ export async function readSnapshot<T>(
 
 /** Settings that end with the transaction: a pooler would hand those of a session to other clients. */
 export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, string>>): Promise<void> {
-  // Literals: there are no parameters to send, and the fault harness can shorten a limit in the text.
+  // Literals instead of parameters: the fault tests rewrite a limit in the text of the statement on its way to the server.
   const calls = Object.entries(settings).map(
     ([name, value]) => sql`pg_catalog.set_config(${sql.lit(name)}, ${sql.lit(value)}, true)`,
   );
@@ -90,8 +93,8 @@ export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, s
 }
 
 /**
- * The code of the error if the statement fails with one of these. The transaction then goes on as if it had not been sent. Any
- * other error is thrown.
+ * Runs a statement that may fail with one of `codes`. Returns the code of such an error, and the transaction goes on as if the
+ * statement had not been sent. Returns undefined if it succeeds, and throws any other error.
  */
 export async function tryStatement(
   tx: Tx,
