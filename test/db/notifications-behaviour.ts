@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
 import { claimNotification, markSent, readLastSent, releaseNotification } from "../../src/db/notifications.ts";
 
-export function testNoticeClaims(db: Database): void {
+export function testNotificationClaims(db: Database): void {
   /** A subject of its own for each test. */
   function newSubject(): string {
     return `export ${randomUUID()}`;

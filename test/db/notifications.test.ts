@@ -1,6 +1,6 @@
 import { testDatabase } from "../support/database.ts";
-import { testNoticeClaims } from "./notifications-behaviour.ts";
+import { testNotificationClaims } from "./notifications-behaviour.ts";
 
 const { db } = await testDatabase();
 
-testNoticeClaims(db);
+testNotificationClaims(db);

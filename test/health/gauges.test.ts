@@ -1,4 +1,4 @@
-// What is read of the database, as a scrape shows it.
+// The gauges that a scrape computes from the database.
 
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
@@ -24,7 +24,7 @@ const CONFIG = parseConfig(JSON.stringify(smallConfig("http://127.0.0.1:1")), {
 });
 const DUE = { start: "2026-03-10", end: "2026-03-16" };
 
-test("every gauge of the database gets a sample, and none has another label than it says", async () => {
+test("every gauge that is read from the database gets a sample, and no sample has an undeclared label", async () => {
   const { seriesId } = await newSeries(db);
   await markDue(db, [seriesId], { first: DUE.start, oldest: DUE, through: DUE.end });
   await registerJobs(db, [JOB]);
@@ -35,7 +35,9 @@ test("every gauge of the database gets a sample, and none has another label than
   await heartbeatWorker(db, { workerId: runId, host: "node-1", pid: 41, version: "1.2.3" });
   await (await newRotation(db)).key(newIntent(), "active");
 
+  // The scrape would fail if a sample had a label that its gauge does not declare.
   const { text } = await testMetrics({ readHealth: () => readHealth(db, CONFIG) }).scrape();
+  // Only the help of gauges that are read from the database ends like this.
   const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
   expect(gauges.length).toBeGreaterThan(10);
   for (const gauge of gauges) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));

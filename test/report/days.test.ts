@@ -5,24 +5,28 @@ import { daysOf } from "../../src/usage/days.ts";
 const text = (days: readonly string[]) => String(daysHtml(days)).replaceAll(/<\/?time>/g, "");
 
 test.each([
-  ["no days", [], ""],
-  ["one", ["2026-11-09"], "2026-11-09"],
+  ["no days as an empty text", [], ""],
+  ["one day", ["2026-11-09"], "2026-11-09"],
   [
-    "days in a row, over a month's end, in any order and twice",
+    "consecutive days, unsorted, with a duplicate and over the end of a month, as one range",
     ["2026-11-01", "2026-10-31", "2026-11-01"],
     "2026-10-31 to 2026-11-01",
   ],
-  ["stretches", ["2026-11-03", "2026-11-04", "2026-11-09"], "2026-11-03 to 2026-11-04, 2026-11-09"],
-])("writes %s as stretches", (_, days, expected) => {
+  [
+    "days with a gap as several ranges",
+    ["2026-11-03", "2026-11-04", "2026-11-09"],
+    "2026-11-03 to 2026-11-04, 2026-11-09",
+  ],
+])("writes %s", (_, days, expected) => {
   expect(text(days)).toBe(expected);
 });
 
-test("of many stretches the first are named and the days of the rest counted", () => {
+test("of many ranges only the first are listed, followed by the number of days in the others", () => {
   const everyOther = daysOf({ start: "2026-11-01", end: "2026-11-20" }).filter((_, i) => i % 2 === 0);
   expect(text(everyOther)).toMatch(/^2026-11-01, .*, 2026-11-11 and 4 more days$/);
 });
 
-test("days and moments are those of UTC", () => {
+test("days and moments are shown in UTC", () => {
   expect(dayLabel("2026-11-03")).toBe("Nov 3");
   expect(instantText(new Date("2026-11-20T23:59:59.999Z"))).toBe("2026-11-20 23:59 UTC");
   expect(windowText({ start: "2026-11-20", end: "2026-11-20" })).toBe("2026-11-20");

@@ -1,4 +1,5 @@
-// The service behind a company's proxy: a real one, with tunnels. All that holds for direct calls holds in them.
+// Calls to the service through a proxy that makes tunnels (CONNECT), as companies have them. Time limits, aborts, the length limit of
+// answers and the limit of concurrent calls hold in a tunnel as they do for direct calls.
 
 import tls from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
@@ -15,19 +16,21 @@ const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage
 const CREATE: ServiceCall = { method: "POST", path: ["v1", "projects", "p1", "keys"], body: {}, retry: false };
 const FINE: Script = (_request, response) => answerJson(response, 200, { fine: true });
 
+const NEVER_ANSWERS = { refuse: () => undefined };
+
 const proxyAt = ({ port }: ConnectProxy, rest: Readonly<Record<string, string>> = {}) =>
   proxyOf({ HTTPS_PROXY: `http://127.0.0.1:${port}`, ...rest });
 
-/** A service over https, a proxy, and a client that knows of it; closed with the test. */
+/** A service over https, a proxy, and a client that uses the proxy; all are closed at the end of the test. */
 async function behindProxy(
   script: Script,
   options: ProxyOptions = {},
-  { env = {}, timeoutSeconds = 30, maxConcurrent = 4, identity = certificate({ by: AUTHORITY }) } = {},
+  { env = {}, timeoutSeconds = 30, maxConcurrent = 4, serviceCertificate = certificate({ by: AUTHORITY }) } = {},
 ) {
   const opened = new AsyncDisposableStack();
   onTestFinished(() => opened.disposeAsync());
   const server = opened.use(await scriptedServer(script));
-  const front = opened.use(await tlsFront(server.origin, identity));
+  const front = opened.use(await tlsFront(server.origin, serviceCertificate));
   const proxy = opened.use(await connectProxy(options));
   const origin = `https://127.0.0.1:${front.port}`;
   const service = opened.use(
@@ -36,7 +39,7 @@ async function behindProxy(
   return { server, front, proxy, service };
 }
 
-test("a call goes through the proxy, which learns where to and nothing else", async () => {
+test("a call goes through the proxy, which learns the host and port of the service and nothing else", async () => {
   const { server, front, proxy, service } = await behindProxy(FINE);
   expect((await service.call(READ, KEY, limit())).value).toEqual({ fine: true });
   expect(proxy.tunnels).toEqual([`127.0.0.1:${front.port}`]);
@@ -45,7 +48,7 @@ test("a call goes through the proxy, which learns where to and nothing else", as
   expect(server.requests[0]?.headers.authorization).toBe(`Token ${KEY_TEXT}`);
 });
 
-test("its user name and password go to the proxy and never to the service", async () => {
+test("the proxy's user name and password are sent to the proxy and never to the service", async () => {
   const env = (port: number) => ({ HTTPS_PROXY: `http://me:p%40ss%20word@127.0.0.1:${port}` });
   await using server = await scriptedServer(FINE);
   await using front = await tlsFront(server.origin);
@@ -56,7 +59,7 @@ test("its user name and password go to the proxy and never to the service", asyn
 });
 
 test.each([["127.0.0.1"], ["other.example, 127.0.0.1"], ["*"]])(
-  "what NO_PROXY names, %j, is called directly",
+  "with NO_PROXY %j the service is called directly",
   async (NO_PROXY) => {
     const { proxy, service } = await behindProxy(FINE, {}, { env: { NO_PROXY } });
     await service.call(READ, KEY, limit());
@@ -64,13 +67,13 @@ test.each([["127.0.0.1"], ["other.example, 127.0.0.1"], ["*"]])(
   },
 );
 
-test("what NO_PROXY does not name goes through the proxy", async () => {
+test("a service that NO_PROXY does not name is called through the proxy", async () => {
   const { proxy, service } = await behindProxy(FINE, {}, { env: { NO_PROXY: "127.0.0.11,example.com" } });
   await service.call(READ, KEY, limit());
   expect(proxy.tunnels).toHaveLength(1);
 });
 
-test("a service of this machine that speaks http is never asked for through a proxy", async () => {
+test("a service on this machine that speaks http is called directly", async () => {
   await using server = await scriptedServer(FINE);
   await using proxy = await connectProxy();
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, http_proxy: `http://127.0.0.1:${proxy.port}` };
@@ -80,20 +83,20 @@ test("a service of this machine that speaks http is never asked for through a pr
 });
 
 test.each([undefined, "0"])(
-  "a proxy that opens TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED %s",
+  "a proxy that intercepts TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED %s",
   async (setting) => {
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     onTestFinished(() => setVariable(before));
     setVariable(setting);
-    await using listener = await scriptedServer(FINE);
-    await using opener = await tlsFront(listener.origin, certificate({ by: authority("of the company") }));
-    const { service } = await behindProxy(FINE, { leadsTo: opener.port });
+    await using eavesdropper = await scriptedServer(FINE);
+    await using interceptor = await tlsFront(eavesdropper.origin, certificate({ by: authority("of the company") }));
+    const { service } = await behindProxy(FINE, { tunnelPort: interceptor.port });
     await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
       code: "rejected",
       message: expect.stringContaining("NODE_EXTRA_CA_CERTS"),
       details: { sent: "no" },
     });
-    expect(listener.requests).toEqual([]);
+    expect(eavesdropper.requests).toEqual([]);
   },
 );
 
@@ -101,18 +104,21 @@ test.each([
   [407, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) asks for a user name and password/, 1],
   [403, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) refuses to make the connection \(403\)$/, 1],
   [502, "unavailable", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) could not make the connection \(502\)/, 5],
-])("a proxy that says %i is named, and nothing was sent", async (status, code, message, tunnels) => {
-  const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code,
-    message: expect.stringMatching(message),
-    details: { sent: "no" },
-  });
-  expect(proxy.tunnels).toHaveLength(tunnels);
-  expect(server.requests).toEqual([]);
-});
+])(
+  "the error names a proxy that answers %i, and says that nothing was sent",
+  async (status, code, message, tunnels) => {
+    const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+      details: { sent: "no" },
+    });
+    expect(proxy.tunnels).toHaveLength(tunnels);
+    expect(server.requests).toEqual([]);
+  },
+);
 
-test("a proxy that is not there is named, and nothing was sent", async () => {
+test("the error names a proxy that can't be reached, and says that nothing was sent", async () => {
   const proxy = proxyOf({ HTTPS_PROXY: "http://127.0.0.1:1" });
   await using service = openTestService("https://127.0.0.1:2", {}, { proxy });
   await expect(service.call(CREATE, KEY, limit())).rejects.toMatchObject({
@@ -122,22 +128,22 @@ test("a proxy that is not there is named, and nothing was sent", async () => {
   });
 });
 
-test("a proxy that does not answer costs no more than the time limit of the attempt", async () => {
-  const { service } = await behindProxy(FINE, { refuse: () => undefined }, { timeoutSeconds: 0.1 });
+test("an attempt ends at its time limit if the proxy does not answer", async () => {
+  const { service } = await behindProxy(FINE, NEVER_ANSWERS, { timeoutSeconds: 0.1 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.1 s");
 });
 
-test("a service that does not answer in the tunnel costs no more either", async () => {
+test("an attempt ends at its time limit if the service does not answer in the tunnel", async () => {
   const { service } = await behindProxy(() => {}, {}, { timeoutSeconds: 0.3 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toThrow("no whole answer within 0.3 s");
 });
 
-test("an abort ends a call whose tunnel is not yet made", async () => {
+test("an abort ends a call that still waits for its tunnel", async () => {
   const controller = new AbortController();
   const { service } = await behindProxy(FINE, {
     refuse() {
       controller.abort("enough");
-      return undefined;
+      return NEVER_ANSWERS.refuse();
     },
   });
   await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
@@ -156,14 +162,14 @@ test("an answer that is too long is cut off in the tunnel too", async () => {
   await expect(service.call(READ, KEY, AbortSignal.timeout(50_000))).rejects.toThrow("is longer than 33554432 bytes");
 });
 
-test("no more tunnels are made than calls may be made at once, and they are used again", async () => {
+test("there are at most as many tunnels as concurrent calls, and they are reused", async () => {
   const { proxy, server, service } = await behindProxy(FINE, {}, { maxConcurrent: 2 });
   await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, limit())));
   expect(server.requests).toHaveLength(12);
   expect(proxy.tunnels.length).toBeLessThanOrEqual(2);
 });
 
-test("a create has a tunnel of its own, and is sent once even when that breaks", async () => {
+test("each create has a tunnel of its own, and is sent only once even if the tunnel breaks", async () => {
   const { server, proxy, service } = await behindProxy(({ number }, response) => {
     if (number === 3) response.destroy();
     else answer(response, 200, "{}", { "content-type": "application/json" });

@@ -22,10 +22,10 @@ export type ConnectProxy = AsyncDisposable & {
 export type ProxyOptions = {
   /** `user:password`, without which there is no tunnel. */
   readonly credentials?: string;
-  /** Makes no tunnel; undefined leaves the client without an answer. */
+  /** The status with which every tunnel is refused; undefined leaves the client without an answer. */
   readonly refuse?: () => number | undefined;
-  /** In place of where the client wants to go: what a proxy does that opens TLS. */
-  readonly leadsTo?: number;
+  /** Every tunnel leads to this port, whatever the client asked for: so does a proxy that intercepts TLS. */
+  readonly tunnelPort?: number;
 };
 
 export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectProxy> {
@@ -53,7 +53,7 @@ export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectP
       return;
     }
     const { port } = new URL(`http://${target}`);
-    const upstream = net.connect(options.leadsTo ?? Number(port), "127.0.0.1");
+    const upstream = net.connect(options.tunnelPort ?? Number(port), "127.0.0.1");
     upstream.on("error", () => client.destroy());
     upstream.on("connect", () => {
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");

@@ -1,4 +1,5 @@
-// A day that was read while it lasted, and whose end nobody saw: it is due again, everywhere, until it was read after it.
+// A day that was read only while it lasted lacks its last hours. Once it is over it counts as missing everywhere, until an export, a
+// backfill or a worker reads it again.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -17,7 +18,7 @@ const { db } = database;
 const test = programTest(database);
 
 const today = dayOf(new Date());
-/** Read five days ago, while it lasted, and out of the window now. */
+/** This day was read five days ago, while it lasted. It is no longer in the export's window. */
 const OPEN = addDays(today, -5);
 
 /** 160 requests while the day lasts, 1,000 after it. */
@@ -33,7 +34,7 @@ async function readWhileOpen(context: ProgramContext): Promise<Emulator> {
   return emulator;
 }
 
-test("it is missing with its rows and not final, fresh is what is before it, and status says so", async ({
+test("status and the views show the day as missing and not final, keep its rows, and count as fresh only the days before it", async ({
   context,
 }) => {
   await readWhileOpen(context);
@@ -53,23 +54,27 @@ test("it is missing with its rows and not final, fresh is what is before it, and
   expect(rows).toEqual([{ fresh_through: addDays(OPEN, -1), due_through: addDays(today, -1) }]);
 });
 
-test("the metrics count it as missing, and what is before it as fresh", async ({ context }) => {
+test("the metrics count the day as missing, and only the days before it as fresh", async ({ context }) => {
   await readWhileOpen(context);
   expect(await inTransaction(db, readSeriesHealth)).toMatchObject([
     { complete: 2, missing: 5, failed: 0, suspect: 0, freshThrough: addDays(OPEN, -1) },
   ]);
 });
 
-test("an export reads it in addition to its window, and it is complete", async ({ context }) => {
+test("an export reads the day once more in addition to its window, and then the day is complete", async ({
+  context,
+}) => {
   const emulator = await readWhileOpen(context);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  // One request while the day lasted, then one for the window and one for the day.
   expect(breakdowns(emulator)).toHaveLength(1 + 2);
   await expectClosed();
   await context.run(["export"]);
+  // The next export reads its window only.
   expect(breakdowns(emulator)).toHaveLength(1 + 2 + 1);
 });
 
-test("a backfill of what is missing reads it", async ({ context }) => {
+test("a backfill of missing days reads the day", async ({ context }) => {
   await readWhileOpen(context);
   const range = ["backfill", "--from", addDays(OPEN, -1), "--to", OPEN];
   expect((await context.run([...range, "--dry-run"])).stdout).toContain(`${OPEN} (1 slice): production / none / all\n`);
@@ -77,7 +82,7 @@ test("a backfill of what is missing reads it", async ({ context }) => {
   await expectClosed();
 });
 
-test("a worker reads it", async ({ context }) => {
+test("a worker reads the day", async ({ context }) => {
   await readWhileOpen(context);
   await workOnce(context, db);
   await expectClosed();

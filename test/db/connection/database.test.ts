@@ -27,7 +27,7 @@ test("days, large numbers and exact numbers come as text, and moments as dates",
   ]);
 });
 
-test("days and moments come as they are, whatever form of dates the server prefers", async () => {
+test("days and moments are read correctly under every DateStyle of the database", async () => {
   const name = new URL(directUrl).pathname.slice(1);
   for (const style of ["German", "SQL, DMY", "Postgres, MDY"]) {
     await runStatement(directUrl, `alter database ${name} set datestyle = ${style}`);
@@ -40,7 +40,7 @@ test("days and moments come as they are, whatever form of dates the server prefe
   await runStatement(directUrl, `alter database ${name} reset datestyle`);
 });
 
-test("a day goes in as it is, whatever the session's time zone", async () => {
+test("a day that is sent as a parameter stays the same day in every session time zone", async () => {
   await db.connection().execute(async (connection) => {
     for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) {
       await sql`select set_config('timezone', ${zone}, false)`.execute(connection);
@@ -51,28 +51,25 @@ test("a day goes in as it is, whatever the session's time zone", async () => {
   });
 });
 
-test("the clock is the database's", async () => {
+test("databaseNow reads the database's clock", async () => {
   const [row] = await runStatement(url, "select clock_timestamp() as now");
   expect(Math.abs(Number(await databaseNow(db)) - Number(row?.now))).toBeLessThan(5_000);
 });
 
-// Behind a pooler they are the pooler's, which replaces them without a word.
-test.skipIf(url !== directUrl)(
-  "connections that are lost while nobody uses them end nothing, and are replaced",
-  async () => {
-    await Promise.all([1, 2, 3].map(() => sql`select pg_sleep(0.05)`.execute(db)));
-    const name = new URL(url).pathname.slice(1);
-    await runStatement(
-      url,
-      `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
-    );
-    await expect.poll(() => lines.length).toBeGreaterThanOrEqual(3);
-    expect(lines[0]).toContain("terminating connection due to administrator command");
-    expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
-  },
-);
+// Behind a pooler, the connections that the server knows are the pooler's, which replaces them without telling its clients.
+test.skipIf(url !== directUrl)("losing idle connections fails no query, and they are replaced", async () => {
+  await Promise.all([1, 2, 3].map(() => sql`select pg_sleep(0.05)`.execute(db)));
+  const name = new URL(url).pathname.slice(1);
+  await runStatement(
+    url,
+    `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
+  );
+  await expect.poll(() => lines.length).toBeGreaterThanOrEqual(3);
+  expect(lines[0]).toContain("terminating connection due to administrator command");
+  expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
+});
 
-test("a connection that is lost while it is in use fails that use only", async () => {
+test("losing a connection in use fails only the query that uses it", async () => {
   await db.connection().execute(async (connection) => {
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(connection);
     const sleeping = sql`select pg_sleep(60)`.execute(connection);
@@ -93,12 +90,12 @@ test("one process takes four connections at most", async () => {
   expect(rows).toHaveLength(4);
 });
 
-test("a connection is opened with nothing that a pooler refuses", async () => {
-  const asked = Promise.withResolvers<Buffer>();
+test("the startup packet has no parameter that a pooler refuses", async () => {
+  const startupPacket = Promise.withResolvers<Buffer>();
   const server = net.createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", (packet) => {
-      asked.resolve(packet);
+      startupPacket.resolve(packet);
       socket.destroy();
     });
   });
@@ -108,8 +105,8 @@ test("a connection is opened with nothing that a pooler refuses", async () => {
   await using pooled = openPostgres(`postgres://someone:secret@127.0.0.1:${address.port}/somewhere`);
   await expect(sql`select 1`.execute(pooled)).rejects.toThrow();
   server.close();
-  // Length and version come first, then names and values, each ended by NUL.
-  const words = (await asked.promise).subarray(8).toString().split("\0");
-  const names = words.filter((_, i) => i % 2 === 0 && words[i] !== "");
+  // The packet has a length and a version, then names and values in turn, each ended by NUL.
+  const texts = (await startupPacket.promise).subarray(8).toString().split("\0");
+  const names = texts.filter((text, i) => i % 2 === 0 && text !== "");
   expect(new Set(names)).toEqual(new Set(["user", "database", "client_encoding", "application_name", "DateStyle"]));
 });

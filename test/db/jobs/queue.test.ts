@@ -10,6 +10,10 @@ import { type ClaimedJob, type NewJob, openQueue, type Queue } from "../../../sr
 import { testDatabase } from "../../support/database.ts";
 
 const { db, url } = await testDatabase();
+/** The queue gives the jobs of a worker to others after 15 seconds without a heartbeat. */
+const STALE_HEARTBEAT = "16 seconds";
+const OLD_HEARTBEAT = "14 seconds";
+
 const opened: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -20,29 +24,29 @@ afterEach(async () => {
 test("jobs can be claimed when the transaction that added them commits, and not before", async () => {
   const queue = await open();
   const refused = inTransaction(db, async (tx) => {
-    await queue.add(tx, "usage_request", [work("a")]);
+    await queue.add(tx, "usage_request", [newJob("a")]);
     throw new Error("rolled back");
   });
   await expect(refused).rejects.toThrow("rolled back");
   expect(await queue.claim("usage_request", 10)).toEqual([]);
 
-  await add(queue, work("a"));
+  await add(queue, newJob("a"));
   expect(keysOf(await queue.claim("usage_request", 10))).toEqual(["a"]);
 });
 
-test("a job that waits or is handled is not added again, and can be once it is completed", async () => {
+test("a job that waits or is claimed is not added a second time; after its completion it can be added again", async () => {
   const queue = await open();
-  await add(queue, work("a"));
-  expect(await add(queue, work("a"), work("b"))).toEqual(["b"]);
-  const [taken] = await queue.claim("usage_request", 1);
-  expect(await add(queue, work("a"), work("b"))).toEqual([]);
-  if (taken) await complete(queue, taken);
-  expect(await add(queue, work("a"))).toEqual(["a"]);
+  await add(queue, newJob("a"));
+  expect(await add(queue, newJob("a"), newJob("b"))).toEqual(["b"]);
+  const [claimed] = await queue.claim("usage_request", 1);
+  expect(await add(queue, newJob("a"), newJob("b"))).toEqual([]);
+  if (claimed) await complete(queue, claimed);
+  expect(await add(queue, newJob("a"))).toEqual(["a"]);
 });
 
 test("two workers never claim the same job, and the highest priority comes first", async () => {
   const [one, other] = await Promise.all([open(), open()]);
-  await add(one, ...["a", "b", "c", "d", "e", "f"].map((key, priority) => work(key, priority)));
+  await add(one, ...["a", "b", "c", "d", "e", "f"].map((key, priority) => newJob(key, priority)));
   const [first, second] = await Promise.all([one.claim("usage_request", 2), other.claim("usage_request", 2)]);
   expect(keysOf([...first, ...second]).sort()).toEqual(["c", "d", "e", "f"]);
   expect(keysOf(await one.claim("usage_request", 10)).sort()).toEqual(["a", "b"]);
@@ -50,40 +54,41 @@ test("two workers never claim the same job, and the highest priority comes first
 
 test("the jobs of a worker without heartbeats go to another, and the first one can no longer complete them", async () => {
   const [silent, other] = await Promise.all([open(), open()]);
-  await add(silent, work("a"));
+  await add(silent, newJob("a"));
   const [old] = await silent.claim("usage_request", 1);
-  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '16 seconds'`.execute(db);
-  const taken: ClaimedJob[] = [];
-  await expect.poll(async () => taken.push(...(await other.claim("usage_request", 1)))).toBe(1);
+  await sql`update usage_export_queue.job set heartbeat_on = now() - ${STALE_HEARTBEAT}::interval`.execute(db);
+  const claimed: ClaimedJob[] = [];
+  await expect.poll(async () => claimed.push(...(await other.claim("usage_request", 1)))).toBe(1);
   expect(old && (await complete(silent, old))).toBe(false);
-  expect(taken[0] && (await complete(other, taken[0]))).toBe(true);
+  expect(claimed[0] && (await complete(other, claimed[0]))).toBe(true);
 });
 
 test("a worker with heartbeats keeps its jobs", async () => {
   const queue = await open();
-  await add(queue, work("a"));
-  const taken = await queue.claim("usage_request", 1);
-  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '14 seconds'`.execute(db);
-  await queue.heartbeat(taken);
+  await add(queue, newJob("a"));
+  const claimed = await queue.claim("usage_request", 1);
+  await sql`update usage_export_queue.job set heartbeat_on = now() - ${OLD_HEARTBEAT}::interval`.execute(db);
+  await queue.heartbeat(claimed);
   const { rows } = await sql<{ ago: number }>`
     select extract(epoch from now() - heartbeat_on)::float8 as ago from usage_export_queue.job
   `.execute(db);
   expect(rows[0]?.ago).toBeLessThan(14);
 });
 
-test("a heartbeat of claimed jobs never waits for a transaction that completes some of them, in any order", async () => {
+test("a heartbeat of claimed jobs never waits for a transaction that completes some of them", async () => {
   const queue = await open();
-  await add(queue, ...Array.from({ length: 8 }, (_, n) => work(`${n}`)));
-  const taken = await queue.claim("usage_request", 8);
-  const [first, last] = [taken.at(0), taken.at(-1)];
-  if (!first || !last) throw new Error("nothing to take");
-  await sql`update usage_export_queue.job set heartbeat_on = now() - interval '14 seconds'`.execute(db);
+  await add(queue, ...Array.from({ length: 8 }, (_, n) => newJob(`${n}`)));
+  const claimed = await queue.claim("usage_request", 8);
+  const [first, last] = [claimed.at(0), claimed.at(-1)];
+  if (!first || !last) throw new Error("expected 8 claimed jobs");
+  await sql`update usage_export_queue.job set heartbeat_on = now() - ${OLD_HEARTBEAT}::interval`.execute(db);
   await inTransaction(db, async (tx) => {
-    // Whichever of the two rows the server locks first, a heartbeat that waits would have locked the other one by now.
+    // A heartbeat that waited for one of these rows could hold the lock of the other and deadlock with the transaction. Completing the
+    // first job and then the last finds that in whichever order the heartbeat locks the rows.
     for (const one of [first, last]) {
       expect(await queue.complete(tx, one)).toBe(true);
-      const touched = queue.heartbeat(taken).then(() => "touched");
-      expect(await Promise.race([touched, setTimeout(15_000, "waits")])).toBe("touched");
+      const renewed = queue.heartbeat(claimed).then(() => "renewed");
+      expect(await Promise.race([renewed, setTimeout(15_000, "waits")])).toBe("renewed");
     }
   });
   const { rows } = await sql<{ active: number; alive: number }>`
@@ -95,22 +100,22 @@ test("a heartbeat of claimed jobs never waits for a transaction that completes s
 
 test("a released job can be claimed by others at once", async () => {
   const [one, other] = await Promise.all([open(), open()]);
-  await add(one, work("a"));
-  const [taken] = await one.claim("usage_request", 1);
-  if (taken) await one.release(taken);
+  await add(one, newJob("a"));
+  const [claimed] = await one.claim("usage_request", 1);
+  if (claimed) await one.release(claimed);
   const [again] = await other.claim("usage_request", 1);
   expect(again?.data).toEqual({ key: "a" });
   // The worker that released it can no longer complete it.
-  expect(taken && (await complete(one, taken))).toBe(false);
+  expect(claimed && (await complete(one, claimed))).toBe(false);
 });
 
 test("a failed job is tried again later, and becomes a dead letter with its reason after the last attempt", async () => {
   const queue = await open();
-  await add(queue, work("a"));
+  await add(queue, newJob("a"));
   for (let tries = 1; tries <= 8; tries++) {
-    const [taken] = await queue.claim("usage_request", 1);
-    expect(taken?.retryCount).toBe(tries - 1);
-    if (taken) await queue.fail(taken, { reason: `failure ${tries}`, code: "unavailable" });
+    const [claimed] = await queue.claim("usage_request", 1);
+    expect(claimed?.retryCount).toBe(tries - 1);
+    if (claimed) await queue.fail(claimed, { reason: `failure ${tries}`, code: "unavailable" });
     expect(await queue.claim("usage_request", 1)).toEqual([]);
     await sql`update usage_export_queue.job set start_after = now() where state = 'retry'`.execute(db);
   }
@@ -120,9 +125,9 @@ test("a failed job is tried again later, and becomes a dead letter with its reas
 
 test("the first delays after a failure are short", async () => {
   const queue = await open();
-  await add(queue, work("a"));
-  const [taken] = await queue.claim("usage_request", 1);
-  const nextTry = taken && (await queue.fail(taken, { reason: "failure", code: "unavailable" }));
+  await add(queue, newJob("a"));
+  const [claimed] = await queue.claim("usage_request", 1);
+  const nextTry = claimed && (await queue.fail(claimed, { reason: "failure", code: "unavailable" }));
   const { rows } = await sql<{ delay: number; at: Date }>`
     select extract(epoch from start_after - now())::float8 as delay, start_after as at
     from usage_export_queue.job where state = 'retry'
@@ -149,19 +154,19 @@ async function open(): Promise<Queue> {
   return queue;
 }
 
-function work(key: string, priority = 0): NewJob {
+function newJob(key: string, priority = 0): NewJob {
   return { key, priority, data: { key } };
 }
 
-async function add(queue: Queue, ...works: readonly NewJob[]): Promise<readonly string[]> {
-  const added = await inTransaction(db, (tx) => queue.add(tx, "usage_request", works));
+async function add(queue: Queue, ...jobs: readonly NewJob[]): Promise<readonly string[]> {
+  const added = await inTransaction(db, (tx) => queue.add(tx, "usage_request", jobs));
   return added.map(({ key }) => key);
 }
 
-async function complete(queue: Queue, taken: ClaimedJob): Promise<boolean> {
-  return inTransaction(db, (tx) => queue.complete(tx, taken));
+async function complete(queue: Queue, claimed: ClaimedJob): Promise<boolean> {
+  return inTransaction(db, (tx) => queue.complete(tx, claimed));
 }
 
-function keysOf(taken: readonly ClaimedJob[]): unknown[] {
-  return taken.map(({ data }) => Object(data).key);
+function keysOf(claimed: readonly ClaimedJob[]): unknown[] {
+  return claimed.map(({ data }) => Object(data).key);
 }

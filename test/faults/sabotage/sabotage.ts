@@ -4,20 +4,22 @@
 export type Guard = readonly [file: string, test: string];
 
 export type Sabotage = {
-  /** What the product does wrong then. */
+  /** What the product does wrong with this change. */
   readonly name: string;
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** Must be in the file exactly once. */
   readonly replace: string;
   readonly by: string;
   readonly caughtBy: Guard;
 };
 
-/** Throws where the file has become another one since: a change that is not made would prove nothing. */
-export function spoiled(text: string, { name, file, replace, by }: Sabotage): string {
+/** Returns the changed text of the file. Throws if the text to replace is not there exactly once: an unchanged file proves nothing. */
+export function applySabotage(text: string, { name, file, replace, by }: Sabotage): string {
   const places = text.split(replace).length - 1;
   if (places !== 1) {
-    throw new Error(`the sabotage "${name}" is out of date: ${file} has what it replaces ${places} times, not once`);
+    throw new Error(
+      `the sabotage "${name}" is out of date: expected its text once in ${file}, found it ${places} times`,
+    );
   }
   return text.replace(replace, () => by);
 }

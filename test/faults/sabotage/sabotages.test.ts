@@ -1,10 +1,10 @@
-// What is to be done wrong must still be there to do, and the test that is to notice too: told here at once, and not by the
-// hours of the whole harness.
+// Checks within seconds that every sabotage still fits the code: the text that it replaces is there, and so is the file of the test
+// that must notice it. Running all sabotages takes hours.
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { type Sabotage, spoiled } from "./sabotage.ts";
+import { applySabotage, type Sabotage } from "./sabotage.ts";
 import { SABOTAGES } from "./sabotages.ts";
 
 const inRoot = (file: string) => path.join(import.meta.dirname, "../../..", file);
@@ -17,25 +17,25 @@ const SAMPLE: Sabotage = {
   caughtBy: ["test/sum.test.ts", "takes away"],
 };
 
-test("what is replaced is replaced as it stands", () => {
-  expect(spoiled("return a - b;", SAMPLE)).toBe("return $& + a + b;");
+test("the replacement is inserted literally", () => {
+  expect(applySabotage("return a - b;", SAMPLE)).toBe("return $& + a + b;");
 });
 
 test.each([
   ["return a * b;", 0],
   ["return a - b - (a - b);", 2],
-])("in %j, which has it otherwise than once, nothing can be done wrong", (text, times) => {
-  expect(() => spoiled(text, SAMPLE)).toThrow(
-    `the sabotage "adds in place of taking away" is out of date: src/sum.ts has what it replaces ${times} times, not once`,
+])("a sabotage whose text is not exactly once in the file is refused: %j", (text, times) => {
+  expect(() => applySabotage(text, SAMPLE)).toThrow(
+    `the sabotage "adds in place of taking away" is out of date: expected its text once in src/sum.ts, found it ${times} times`,
   );
 });
 
-test("no two have one name", () => {
+test("the names of the sabotages are unique", () => {
   expect(new Set(SABOTAGES.map(({ name }) => name)).size).toBe(SABOTAGES.length);
 });
 
-test.each(SABOTAGES)("it can be done wrong: $name", (sabotage) => {
+test.each(SABOTAGES)("the text to replace and the test file are there: $name", (sabotage) => {
   const text = readFileSync(inRoot(sabotage.file), "utf8");
-  expect(spoiled(text, sabotage)).not.toBe(text);
+  expect(applySabotage(text, sabotage)).not.toBe(text);
   expect(existsSync(inRoot(sabotage.caughtBy[0])), sabotage.caughtBy[0]).toBe(true);
 });

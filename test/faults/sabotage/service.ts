@@ -10,7 +10,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "requestTls: { rejectUnauthorized: false },",
     caughtBy: [
       "test/service/proxy.test.ts",
-      "a proxy that opens TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED",
+      "a proxy that intercepts TLS with its own certificate gets no request, with NODE_TLS_REJECT_UNAUTHORIZED",
     ],
   },
   {

@@ -3,7 +3,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Sabotage, spoiled } from "./sabotage.ts";
+import { applySabotage, type Sabotage } from "./sabotage.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const LEFT_OUT = new Set(["node_modules", ".git"]);
@@ -27,7 +27,7 @@ export async function copyTree(): Promise<Tree> {
           const file = path.join(folder, sabotage.file);
           const text = await readFile(file, "utf8");
           if (!originals.has(file)) originals.set(file, text);
-          await writeFile(file, spoiled(text, sabotage));
+          await writeFile(file, applySabotage(text, sabotage));
         }
         return await work();
       } finally {
