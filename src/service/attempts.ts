@@ -37,7 +37,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       const permit = await deps.limiter.acquire(signal);
       try {
         await attempt.prepare();
-        // The process may have been suspended meanwhile.
+        // Meanwhile the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
         const outcome = await attempt.send();
         const pauseMs = outcome.ok ? undefined : outcome.failure.requestedWaitMs;

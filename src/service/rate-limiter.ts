@@ -23,7 +23,10 @@ export type RateLimiter = {
 
 /** The right to make one call. It takes up a slot until it is released. */
 export type Permit = {
-  /** False once its share ended before it was renewed: another process may have the slot by now, so nothing may be sent. */
+  /**
+   * False once its share ended before it was renewed, as another process may have the slot by now, and while the service wants no
+   * calls. Then nothing may be sent.
+   */
   readonly isValid: () => boolean;
   readonly release: () => void;
 };
@@ -198,7 +201,8 @@ export class LocalRateLimiter implements RateLimiter {
     const ofShare = this.#shareNumber;
     let isReleased = false;
     return {
-      isValid: () => ofShare === this.#shareNumber && this.#now() < this.#share.untilMs,
+      isValid: () =>
+        ofShare === this.#shareNumber && this.#now() < this.#share.untilMs && this.#pausedUntilMs <= this.#now(),
       release: () => {
         if (isReleased) return;
         isReleased = true;

@@ -125,6 +125,15 @@ test("a process with a part of the slots has the same part of the rate", async (
   await third;
 });
 
+test("a permit from before a pause is invalid until the pause is over", async () => {
+  const limiter = openLimiter({});
+  const permit = await limiter.acquire(NEVER);
+  limiter.pause(2_000);
+  expect(permit.isValid()).toBe(false);
+  limiter.pass(2_000);
+  expect(permit.isValid()).toBe(true);
+});
+
 test("no call starts when the share has ended, and the permits of before are invalid even after it is renewed", async () => {
   const limiter = openLimiter({});
   limiter.setShare({ slots: 4, untilMs: limiter.now() + 8_000 });
