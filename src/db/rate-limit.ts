@@ -11,7 +11,7 @@ export type ServiceLimit = {
   readonly maxConcurrent: number;
 };
 
-export type Demand = { readonly kept: number; readonly wanted: number };
+export type Demand = { readonly kept: number; readonly wanted: number; readonly nextStartMs?: number };
 
 type Allocated = {
   /** The slots that are reserved for the process. */
@@ -48,7 +48,8 @@ export async function renewLease(db: Database, limit: ServiceLimit, id: string, 
     const { next, ...allocated } = allocate(JSON.parse(leases), id, demand, maxConcurrent, nowMs);
     const { rows } = await withRetries(() =>
       sql`
-        update usage_export.rate_limit set leases = ${JSON.stringify(next)}::jsonb
+        update usage_export.rate_limit
+        set leases = ${JSON.stringify(next)}::jsonb, next_start_at = ${nextStartAt(demand.nextStartMs ?? 0)}
         where service = ${service} and leases = ${leases}::jsonb returning 1
       `.execute(db),
     );
@@ -146,9 +147,13 @@ export async function releaseLease(db: Database, service: string, id: string, ne
   await sql`
     update usage_export.rate_limit
     set leases = leases - ${id}::text,
-      next_start_at = greatest(next_start_at, clock_timestamp() + make_interval(secs => ${nextStartMs / 1000}))
+      next_start_at = ${nextStartAt(nextStartMs)}
     where service = ${service}
   `.execute(db);
+}
+
+function nextStartAt(ms: number) {
+  return sql`greatest(next_start_at, clock_timestamp() + make_interval(secs => ${ms / 1000}))`;
 }
 
 /** Upper limit of a pause, whatever the caller passes. */

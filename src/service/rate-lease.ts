@@ -18,6 +18,8 @@ export type Demand = {
   readonly kept: number;
   /** Calls in flight and calls that wait. */
   readonly wanted: number;
+  /** When slots that this process gives back may start their next call, by the rate. */
+  readonly nextStartMs?: number;
 };
 
 export type LeasedShare = {
@@ -29,7 +31,7 @@ export type LeasedShare = {
   readonly usableSlots: number;
   /** How many it gets as soon as other processes give them back. */
   readonly fairSlots: number;
-  /** How long a process that had no slots before must wait before its first call. */
+  /** How long a process that got more slots must wait before its next call, by the rate of those who had them. */
   readonly startMs: number;
   /** What is left of the pause the service asked for. */
   readonly pauseMs: number;
@@ -53,9 +55,13 @@ export function openLeasedRateLimiter(
   const local = new LocalRateLimiter(settings, now, sleep, onLongWait);
   local.setShare(NO_SHARE);
   const closing = new AbortController();
+  /** Between two calls on one slot, by the rate. */
+  const slotIntervalMs = (1000 * settings.maxConcurrent) / settings.requestsPerSecond;
   let isInUse = false;
   let renewals: Promise<void> | undefined;
   let pauseReports: Promise<unknown> = Promise.resolve();
+  /** When the slots that are given back may start their next call. */
+  let givenBackStartMs = Number.NEGATIVE_INFINITY;
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
   /** The end of a pause that could not be stored: the next renewal stores it, or its answer would end the pause. */
   let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
@@ -82,7 +88,11 @@ export function openLeasedRateLimiter(
     await pauseReports;
     const askedMs = now();
     const before = local.share;
-    const demand = { kept: Math.max(before.slots, local.inFlight), wanted: local.inFlight + local.waiting };
+    const demand = {
+      kept: Math.max(before.slots, local.inFlight),
+      wanted: local.inFlight + local.waiting,
+      ...(givenBackStartMs > askedMs && { nextStartMs: givenBackStartMs - askedMs }),
+    };
     let leased: LeasedShare;
     try {
       await storeUnstoredPause();
@@ -94,8 +104,9 @@ export function openLeasedRateLimiter(
     const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
     // The answer does not know a pause that was reported after the renewal was asked for.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
+    if (usableSlots < before.slots) givenBackStartMs = now() + (usableSlots === 0 ? local.nextStartMs : slotIntervalMs);
     local.setShare({ slots: usableSlots, untilMs: askedMs + lifeMs - MARGIN_MS });
-    if (before.slots === 0) local.delayStart(startMs);
+    if (usableSlots > before.slots) local.delayStart(startMs);
     // Others wait for slots, and some can be given back by now: renewing at once does so.
     if (usableSlots < slots && local.inFlight < demand.kept) return 0;
     return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_WANTED : RENEW_MS;

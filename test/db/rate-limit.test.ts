@@ -182,6 +182,17 @@ test("a lease that is released is free at once, and the next call waits for the 
   expect(await renewLease(db, limit, second, { kept: 0, wanted: 1 })).toMatchObject({ slots: 2, startMs: 1000 });
 });
 
+test("a slot that a renewal gives back starts its next call when the rate allows it", async () => {
+  const limit = limitOf({ requestsPerSecond: 1, maxConcurrent: 2 });
+  const [first, second] = [randomUUID(), randomUUID()];
+  await renewLease(db, limit, first, { kept: 0, wanted: 2 });
+  await renewLease(db, limit, second, { kept: 0, wanted: 2 });
+  await renewLease(db, limit, first, { kept: 1, wanted: 2, nextStartMs: 1_900 });
+  const { slots, startMs } = await renewLease(db, limit, second, { kept: 0, wanted: 2 });
+  expect(slots).toBe(1);
+  expect(startMs).toBeGreaterThan(1_000);
+});
+
 test("services do not wait for each other", async () => {
   await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 });
   expect(await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 })).toMatchObject({ slots: 4 });

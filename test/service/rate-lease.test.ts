@@ -250,6 +250,28 @@ test("a process that had no slots waits with its first call for those who had th
   expect(events).toEqual(["release 1"]);
 });
 
+test("slots that are given back by a renewal start no call before the rate allows it", async () => {
+  const contested = { slots: 4, usableSlots: 2, fairSlots: 2 };
+  const { start, demands, pass } = openLimiter([{}, contested, { slots: 2, usableSlots: 2, fairSlots: 2 }], 4);
+  await start();
+  await pass(2_000);
+  expect(demands.slice(1)).toEqual([
+    { kept: 4, wanted: 1 },
+    { kept: 2, wanted: 1, nextStartMs: 1_000 },
+  ]);
+});
+
+test("a process that gets more slots waits for those who had them", async () => {
+  const { start, started, pass } = openLimiter([{ slots: 1, usableSlots: 1, fairSlots: 1 }, { startMs: 700 }], 1_000);
+  await start();
+  await pass(2_000);
+  void start();
+  await pass(600);
+  expect(started()).toBe(1);
+  await pass(100);
+  expect(started()).toBe(2);
+});
+
 test("closing releases the lease at once", async () => {
   const { limiter, start, events } = openLimiter();
   (await start()).release();
