@@ -5,12 +5,12 @@ import { activeKey, type LedgerKey } from "./ledger.ts";
 import { type CleanupStep, clockSkewText, graceLeft } from "./plan.ts";
 import type { LastUse, RotationDeps, RotationTask, ServiceKey } from "./rotation-deps.ts";
 
-/** Whether the ledger or the service was changed, and why the key was kept if a person should know. */
+/** `changed`: the ledger or the service was changed. `kept`: why the key was not removed; undefined if nobody has to know. */
 type CleanupOutcome = { readonly changed: boolean; readonly kept?: string };
 
 export async function runCleanupStep(task: RotationTask, step: CleanupStep): Promise<CleanupOutcome> {
   switch (step.kind) {
-    case "release":
+    case "mark-due":
       return markDueForRemoval(task, step.key, step.reason);
     case "delete":
       return deleteKey(task, step.key, step.reason);
@@ -73,8 +73,8 @@ type UseCheck = LastUse | { readonly seen: "in-grace"; readonly text: string };
 
 async function checkUse({ job, deps }: RotationTask, key: LedgerKey, hasGrace: boolean): Promise<UseCheck> {
   const clocks = await trustedClocks(deps);
-  const left = hasGrace ? graceLeft(job, key, (await deps.ledger.read()).ledger, clocks) : undefined;
-  return left === undefined ? deps.lastUse(key) : { seen: "in-grace", text: left };
+  const graceText = hasGrace ? graceLeft(job, key, (await deps.ledger.read()).ledger, clocks) : undefined;
+  return graceText === undefined ? deps.lastUse(key) : { seen: "in-grace", text: graceText };
 }
 
 function keepKey({ log }: RotationDeps, { apiKeyId }: LedgerKey, kept: string): CleanupOutcome {

@@ -200,7 +200,7 @@ const UNLISTED_MS_MAX = 60 * 60 * 1000;
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" }
   /** The grace is over: mark the key due for removal, unless the service shows that it is still used. */
-  | { readonly kind: "release" }
+  | { readonly kind: "mark-due" }
   /** Somebody may have deleted it at the service. */
   | { readonly kind: "recheck" }
   /** Look for an orphan at the service, by its comment. With `giveUp`, one that is not listed counts as not made. */
@@ -222,7 +222,7 @@ function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] 
   const replacedMs = key.drainingSince ? now.getTime() - key.drainingSince.getTime() : 0;
   if (replacedMs < job.graceDays * DAY_MS) return [];
   const reason = `it was replaced ${Math.floor(replacedMs / DAY_MS)} days ago, and its grace is ${job.graceDays} days`;
-  return [{ kind: "release", key, reason }];
+  return [{ kind: "mark-due", key, reason }];
 }
 
 /** A key that a sink still holds is used there, whatever its age. */

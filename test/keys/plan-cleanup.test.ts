@@ -21,12 +21,12 @@ function cases(...rows: readonly Case[]) {
 test.each(
   cases(
     ["inside its grace by a moment", ledger([draining({ drainingSince: daysAgo(7, 1) }), key()]), []],
-    ["exactly at the end of its grace", ledger([draining({ drainingSince: daysAgo(7) }), key()]), ["release ue-0"]],
-    ["past its grace by a moment", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["release ue-0"]],
+    ["exactly at the end of its grace", ledger([draining({ drainingSince: daysAgo(7) }), key()]), ["mark-due ue-0"]],
+    ["past its grace by a moment", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["mark-due ue-0"]],
     [
       "replaced just now, without any grace",
       ledger([draining({ drainingSince: NOW }), key()]),
-      ["release ue-0"],
+      ["mark-due ue-0"],
       { graceDays: 0 },
     ],
     ["past its grace, and nothing is in use", ledger([draining({ drainingSince: daysAgo(9) })]), []],
@@ -93,5 +93,5 @@ test.each([
 
 test("each key of the past has its own step", () => {
   const state = ledger([draining(DUE), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()]);
-  expect(stepsOf(state)).toEqual(["recheck ue-0", "release ue-a", "search ue-lost"]);
+  expect(stepsOf(state)).toEqual(["recheck ue-0", "mark-due ue-a", "search ue-lost"]);
 });
