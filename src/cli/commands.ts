@@ -1,5 +1,5 @@
 // Which commands there are, with their options and examples. A command's own module is loaded when the command runs, so that no
-// command waits for the modules of another, and --help for none.
+// command waits for the modules of another. --help loads none of them.
 
 import { Argument, Command, InvalidArgumentError, Option, type OptionValues } from "commander";
 import type { App } from "../app.ts";
@@ -16,7 +16,7 @@ import type { ReportOptions } from "./report.ts";
 import type { BackfillOptions } from "./selection.ts";
 
 type CommandDefinition = {
-  /** For a command of a command, both words. */
+  /** Of a subcommand, both words. */
   readonly name: string;
   readonly summary: string;
   readonly examples: readonly string[];
@@ -38,9 +38,12 @@ const SELECTION = [
 ];
 
 const JOB_NAME = new Argument("<name>", "the job's name");
-const JOB_KIND = new Option("--kind <kind>", "where both have the name").choices(["export", "rotation"]);
+const JOB_KIND = new Option(
+  "--kind <kind>",
+  "the kind of the job, where an export and a rotation have the same name",
+).choices(["export", "rotation"]);
 
-/** In the order of --help. A command of a command follows it. */
+/** In the order of --help. A subcommand follows its command. */
 export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "demo",
@@ -258,14 +261,16 @@ export const COMMANDS: readonly CommandDefinition[] = [
       new Option("--port <number>", "the port; 0 takes a free one")
         .default(0)
         .argParser(wholeNumber("a port from 0 to 65535", 65_535)),
-      new Option("--dialect <name>", "the names on the wire")
+      new Option("--dialect <name>", "the version of the names that the emulator takes and sends")
         .choices(["interface", "2026"] satisfies readonly Dialect[])
         .default("interface"),
       new Option("--window <mode>", "how the emulator treats start and end, and which days its answer names")
         .choices(["on", "ignored", "undated", "unnamed", "cumulative"] satisfies readonly WindowMode[])
         .default("on"),
       new Option("--project <id>", "the project's id").default("trial"),
-      new Option("--seed <number>", "the usage to make up").default(1).argParser(wholeNumber("a whole number")),
+      new Option("--seed <number>", "the number from which the usage is made up")
+        .default(1)
+        .argParser(wholeNumber("a whole number")),
     ],
     run: async (app, { port, dialect, window, seed, project }) => {
       const { runEmulator } = await import("./emulator.ts");

@@ -56,8 +56,8 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
 }
 
 /**
- * Writes more to standard output than memory should hold. Waits until each piece has left this process, so that a slow reader slows
- * the source down. Ends without an error if the reader goes away or the disk is full; main.ts reports a full disk.
+ * Writes an answer that is too large for memory to standard output. Waits until each piece has left this process, so that a slow
+ * reader slows the source down. Ends without an error if the reader goes away or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(
   pieces: AsyncIterable<string | Uint8Array>,

@@ -20,7 +20,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   requireIntendedDatabase(app, embedded);
   const { receivers, access } = await requireSecrets(app, config);
   const liveness = openLiveness(app.log, () => performance.now());
-  // Until the drain ends, the claimed jobs may use the database.
+  // After the stop signal, statements may run until the drain ends: the claimed jobs still use the database.
   const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, liveness.reportLostConnection);
   try {
     await using monitoring = await openMonitoring(app, config, { db, liveness, access });
@@ -53,6 +53,9 @@ function requireIntendedDatabase({ env }: App, embedded: boolean): void {
     );
   }
   if (url !== undefined && embedded) {
-    throw new AppError("config", "--embedded: DATABASE_URL is set, so one of the two is not meant: leave one out");
+    throw new AppError(
+      "config",
+      "--embedded: DATABASE_URL is set too, which names another database: leave out one of the two",
+    );
   }
 }
