@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. Every message is what follows the word "expected"; the messages of custom checks
-// are whole sentences.
+// The kinds of values the configuration is made of. The messages given to zod's own checks are the text after the word "expected";
+// the messages of custom checks (`reporting`) are complete.
 
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
@@ -45,7 +45,10 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
-/** The project id in the packaged example. The service answers it with 404, or with the usage of somebody else. */
+/**
+ * The project id in the packaged example. Every other configuration with this id is refused, because the service would answer
+ * with 404 or with the usage of somebody else.
+ */
 export const PLACEHOLDER_ID = "PROJECT_ID";
 
 export const Schedule = z.string().superRefine(
@@ -98,7 +101,8 @@ export function secretReference(word: string) {
     .transform(toReference);
 }
 
-// Outside the union: an alternative that transforms reports its issues as issues of the union.
+// Called on the union's result and not inside its alternatives: if an alternative transforms its value, zod reports its issues as
+// issues of the whole union.
 function toReference(written: { env: string } | { file: string }) {
   return "env" in written ? { kind: "env" as const, name: written.env } : { kind: "file" as const, path: written.file };
 }

@@ -46,8 +46,8 @@ const BATCH_ROWS = 1_000;
 const STATEMENT_SECONDS_MAX = 10 * 60;
 
 /**
- * Never repeated after an error, because half of the dump may have been written. The database keeps all replaced rows for the snapshot,
- * so a reader that takes no rows for ten minutes loses it. An aborted signal cancels the running statement.
+ * The transaction is never repeated after an error, because a part of the dump may have been written. While it is open, the database
+ * keeps all replaced rows, so it is ended if no row is read for ten minutes. An aborted signal cancels the running statement.
  */
 export async function withDumpTransaction<T>(
   db: Database,
@@ -70,7 +70,8 @@ export async function withDumpTransaction<T>(
       return await work(tx);
     } finally {
       signal.removeEventListener("abort", cancel);
-      // Awaited before the transaction ends: a pooler then gives the connection to another client, whose statement would be cancelled.
+      // Awaited before the transaction ends: after it a pooler may give the connection to another client, and a late cancellation would
+      // hit that client's statement.
       await cancelled;
     }
   };
@@ -97,7 +98,10 @@ type SqlExpression = RawBuilder<unknown>;
 
 type DayColumns = { readonly columns: readonly string[]; readonly first: SqlExpression; readonly last: SqlExpression };
 
-/** The days of a row are in the first of these columns that its view has. A row belongs to a range if it has a day of the range. */
+/**
+ * The first entry whose columns a view has says where the days of its rows are. A row belongs to a range if at least one of its days
+ * is in the range.
+ */
 const DAY_COLUMNS: readonly DayColumns[] = [
   dayIn("usage_date", sql`v.usage_date`),
   dayIn("x_UsageDate", sql`v."x_UsageDate"`),

@@ -36,7 +36,7 @@ export function dailyBreakdown(
   return { ...window, resolution: { units: "day", amount: 1 }, results };
 }
 
-/** One summary that does not say of which time. */
+/** The sums of all records, without the days they are of. */
 export function undatedBreakdown(
   records: readonly UsageRecord[],
   query: BreakdownQuery,
@@ -75,7 +75,7 @@ function dimensionName(dimension: Dimension, dialect: Dialect): string {
   return dimension === "model" && dialect === "2026" ? "models" : dimension;
 }
 
-/** The interface's `model` is one text where a request used one model; `models` of 2026 is always a list. */
+/** `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list. */
 function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialect): GroupValue {
   if (dimension !== "model" || dialect === "2026" || value === null || typeof value === "string") return value;
   return value.length === 1 ? (value[0] ?? null) : value;
@@ -84,6 +84,7 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
 // The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is a
 // feature, and an unknown feature narrows nothing.
 
+/** The names on the wire: "interface" are those of the service's published interface, "2026" those that the public service takes. */
 export type Dialect = "interface" | "2026";
 
 export type BreakdownQuery = {

@@ -14,7 +14,7 @@ import type { HealthState } from "./state.ts";
 import { ping, postText, type Receiver, type Receivers, type WebhookLimits } from "./webhook.ts";
 
 export type Notifier = {
-  /** Never throws. Takes no longer than a slow receiver is given, twice. */
+  /** Never throws. Its calls take at most SENDING_MS_MAX plus the time limits of one notification and one ping. */
   readonly tick: () => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export type NotifierContext = {
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 
-/** `stop` ends what is being sent. */
+/** `stop` aborts the calls to the receivers. */
 export function openNotifier(
   context: NotifierContext,
   { webhook, deadMan }: Receivers,
@@ -38,14 +38,14 @@ export function openNotifier(
   limits: WebhookLimits = {},
 ): Notifier {
   const { db, config, log, scrub } = context;
-  const { attempt, began, ended } = openAttempts(context, stop);
+  const { attempt, problemBegan, problemEnded } = openAttempts(context, stop);
   const suffix = senderSuffix(config.monitor.publicUrl, os.hostname());
   let pingedMinute: number | undefined;
 
   async function sendNotifications(to: Receiver, state: HealthState, lastSent: ReadonlyMap<string, LastSent>) {
     const startedMs = performance.now();
-    const phases = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
-    for (const notification of notificationsOf(state, phases, scrub)) {
+    const lastStates = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
+    for (const notification of notificationsOf(state, lastStates, scrub)) {
       if (stop.aborted || performance.now() - startedMs > SENDING_MS_MAX) return;
       await sendNotification(to, notification, lastSent.get(notification.subject));
     }
@@ -68,7 +68,8 @@ export function openNotifier(
     // At most once a minute, however often a tick comes.
     const isPingDue = deadMan !== undefined && minute !== pingedMinute;
     if (!webhook && !isPingDue) return;
-    // Before the health state: a state that is older than the claim would send again what another replica sent in between.
+    // Read before the health state. In the other order another replica could send a notification in between, and this one, with
+    // the older state, would send one that is no longer true.
     const lastSent = webhook && (await readLastSent(db));
     const state = await readHealth(db, config);
     if (webhook && lastSent) await sendNotifications(webhook, state, lastSent);
@@ -82,9 +83,9 @@ export function openNotifier(
     async tick() {
       try {
         await evaluate();
-        ended("evaluate");
+        problemEnded("evaluate");
       } catch (error) {
-        if (!stop.aborted) began("evaluate", error);
+        if (!stop.aborted) problemBegan("evaluate", error);
       }
     },
   };
@@ -102,7 +103,7 @@ type Problem = keyof typeof PROBLEM_MESSAGES;
 function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
   const current = new Set<Problem>();
 
-  function began(problem: Problem, error: unknown): void {
+  function problemBegan(problem: Problem, error: unknown): void {
     // An outage of the database is logged elsewhere.
     if (!current.has(problem) && !isConnectionError(error)) {
       log.warn({ reason: errorText(error) }, PROBLEM_MESSAGES[problem]);
@@ -110,8 +111,8 @@ function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
     current.add(problem);
   }
 
-  /** Returns whether there was one. */
-  const ended = (problem: Problem): boolean => current.delete(problem);
+  /** Returns whether the problem had begun before. */
+  const problemEnded = (problem: Problem): boolean => current.delete(problem);
 
   /** Returns whether it was sent. */
   async function attempt(target: NotificationTarget, send: () => Promise<void>): Promise<boolean> {
@@ -120,13 +121,13 @@ function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
     } catch (error) {
       if (stop.aborted) return false;
       metrics.notificationEnded(target, "failed");
-      began(target, error);
+      problemBegan(target, error);
       return false;
     }
     metrics.notificationEnded(target, "sent");
-    if (ended(target)) log.info({ to: target }, "receiver reached again");
+    if (problemEnded(target)) log.info({ to: target }, "receiver reached again");
     return true;
   }
 
-  return { attempt, began, ended };
+  return { attempt, problemBegan, problemEnded };
 }

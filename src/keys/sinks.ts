@@ -20,7 +20,7 @@ export async function testSink(sink: Sink): Promise<void> {
   await withFileLimit(testKeyFile(sink.path), sink.path);
 }
 
-/** Throws `delivery`; the sink then has what it had. `scrub` hides known secrets in the output of a command. */
+/** Throws `delivery` if it fails; the sink then keeps its previous content. `scrub` hides known secrets in the output of a command. */
 export async function deliverKey(
   sink: Sink,
   { apiKeyId, key }: OpenedKey,
@@ -178,6 +178,7 @@ async function keyFileFault(file: string, key: Secret | undefined): Promise<stri
 type CommandSink = Extract<Sink, { kind: "command" }>;
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
+/** How much of the last line is searched for the key. */
 const OUTPUT_SEARCHED_MAX = 2_000;
 const OUTPUT_SHOWN_MAX = 300;
 /** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
@@ -278,8 +279,8 @@ function safeLastLine(output: string, key: Secret, scrub: (text: string) => stri
       .at(-1) ?? "";
   const printable = toPrintableLine(line.replaceAll(key.reveal(), `${key}`)).slice(-OUTPUT_SEARCHED_MAX);
   if (!isFreeOfSecret(printable, key.reveal())) return "; its last line is not shown, as it may hold the key";
-  // Packed, encrypted or hashed text can't be decoded here and may still contain the key.
-  const packed = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
-  const shown = scrub(printable).replaceAll(packed, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
+  // A long word of letters and digits may be the key in a form that can't be decoded here: compressed, encrypted or hashed.
+  const unreadable = /(?=[A-Za-z=+]*\d)(?=[\d=+]*[A-Za-z])[A-Za-z0-9=+]{20,}/g;
+  const shown = scrub(printable).replaceAll(unreadable, "[hidden]").slice(-OUTPUT_SHOWN_MAX);
   return shown && `: ${shown}`;
 }

@@ -19,7 +19,7 @@ export type PageOptions = {
   readonly lead: Html;
   readonly sections: readonly Section[];
   readonly footer: Html;
-  /** The page comes from a server, to which its forms go back. A file sends nothing anywhere. */
+  /** Set for a page that the worker serves: its forms are submitted to the worker. A page in a file can't submit forms. */
   readonly served?: boolean;
 };
 

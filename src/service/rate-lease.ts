@@ -9,7 +9,7 @@ export type RateLease = {
   readonly renew: (demand: Demand) => Promise<LeasedShare>;
   /** The service asked all processes for no call in the next `ms`. */
   readonly reportPause: (ms: number) => Promise<void>;
-  /** `nextStartMs` is when these slots may start their next call, by the rate. */
+  /** The rate allows the next call on the released slots after `nextStartMs` milliseconds. */
   readonly release: (nextStartMs: number) => Promise<void>;
 };
 
@@ -18,7 +18,7 @@ export type Demand = {
   readonly kept: number;
   /** Calls in flight and calls that wait. */
   readonly wanted: number;
-  /** When slots that this process gives back may start their next call, by the rate. */
+  /** Milliseconds until the rate allows the next call on slots that this process gave back. */
   readonly nextStartMs?: number;
 };
 
@@ -29,9 +29,9 @@ export type LeasedShare = {
   readonly lifeMs: number;
   /** How many of them it may use from now on: the process gives the others back as soon as it can. */
   readonly usableSlots: number;
-  /** How many it gets as soon as other processes give them back. */
+  /** The slots it is entitled to, and gets as soon as other processes give them back. */
   readonly fairSlots: number;
-  /** How long a process that got more slots must wait before its next call, by the rate of those who had them. */
+  /** If the process got more slots: milliseconds until its next call may start, because of the calls that were made on them before. */
   readonly startMs: number;
   /** What is left of the pause the service asked for. */
   readonly pauseMs: number;
@@ -40,8 +40,8 @@ export type LeasedShare = {
 /** No call starts so shortly before the end of the lease, because it takes a moment to reach the service. */
 const MARGIN_MS = 2_000;
 const RENEW_MS = 2_000;
-/** For a process that waits for slots, or that others wait for. */
-const RENEW_MS_WANTED = 500;
+/** While this process waits for slots, or another process waits for slots that this one holds. */
+const RENEW_MS_CONTENDED = 500;
 
 const NO_SHARE = { slots: 0, untilMs: 0 };
 
@@ -55,15 +55,15 @@ export function openLeasedRateLimiter(
   const local = new LocalRateLimiter(settings, now, sleep, onLongWait);
   local.setShare(NO_SHARE);
   const closing = new AbortController();
-  /** Between two calls on one slot, by the rate. */
+  /** The time between two calls on one slot, by the rate. */
   const slotIntervalMs = (1000 * settings.maxConcurrent) / settings.requestsPerSecond;
   let isInUse = false;
   let renewals: Promise<void> | undefined;
   let pauseReports: Promise<unknown> = Promise.resolve();
-  /** When the slots that are given back may start their next call. */
+  /** When the rate allows the next call on the slots that this process gave back. */
   let givenBackStartMs = Number.NEGATIVE_INFINITY;
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
-  /** The end of a pause that could not be stored: the next renewal stores it, or its answer would end the pause. */
+  /** The end of a pause that could not be stored. The next renewal stores it first: otherwise its answer would end the pause here. */
   let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
 
   async function renewWhileInUse(): Promise<void> {
@@ -99,17 +99,18 @@ export function openLeasedRateLimiter(
       leased = await lease.renew(demand);
     } catch (error) {
       if (local.share.untilMs <= now()) local.rejectWaiting(error);
-      return RENEW_MS_WANTED;
+      return RENEW_MS_CONTENDED;
     }
     const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
     // The answer does not know a pause that was reported after the renewal was asked for.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
+    // If only some slots are given back, any of them may just have started a call: the whole interval is waited.
     if (usableSlots < before.slots) givenBackStartMs = now() + (usableSlots === 0 ? local.nextStartMs : slotIntervalMs);
     local.setShare({ slots: usableSlots, untilMs: askedMs + lifeMs - MARGIN_MS });
     if (usableSlots > before.slots) local.delayStart(startMs);
     // Others wait for slots, and some can be given back by now: renewing at once does so.
     if (usableSlots < slots && local.inFlight < demand.kept) return 0;
-    return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_WANTED : RENEW_MS;
+    return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_CONTENDED : RENEW_MS;
   }
 
   async function storeUnstoredPause(): Promise<void> {

@@ -24,14 +24,17 @@ export type RateLimiter = {
 /** The right to make one call. It takes up a slot until it is released. */
 export type Permit = {
   /**
-   * False once its share ended before it was renewed, as another process may have the slot by now, and while the service wants no
-   * calls. Then nothing may be sent.
+   * False if the process's share expired before it was renewed, because another process may have the slot by now. False also during
+   * a pause. While it is false, nothing may be sent.
    */
   readonly isValid: () => boolean;
   readonly release: () => void;
 };
 
-/** How many of the cap's slots this process may use, until that moment of `now`. Its rate is the same part of the whole rate. */
+/**
+ * How many of the cap's slots this process may use, until the clock `now` shows `untilMs`. The process may use the same fraction of
+ * `requestsPerSecond`.
+ */
 export type Share = { readonly slots: number; readonly untilMs: number };
 
 /** Called once for a long wait, and once when it is over. */
@@ -39,12 +42,15 @@ export type OnLongWait = (wait: "pause" | "slots" | "over", seconds: number) => 
 
 /** A longer pause is reported, so that nobody has to guess why nothing happens. */
 const LONG_PAUSE_MS = 5_000;
-/** Longer than the slots of a killed process stay taken, and than two processes wait for each other at a cap of one. */
+/**
+ * A longer wait for a share is reported. Two waits are shorter: until the lease of a killed process ends, and until the other of
+ * two processes that share a single slot gives it back.
+ */
 const LONG_SLOT_WAIT_MS = 15_000;
-/** A timer that is late by less than this costs no permit. */
+/** If a timer fires late by up to this time, the next calls start earlier, so that the rate is kept. */
 const LATE_MS_MAX = 100;
 
-/** Why no call can start now. Without `ms`, only a change of slots or share helps. */
+/** Why no call can start now. Without `ms` its end is not known: it ends when a slot is released or the share changes. */
 type Obstacle =
   | { readonly kind: "pause" | "permit"; readonly ms: number }
   | { readonly kind: "share" | "slot"; readonly ms?: undefined };
@@ -62,12 +68,13 @@ export class LocalRateLimiter implements RateLimiter {
   readonly #onLongWait: OnLongWait | undefined;
   readonly #waiting = new Set<Waiter>();
   #share: Share;
-  /** Rises when a share ended before it was renewed. */
+  /** Rises when a share expired before it was renewed. Permits that were given before that are no longer valid. */
   #shareNumber = 0;
   #inFlight = 0;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #isServing = false;
+  /** The last wait was for the rate: the call that starts next may be late only because the timer was. */
   #waitedForPermit = false;
   #sleeping: { readonly kind: Obstacle["kind"]; readonly end: AbortController } | undefined;
   #longWait: { readonly sinceMs: number; readonly isReported: boolean } | undefined;
@@ -161,7 +168,8 @@ export class LocalRateLimiter implements RateLimiter {
       }
     }
     this.#waitedForPermit = false;
-    // A wait that all callers gave up is no part of the next one.
+    // All callers gave up before the wait was reported: the next caller's wait is counted from its own start. A reported wait stays,
+    // so that its end is reported too.
     if (this.#longWait?.isReported === false) this.#longWait = undefined;
     this.#isServing = false;
   }
@@ -186,7 +194,7 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   #wake(): void {
-    // An abort without a reason makes an error with a stack.
+    // With a reason, because abort() without one creates an Error with a stack, which nobody reads.
     this.#sleeping?.end.abort("changed");
   }
 
@@ -194,15 +202,15 @@ export class LocalRateLimiter implements RateLimiter {
     const nowMs = this.#now();
     if (this.#longWait?.isReported) this.#onLongWait?.("over", Math.round((nowMs - this.#longWait.sinceMs) / 1000));
     this.#longWait = undefined;
-    // At most the share's slots: then all processes together exceed the rate by the cap at most.
+    // A late timer is made up for by at most `slots - 1` calls: the bursts of all processes together stay below the cap.
     const lateMsMax = this.#waitedForPermit ? Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs()) : 0;
     this.#lastStartMs = Math.max(this.#lastStartMs + this.#intervalMs(), nowMs - lateMsMax);
     this.#inFlight++;
-    const ofShare = this.#shareNumber;
+    const shareNumber = this.#shareNumber;
     let isReleased = false;
     return {
       isValid: () =>
-        ofShare === this.#shareNumber && this.#now() < this.#share.untilMs && this.#pausedUntilMs <= this.#now(),
+        shareNumber === this.#shareNumber && this.#now() < this.#share.untilMs && this.#pausedUntilMs <= this.#now(),
       release: () => {
         if (isReleased) return;
         isReleased = true;
@@ -228,7 +236,7 @@ export class LocalRateLimiter implements RateLimiter {
   }
 }
 
-/** The error for a wait that is not waited out; it is never shortened instead. */
+/** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
 export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
   const askedSeconds = Math.ceil(requestedMs / 1000);
   const message = `${who} asks to be called again in ${askedSeconds} s, and at most ${waitMsMax / 1000} s are waited`;

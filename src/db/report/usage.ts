@@ -49,7 +49,7 @@ type BreakdownRow = {
   readonly groupCount: number;
 };
 
-/** `series` are those by this grouping, one of each project. */
+/** `series`: for each project the one that has this grouping. */
 export async function readBreakdown(
   tx: Tx,
   grouping: Breakdown["grouping"],
@@ -119,7 +119,7 @@ type RankingRow = {
   readonly requests: string | null;
 };
 
-/** `series` are those by this grouping, one of each project. */
+/** `series`: for each project the one that has this grouping. */
 export async function readRanking(
   tx: Tx,
   grouping: Ranking["grouping"],

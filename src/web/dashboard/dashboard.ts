@@ -18,26 +18,26 @@ export type DashboardDeps = {
   readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
 };
 
-/** Together below the time after which the server closes a silent connection. */
+/** Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
 
 export function openDashboard(
   { log, readiness, readOperations, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
 ): Dashboard {
-  const oneOperationsRead = oneAtATime(limits.operationsMs);
-  const oneUsageRead = oneAtATime(limits.usageMs);
+  const queueOperationsRead = oneAtATime(limits.operationsMs);
+  const queueUsageRead = oneAtATime(limits.usageMs);
   const reportOf = (period: Window, signal: AbortSignal) => readReport(period, new Date(), signal);
 
   async function page(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
-    const operations = await oneOperationsRead(readOperations);
+    const operations = await queueOperationsRead(readOperations);
     if (!operations.ok) {
       const reason = errorText(operations.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
       return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
-    const usage = await oneUsageRead(async (signal) => pages.usageContent(await reportOf(period, signal)));
+    const usage = await queueUsageRead(async (signal) => pages.usageContent(await reportOf(period, signal)));
     if (!usage.ok)
       log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage: reading it failed");
     return pages.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
@@ -45,7 +45,7 @@ export function openDashboard(
 
   async function file(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
-    const report = await oneUsageRead(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
+    const report = await queueUsageRead(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
     if (report.ok) return report.value;
     const reason = errorText(report.error);
     log.warn({ ...period, reason }, "report not available: reading the usage failed");

@@ -177,8 +177,8 @@ export const SERVICE: readonly Sabotage[] = [
   {
     name: "a suspended process sends the calls that it had prepared",
     file: "src/service/rate-limiter.ts",
-    replace: "ofShare === this.#shareNumber && this.#now() < this.#share.untilMs",
-    by: "ofShare <= this.#shareNumber",
+    replace: "shareNumber === this.#shareNumber && this.#now() < this.#share.untilMs",
+    by: "shareNumber <= this.#shareNumber",
     caughtBy: ["test/service/rate-lease.test.ts", "a suspended process starts no call before it has renewed its lease"],
   },
   {

@@ -198,7 +198,7 @@ end $$;`,
     file: "migrations/views/usage_as_of.sql",
     replace: "language sql stable\nbegin atomic\n  select",
     by: "language sql stable security definer\nbegin atomic\n  select",
-    caughtBy: ["test/db/views/catalogue.test.ts", "nothing of ours runs with the rights of its owner"],
+    caughtBy: ["test/db/views/catalogue.test.ts", "no function of the product runs with the rights of its owner"],
   },
   {
     name: "readers wait behind a migration that waits for one of them",
