@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 const SRC = path.join(import.meta.dirname, "../src");
 
 /**
- * What the files of a folder may import besides their own folder and packages: folders, or files of src/. A folder of folders is not
- * meant with those inside it. What connects the parts may import all of them.
+ * What the files of a folder may import besides their own folder and packages: folders, or files of src/. The name of a folder does
+ * not include its subfolders. Folders that connect the parts of the product may import "all".
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ".": "all",
@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "web/dashboard": ["async.ts", "errors.ts", "health", "report", "usage", "web"],
   report: ["text.ts", "usage"],
   dump: ["errors.ts", "usage/days.ts"],
-  // The service of the demo and the tests, with arithmetic of its own: what it shared with the product it could not judge.
+  // The tests compare the product with the emulator, so the emulator shares no code with it: a bug in shared code would not show.
   emulator: [],
 };
 
@@ -59,7 +59,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "hyparquet-writer": ["dump/parquet.ts"],
 };
 
-/** Files that decide. Other files may say of themselves that they are pure, and are held to it. */
+/** Files that must be pure. The tests check them, and every other file whose opening comment says that it is pure. */
 const PURE = [
   ...[
     "backfill",
@@ -140,7 +140,7 @@ test.each(files)("%s imports no package that belongs to another place", (file) =
   expect(misplaced).toEqual([]);
 });
 
-test("the files that decide are there", () => {
+test("the files that must be pure exist", () => {
   expect(files).toEqual(expect.arrayContaining(PURE));
 });
 

@@ -3,7 +3,7 @@ import { batched, memoizeAsync } from "../src/async.ts";
 
 const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
 
-/** Answers each number with its double, and shows what came together. */
+/** Answers each number with its double, and records the batches. */
 function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
   const batches: (readonly number[])[] = [];
   const double = batched<number, number>(
@@ -17,13 +17,13 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   return { double, batches };
 }
 
-test("what is asked for at the same moment is asked for together, and each gets its own answer", async () => {
+test("items of the same moment are one batch, and each caller gets its own result", async () => {
   const { double, batches } = doubling();
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
   expect(batches).toEqual([[1, 2, 3]]);
 });
 
-test("what comes while a batch is under way waits for it, and then goes together", async () => {
+test("items that come while a batch runs wait for its end, and are then one batch", async () => {
   const { double, batches } = doubling();
   const first = double(1);
   await Promise.resolve();
@@ -33,20 +33,20 @@ test("what comes while a batch is under way waits for it, and then goes together
   expect(batches).toEqual([[1], [2, 3]]);
 });
 
-test("a batch is no heavier than it may be, and what is heavier by itself goes alone", async () => {
+test("a batch has at most the highest weight, and an item that is heavier is a batch of its own", async () => {
   const { double, batches } = doubling({ weightMax: 5, weightOf: (item) => item });
   await Promise.all([2, 3, 1, 9, 4, 1, 1].map(double));
   expect(batches).toEqual([[2, 3], [1], [9], [4, 1], [1]]);
 });
 
-test("one that fails leaves the others of its batch alone", async () => {
+test("an item that fails does not fail the others of its batch", async () => {
   const { double } = doubling();
   const [bad, good] = [double(-1), double(4)];
   await expect(bad).rejects.toThrow("-1 is negative");
   expect(await good).toBe(8);
 });
 
-test("a batch that fails fails all of it, and the next one works", async () => {
+test("a batch that fails fails all its items, and the next batch works", async () => {
   let calls = 0;
   const run = batched<number, number>(async (items) => {
     if (calls++ === 0) throw new Error("lost");
@@ -57,30 +57,30 @@ test("a batch that fails fails all of it, and the next one works", async () => {
   expect(await run(3)).toBe(3);
 });
 
-test("a batch that is not full waits a moment for company", async () => {
-  const { promise: moment, resolve: over } = Promise.withResolvers<void>();
+test("a batch that is not full waits for beforeBatch, and takes the items that come meanwhile", async () => {
+  const { promise: moment, resolve: endMoment } = Promise.withResolvers<void>();
   const { double, batches } = doubling({ beforeBatch: () => moment });
   const first = double(1);
   await new Promise((resolve) => setImmediate(resolve));
   const second = double(2);
-  over();
+  endMoment();
   await Promise.all([first, second]);
   expect(batches).toEqual([[1, 2]]);
 });
 
-test("a batch that is full goes at once", async () => {
+test("a full batch runs at once", async () => {
   const { double } = doubling({ beforeBatch: () => new Promise(() => {}) });
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
 });
 
-test("more than one batch may be under way, and no more than may", async () => {
-  let now = 0;
-  let most = 0;
+test("as many batches run at once as the concurrency allows, and no more", async () => {
+  let running = 0;
+  let runningMax = 0;
   const run = batched<number, number>(
     async (items) => {
-      most = Math.max(most, ++now);
+      runningMax = Math.max(runningMax, ++running);
       await new Promise((resolve) => setImmediate(resolve));
-      now--;
+      running--;
       return [...items];
     },
     { ...ONE_EACH, weightMax: 1, concurrency: 2 },
@@ -91,26 +91,26 @@ test("more than one batch may be under way, and no more than may", async () => {
     await Promise.resolve();
   }
   expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
-  expect(most).toBe(2);
+  expect(runningMax).toBe(2);
 });
 
-test("what one batch leaves is not left waiting for it", async () => {
-  const under = new Map<number, () => void>();
+test("items that do not fit in a batch run at the same time as it, if the concurrency allows", async () => {
+  const endOf = new Map<number, () => void>();
   const run = batched<number, number>(
     async (items) => {
-      await new Promise<void>((resolve) => under.set(items[0] ?? 0, resolve));
+      await new Promise<void>((resolve) => endOf.set(items[0] ?? 0, resolve));
       return [...items];
     },
     { ...ONE_EACH, weightMax: 1, concurrency: 2 },
   );
   const all = [1, 2].map((item) => run(item));
   await new Promise((resolve) => setImmediate(resolve));
-  expect([...under.keys()]).toEqual([1, 2]);
-  for (const over of under.values()) over();
+  expect([...endOf.keys()]).toEqual([1, 2]);
+  for (const end of endOf.values()) end();
   await Promise.all(all);
 });
 
-test("nothing is run for nobody, where two gather what one takes", async () => {
+test("no batch is empty, even if a concurrent batch took every item", async () => {
   const { double, batches } = doubling({
     concurrency: 2,
     beforeBatch: () => new Promise((resolve) => setImmediate(resolve)),
@@ -121,7 +121,7 @@ test("nothing is run for nobody, where two gather what one takes", async () => {
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
-test("an answer is asked for again when its time is over, counted from when it came", async () => {
+test("an answer is asked for again after keepMs, counted from when it came", async () => {
   let now = 0;
   let asked = 0;
   const memo = memoizeAsync<number>(

@@ -6,7 +6,7 @@ import { inBatches, ROWS, VIEW } from "./sample-view.ts";
 
 const file = await readParquet(VIEW, parquetOf(VIEW, inBatches(ROWS)));
 
-test("every value comes back from it, with every digit", () => {
+test("every value is read back from the file with every digit", () => {
   expect(file.rows).toEqual(ROWS);
 });
 
@@ -20,7 +20,7 @@ test("days, instants, integers and numbers have types of their own, the same in 
   });
 });
 
-test("what a column means goes along", () => {
+test("the file's metadata says what the view and its columns mean", () => {
   expect(file.keyValues).toMatchObject({ "bi.sample": "A sample", "bi.sample.hours": "Hours" });
 });
 
@@ -34,7 +34,7 @@ function numbered(count: number, text = "p"): Row[] {
   return Array.from({ length: count }, (_, at) => [text, null, String(at), null, null, null]);
 }
 
-test("rows are written as they come, in groups of one size", async () => {
+test("rows are written while they are read, in row groups of the same size", async () => {
   let takenRows = 0;
   async function* counting() {
     for await (const rows of inBatches(numbered(25_000), 1_000)) {
@@ -54,19 +54,19 @@ test("rows are written as they come, in groups of one size", async () => {
   expect(rows.map((row) => row[2])).toEqual(numbered(25_000).map((row) => row[2]));
 });
 
-test("long texts make smaller groups", async () => {
+test("long texts make smaller row groups", async () => {
   const { groupSizes, rows } = await readParquet(VIEW, parquetOf(VIEW, inBatches(numbered(20, "x".repeat(1_000_000)))));
   expect(groupSizes).toEqual([16, 4]);
   expect(rows).toHaveLength(20);
 });
 
-test("zeros behind the last digit are no digits", async () => {
+test("zeros at the end of a number do not count as digits", async () => {
   const row: Row = [null, null, "0.5000000000000000000000000000000000", null, null, null];
   expect((await readParquet(VIEW, parquetOf(VIEW, inBatches([row])))).rows[0]?.[2]).toBe("0.5");
 });
 
 test.each(["100000000000000", "-100000000000000", "0.0000000000000000000000001"])(
-  "a number with more digits than the type has ends it, as a rounded one would make another sum: %s",
+  "a number with more digits than the type has fails the dump, because rounding it would change sums: %s",
   async (number) => {
     const pieces = parquetOf(VIEW, inBatches([[null, null, number, null, null, null]]));
     await expect(Array.fromAsync(pieces)).rejects.toMatchObject({

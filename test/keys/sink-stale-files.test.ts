@@ -20,7 +20,7 @@ async function sinkNamed(name: string): Promise<Sink & { readonly kind: "file" }
   return { kind: "file", path: path.join(folder, name) };
 }
 
-test("a file whose file system does not answer is an error of its own, and the others are checked", async () => {
+test("a file whose file system does not answer is reported, and the other files are still checked", async () => {
   const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
   vi.mocked(fs.readFile).mockReturnValueOnce(new Promise(() => {}));
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -32,7 +32,7 @@ test("a file whose file system does not answer is an error of its own, and the o
   ]);
 });
 
-test("a file that this user may not read is not known to be wrong", async () => {
+test("a file that this user may not read is not reported", async () => {
   const sink = await sinkNamed("exporter.key");
   await fs.writeFile(sink.path, "\n");
   vi.mocked(fs.readFile).mockRejectedValueOnce(Object.assign(new Error("denied"), { code: "EACCES" }));

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { type JobState, type Moment, planTick } from "../../src/schedule/plan-tick.ts";
 
+// A moment is a time at which the schedule says that the job runs.
+
 const NIGHT = new Date("2026-03-19T02:15:00Z");
 const NIGHT_BEFORE = new Date("2026-03-18T02:15:00Z");
 const moment = (part: Partial<Moment> = {}): Moment => ({ latest: NIGHT, jitterMs: 0, overlap: "skip", ...part });
@@ -14,7 +16,7 @@ const after = (seconds: number) => new Date(NIGHT.getTime() + seconds * 1000);
 
 test.each([
   { name: "at its moment", now: after(0), trigger: "schedule" },
-  { name: "a minute after it, as the alarm was slept through", now: after(60), trigger: "schedule" },
+  { name: "a minute after it, because a timer did not fire", now: after(60), trigger: "schedule" },
   { name: "exactly five minutes after it", now: after(300), trigger: "schedule" },
   { name: "later than five minutes after it", now: after(301), trigger: "catchup" },
   { name: "hours after it", now: after(9 * 3600), trigger: "catchup" },

@@ -33,12 +33,12 @@ const COMMANDS = [
 
 async function prepared(context: ProgramContext): Promise<void> {
   const { url } = await context.serve();
-  // A port of its own for the worker.
+  // Port 0: the worker takes a free one.
   await context.configure({ ...smallConfig(url), monitor: { port: 0 } });
 }
 
-/** What the log says of the database. */
-function saidIn(stderr: string): unknown {
+/** The log line that names the database. */
+function databaseLineIn(stderr: string): unknown {
   const lines = stderr.split("\n").filter((line) => line.startsWith("{"));
   return lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === "database");
 }
@@ -50,26 +50,32 @@ test.for(COMMANDS)("%s says which server it uses, and not the password", async (
   const { host, pathname, username } = url;
   url.password = password;
   const { stderr } = await context.run(args, { DATABASE_URL: url.href });
-  expect(saidIn(stderr)).toMatchObject({ level: 30, database: `${username}@${host}${pathname}`, by: "DATABASE_URL" });
+  expect(databaseLineIn(stderr)).toMatchObject({
+    level: 30,
+    database: `${username}@${host}${pathname}`,
+    by: "DATABASE_URL",
+  });
   expect(stderr).not.toContain(password);
 });
 
-test("a worker says it too", async ({ context }) => {
+test("a worker says which server it uses", async ({ context }) => {
   await prepared(context);
   await using worker = context.start(["start"]);
-  expect(saidIn(await worker.waitFor('"msg":"database"'))).toMatchObject({ by: "DATABASE_URL" });
+  expect(databaseLineIn(await worker.waitFor('"msg":"database"'))).toMatchObject({ by: "DATABASE_URL" });
 });
 
-test("where the variable is not set it says that it is the embedded one, and where that is", async ({ context }) => {
+test("without DATABASE_URL a command says that it uses the embedded database, and in which folder", async ({
+  context,
+}) => {
   await prepared(context);
   for (const args of [["migrate"], ["status"]]) {
     const { stderr } = await context.run(args, EMBEDDED);
     const folder = path.join(context.folder, "data");
-    expect(saidIn(stderr)).toMatchObject({ database: `embedded in ${folder}`, by: "DATABASE_URL is not set" });
+    expect(databaseLineIn(stderr)).toMatchObject({ database: `embedded in ${folder}`, by: "DATABASE_URL is not set" });
   }
 });
 
-test("a person at a terminal sees it in a line", async ({ context }) => {
+test("at a terminal the database is named in a line of plain text", async ({ context }) => {
   await prepared(context);
   const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
     cwd: context.folder,
@@ -102,7 +108,7 @@ test("a worker without the variable does not start by itself on the embedded dat
   expect(await readdir(context.folder)).toEqual(["jobs.config.json"]);
 });
 
-test("a worker works on it with --embedded", async ({ context }) => {
+test("with --embedded a worker works on the embedded database", async ({ context }) => {
   await prepared(context);
   await context.run(["migrate"], EMBEDDED);
   await using worker = context.start(["start", "--embedded"], EMBEDDED);
@@ -111,7 +117,7 @@ test("a worker works on it with --embedded", async ({ context }) => {
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("--embedded together with the variable is refused: one of them is a mistake", async ({ context }) => {
+test("--embedded together with the variable is refused", async ({ context }) => {
   await prepared(context);
   expect(await context.run(["start", "--embedded"])).toMatchObject({
     status: 2,

@@ -1,4 +1,4 @@
-// What an earlier version stored of answers without any date, as if they were the usage of a day, is a snapshot after migrating.
+// An earlier version stored answers without any date as the usage of the day of their run. Migrating turns them into snapshots.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -7,7 +7,7 @@ import { type Database, openPostgres } from "../../../src/db/connection/database
 import { migrateToLatest } from "../../../src/db/connection/migrate.ts";
 import { emptyDatabase, migrateTo } from "./empty-database.ts";
 
-/** The last that stored them under the day of their run. */
+/** The newest migration of the version that stored undated answers as the usage of a day. */
 const OLDER = "0010_keep_superseded_rows";
 
 type Reading = { readonly day: string; readonly at: string; readonly requests: readonly [number, number | null] };
@@ -26,7 +26,7 @@ test("each reading becomes a snapshot with its numbers, and its day is gone from
   await migrateTo(db, OLDER);
   const undated = await addSeries(db, "endpoint", null);
   for (const [i, reading] of READINGS.entries()) await addReading(db, undated, reading, READINGS[i - 1]);
-  // Days that were named by the service, read the day after, with and without a window.
+  // Two series whose answers had dates, one without and one with a window: read the day after their day.
   for (const windowDays of [null, 7]) {
     const dated = await addSeries(db, windowDays === null ? "model" : "method", windowDays);
     await addSlice(db, dated, "2026-03-11", "2026-03-12T02:15:00.123Z", "2026-03-12T02:15:00.123Z");
@@ -74,19 +74,19 @@ test("each reading becomes a snapshot with its numbers, and its day is gone from
 });
 
 test.each([
-  // One answer with dates is about both days.
+  // Both slices are from one answer, which therefore had dates.
   { name: "together", newest: sql`fetch_no = (select nextval('usage_export.fetch_no'))` },
-  // The newest answer with dates that is about the one is not about the other.
+  // Each slice is from an answer that came a week later, which therefore had dates.
   { name: "one by one", newest: sql`fetched_at = fetched_at + interval '7 days'` },
 ])(
-  "days that the service names since then stay days, though they were closed as undated ones: $name",
+  "slices that an answer with dates replaced stay days, although closed_at is still that of an undated answer: $name",
   async ({ newest }) => {
     await using empty = await emptyDatabase();
     await using db = openPostgres(empty.directUrl);
     await migrateTo(db, OLDER);
     const series = await addSeries(db, "endpoint", null);
     for (const reading of READINGS.slice(0, 2)) await addReading(db, series, reading, undefined);
-    // That leaves the closing moments as they are.
+    // As a real export does, this keeps closed_at, by which the migration recognises slices of undated answers.
     await sql`update usage_export.slice set ${newest} where series_id = ${series}`.execute(db);
 
     await migrateToLatest(db);
@@ -119,7 +119,7 @@ async function addSlice(db: Database, seriesId: number, day: string, at: string,
   `.execute(db);
 }
 
-/** As the version before wrote it: the day of the run, closed at the midnight that ends it. */
+/** Writes what the earlier version wrote for an undated answer: a slice of the run's day, closed at the midnight that ends the day. */
 async function addReading(
   db: Database,
   seriesId: number,

@@ -59,7 +59,7 @@ test.each(Object.entries(PROMISED))("bi.%s has the promised columns", async (vie
   expect(found).toEqual(expect.arrayContaining([...columns]));
 });
 
-test("usage as of a moment has the columns of the filtered view, in its order", async () => {
+test("bi.usage_as_of has the columns of the filtered view, in its order", async () => {
   const { rows } = await sql<{ columns: string[] }>`
     select proargnames[2:] as columns from pg_proc where pronamespace = 'bi'::regnamespace and proname = 'usage_as_of'
   `.execute(db);
@@ -88,7 +88,7 @@ test("every view and every column of bi says what it means", async () => {
   expect(await names(functions)).toEqual([]);
 });
 
-test("no one else was given anything of it", async () => {
+test("PUBLIC may call no function of bi and use no table or view of either schema", async () => {
   const open = sql<{ name: string }>`
     select oid::regprocedure::text as name from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
     where pronamespace = 'bi'::regnamespace and grantee = 0
@@ -99,7 +99,7 @@ test("no one else was given anything of it", async () => {
   expect(await names(open)).toEqual([]);
 });
 
-test("nothing of ours runs with the rights of its owner, whoever calls it", async () => {
+test("no function of the product runs with the rights of its owner (security definer)", async () => {
   const privileged = sql<{ name: string }>`
     select oid::regprocedure::text as name from pg_proc
     where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosecdef
@@ -114,7 +114,7 @@ async function asReader(statement: string): Promise<unknown> {
   });
 }
 
-test("the reader may read every view and the usage of the past, with rows in them", async () => {
+test("the reader may read every view, and the past usage of bi.usage_as_of", async () => {
   const { seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice("2026-03-16", { listen: "1" })]);
   await store(db, seriesId, [slice("2026-03-16", { listen: "2" })]);
