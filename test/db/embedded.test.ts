@@ -1,4 +1,4 @@
-// The embedded database does what the server does.
+// The embedded database behaves as a Postgres server does.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest, requireCurrentSchema } from "../../src/db/connection/migrate.ts";
 import { testDump } from "./dump-behaviour.ts";
-import { testFigures } from "./health-behaviour.ts";
+import { testHealth } from "./health-behaviour.ts";
 import { testNotificationClaims } from "./notifications-behaviour.ts";
 import { newSeries, shown, slice, store } from "./stored-usage.ts";
 import { testFailures } from "./usage/failures-behaviour.ts";
@@ -51,7 +51,7 @@ test("what was stored is there when it is opened again", async () => {
   expect(await shown(second, project)).toEqual({ "2026-03-17": { listen: "1" } });
 });
 
-test("restored where the reader's role is missing, it gets the role and its rights by being migrated", async () => {
+test("migrating a restored database whose reader's role is missing creates the role with its rights", async () => {
   await sql`drop owned by usage_reader; drop role usage_reader`.execute(db);
   expect(await migrateToLatest(db)).toEqual({ migrations: [], views: [], hasReader: true });
   await db.transaction().execute(async (tx) => {
@@ -66,5 +66,5 @@ describe("empty guard", () => testEmptyGuard(db));
 describe("undated", () => testUndated(db));
 describe("series", () => testSeries(db));
 describe("failures", () => testFailures(db));
-describe("figures", () => testFigures(db));
+describe("health", () => testHealth(db));
 describe("notifications", () => testNotificationClaims(db));

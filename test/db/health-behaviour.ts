@@ -42,8 +42,8 @@ const PASTS: Readonly<Record<string, Past>> = {
   "older days read by hand": { due: [3, 1], read: [9, 8, 3, 2, 1], failed: [8] },
 };
 
-export function testFigures(db: Database): void {
-  test("of each series they say what the views say, whatever its past", async () => {
+export function testHealth(db: Database): void {
+  test("the health of each series says what the views say, whatever its past", async () => {
     const project = newProject();
     const pasts = Object.entries(PASTS).map(([name, past]) => {
       const filter = { name, features: { [name.replaceAll(/\W/g, "_")]: "true" }, dimensions: {} };

@@ -1,6 +1,6 @@
 import { testDatabase } from "../support/database.ts";
-import { testFigures } from "./health-behaviour.ts";
+import { testHealth } from "./health-behaviour.ts";
 
 const { db } = await testDatabase();
 
-testFigures(db);
+testHealth(db);

@@ -6,7 +6,7 @@ const days = ["2026-11-18", "2026-11-19", "2026-11-20"];
 const row = (label: string, ...statuses: (SliceStatus | undefined)[]) => ({ label, statuses });
 const rows = [row("a", "complete", "failed", "missing"), row("b", undefined, "suspect", "complete")];
 
-test("each status has a mark of its own, at the days and rows it is on; a day that was not due has none", () => {
+test("each status marks the cells (day, row) that have it; a day that was not due has no mark", () => {
   const { wide } = coverageMap(days, rows, rows);
   expect([wide.option.series].flat().map((one) => [one?.name, one?.data])).toEqual([
     [
@@ -22,9 +22,10 @@ test("each status has a mark of its own, at the days and rows it is on; a day th
   ]);
 });
 
-test("it grows with its rows, and its labels have the room they need", () => {
+test("the map grows by 22 px a row, and its labels have the room they need", () => {
   const many = Array.from({ length: 60 }, () => row("a series with a long name", "complete"));
   const [few, more] = [coverageMap(days, rows, rows), coverageMap(days, many, rows)];
   expect(more.wide.height - few.wide.height).toBe(58 * 22);
+  // 6.6 px for each of a label's 25 characters.
   expect(more.wide.option.grid).toMatchObject({ left: expect.closeTo(25 * 6.6 + 14) });
 });

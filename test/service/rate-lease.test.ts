@@ -6,11 +6,12 @@ import { type Demand, type LeasedShare, openLeasedRateLimiter, type RateLease } 
 const NEVER = new AbortController().signal;
 const CAP = 4;
 
-/** What happens without a timer has happened. */
+/** Waits until everything that needs no timer has run. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** The nth renewal is answered with the nth of `answers`, and every later one with the last. */
 function openLimiter(
   answers: readonly (Partial<LeasedShare> | Error)[] = [],
   requestsPerSecond = Number.POSITIVE_INFINITY,
@@ -53,6 +54,7 @@ function openLimiter(
         });
       }),
   );
+  /** Lets so much time pass, and rings the timers that end in it. */
   async function pass(ms: number): Promise<void> {
     const untilMs = nowMs + ms;
     for (;;) {
@@ -115,7 +117,7 @@ test("a process without a slot asks again twice a second", async () => {
   expect(demands).toHaveLength(4);
 });
 
-test("a process gives back the slots that another needs once no call holds them", async () => {
+test("a process keeps slots that another needs while its calls hold them, and then gives them back", async () => {
   const contested = { slots: 4, usableSlots: 2, fairSlots: 2 };
   const { start, started, demands, pass } = openLimiter([{}, contested, { slots: 2, usableSlots: 2, fairSlots: 2 }]);
   const permits = await Promise.all([start(), start(), start(), start()]);
@@ -133,7 +135,7 @@ test("a process gives back the slots that another needs once no call holds them"
   expect(started()).toBe(5);
 });
 
-test("a process that can't renew its lease starts no call from two seconds before it ends", async () => {
+test("a process that can't renew its lease starts no call in the lease's last two seconds", async () => {
   const { start, started, pass, suspend, duringRenewal } = openLimiter();
   const permit = await start();
   duringRenewal(() => new Promise(() => {}));
@@ -191,7 +193,7 @@ test("a lease that can't be renewed fails no call while it lasts", async () => {
   expect(started()).toBe(2);
 });
 
-test("a pause is stored before the lease is renewed, and a renewal that was asked for before does not end it", async () => {
+test("a pause is stored before the lease is renewed, and a renewal requested before the pause does not end it", async () => {
   const { limiter, start, started, events, pass, duringRenewal } = openLimiter();
   const permit = await start();
   duringRenewal(async () => {
@@ -239,7 +241,7 @@ test("a pause that another process was asked for, or that a person ended, is kno
   expect(started()).toBe(2);
 });
 
-test("a process that had no slots waits with its first call for those who had them, and says when it released them", async () => {
+test("the first call waits out the rate of its slot's previous holder, and the release says when the slots may start the next call", async () => {
   const { limiter, start, started, pass, events } = openLimiter([{ startMs: 700 }], 1_000);
   const first = start();
   await pass(600);
@@ -250,7 +252,7 @@ test("a process that had no slots waits with its first call for those who had th
   expect(events).toEqual(["release 1"]);
 });
 
-test("slots that are given back by a renewal start no call before the rate allows it", async () => {
+test("a renewal that gives slots back says when their next calls may start by the rate", async () => {
   const contested = { slots: 4, usableSlots: 2, fairSlots: 2 };
   const { start, demands, pass } = openLimiter([{}, contested, { slots: 2, usableSlots: 2, fairSlots: 2 }], 4);
   await start();
@@ -261,7 +263,7 @@ test("slots that are given back by a renewal start no call before the rate allow
   ]);
 });
 
-test("a process that gets more slots waits for those who had them", async () => {
+test("a process that gets more slots first waits out the rate of their previous holders", async () => {
   const { start, started, pass } = openLimiter([{ slots: 1, usableSlots: 1, fairSlots: 1 }, { startMs: 700 }], 1_000);
   await start();
   await pass(2_000);

@@ -15,9 +15,10 @@ const test = programTest(database);
 
 const today = dayOf(new Date());
 
-/** Of the service, so that a summary can grow. */
+/** The number of requests in the emulator's summary; a test raises or lowers it between two exports. */
 let requests = 0;
 
+/** Starts a service whose answers are, unless `options` say otherwise, one summary of all usage up to now, without a date. */
 async function serveSummary(
   context: ProgramContext,
   job = {},
@@ -52,7 +53,7 @@ async function snapshots() {
   return rows;
 }
 
-test("a summary that grows is a snapshot a run with its change, and no day's usage in any view or report", async ({
+test("each run stores a growing summary as a snapshot with its change, and no view or report shows it as the usage of a day", async ({
   context,
 }) => {
   await serveSummary(context);
@@ -67,6 +68,7 @@ test("a summary that grows is a snapshot a run with its change, and no day's usa
   for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())", "bi.focus_usage"])
     expect(await rowsOf(view)).toEqual([]);
   const { stdout } = await context.run(["report", "--out", "-"]);
+  // None of the three totals, nor their sum.
   expect(stdout).not.toMatch(/9[,. \u202f]?9[5-9]0|29[,. \u202f]?880/);
   expect(stdout).toMatch(/carry no date/);
 });
@@ -118,7 +120,9 @@ test("a total that falls, or a group that is gone, is marked in its snapshot", a
   ]);
 });
 
-test("a failed night is resolved by the next answer, which includes what it would have read", async ({ context }) => {
+test("a failed night is resolved by the next answer, whose summary includes that night's usage", async ({
+  context,
+}) => {
   const emulator = await serveSummary(context);
   await exportNights(context, 1);
   await ageStoredData(db, 1);
@@ -136,7 +140,7 @@ test.for([
   ["day", 0],
   ["day-before", 1],
 ] as const)(
-  'with "undated": "%s" it is the usage of the day %i before the run',
+  'with "undated": "%s" the summary is the usage of the day that is %i days before the run',
   async ([undated, before], { context }) => {
     await serveSummary(context, { undated });
     await exportNights(context, 1);
@@ -146,7 +150,8 @@ test.for([
   },
 );
 
-async function dates(context: ProgramContext): Promise<string> {
+/** The line of `check` on dates. */
+async function datesLine(context: ProgramContext): Promise<string> {
   const { stdout } = await context.run(["check"]);
   return stdout.split("\n").find((line) => line.includes(" dates: ")) ?? stdout;
 }
@@ -155,27 +160,30 @@ test("check explains what an answer without a date is, and that a running total 
   context,
 }) => {
   await serveSummary(context);
-  expect(await dates(context)).toMatch(
+  expect(await datesLine(context)).toMatch(
     /^ {2}warn dates: the answers carry no date.*bi\.usage_snapshot.*not proved yet/,
   );
   await exportNights(context, 1);
   requests += 10;
   await context.run(["export"]);
-  expect(await dates(context)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
+  expect(await datesLine(context)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
 
   await context.configure(
     smallConfig((await serveSummary(context)).url, { exports: [{ window: undefined, undated: "day" }] }),
   );
-  expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/);
+  expect(await datesLine(context)).toMatch(
+    /^ {2}FAIL dates: "undated": "day" is configured, and they grew.*: remove it$/,
+  );
 });
 
 test("check suggests storing by day only if snapshots or a window prove that this is right", async ({ context }) => {
   const service: Partial<EmulatorOptions> = { window: "undated", usage: () => [{ requests: 7 }] };
   await serveSummary(context, { undated: "day-before" }, service);
-  expect(await dates(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
+  expect(await datesLine(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
   await serveSummary(context, {}, service);
   await context.run(["export"]);
-  // Of four nights, read twice each, as a service would answer that tells of the day before.
+  // Eight snapshots from the five nights before: two answers of one night have the same total, and from night to night the total falls
+  // by half, and falls again. Only the usage of the day before does both, see provenSpan.
   await sql`
     insert into usage_export.undated_snapshot (series_id, snapshot_no, content_no, fetch_no, taken_at, content_hash, rows)
     select series_id, no + 1, no + 1, no, taken_at + (no / 2 - 5) * interval '24 hours' + (no % 2) * interval '2 hours', no, 1
@@ -187,22 +195,22 @@ test("check suggests storing by day only if snapshots or a window prove that thi
     from usage_export.undated_row cross join generate_series(1, 8) as no
   `.execute(db);
   await sql`delete from usage_export.undated_snapshot where snapshot_no = 1`.execute(db);
-  const offered = await dates(context);
+  const offered = await datesLine(context);
   expect(offered).toMatch(/^ {2}warn dates: .*the configuration may say "undated": "day-before"/);
   await serveSummary(context, { undated: "day-before" }, service);
-  expect(await dates(context)).toMatch(/^ {2}ok {3}dates: .*as "undated": "day-before" is configured$/);
+  expect(await datesLine(context)).toMatch(/^ {2}ok {3}dates: .*as "undated": "day-before" is configured$/);
 
   await sql`delete from usage_export.undated_snapshot`.execute(db);
-  const honest: Partial<EmulatorOptions> = {
+  const honoursWindow: Partial<EmulatorOptions> = {
     window: "unnamed",
     usage: (_, day) => [{ requests: Number(day.slice(-2)) }],
   };
-  await serveSummary(context, {}, honest);
-  expect(await dates(context)).toMatch(
+  await serveSummary(context, {}, honoursWindow);
+  expect(await datesLine(context)).toMatch(
     /^ {2}warn dates: .*honours the window.*yesterday's usage.*"undated": "day-before"/,
   );
-  await serveSummary(context, { undated: "day" }, honest);
-  expect(await dates(context)).toMatch(
+  await serveSummary(context, { undated: "day" }, honoursWindow);
+  expect(await datesLine(context)).toMatch(
     /^ {2}FAIL dates: "undated": "day" is configured, and.*it is "undated": "day-before"/,
   );
 });

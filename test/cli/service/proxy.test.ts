@@ -1,4 +1,4 @@
-// The whole program where only a company's proxy leads out.
+// The whole program on a network whose only way out is a company's proxy.
 
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -23,7 +23,7 @@ async function httpsContext(context: ProgramContext) {
   return { emulator, front, env: { NODE_EXTRA_CA_CERTS: authority, LOG_LEVEL: "trace" } };
 }
 
-test("an export and a check go through it, and it sees neither key nor path", async ({ context }) => {
+test("an export and a check go through the proxy, which sees neither key nor path", async ({ context }) => {
   const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
   const password = context.newSecret();
@@ -44,7 +44,7 @@ test("an export and a check go through it, and it sees neither key nor path", as
   for (const text of [context.key, "/v1/", "Token "]) expect(proxy.seen()).not.toContain(text);
 });
 
-test("one that takes nobody is named, and its password shows nowhere", async ({ context }) => {
+test("a proxy that refuses the credentials is named, and the password is printed nowhere", async ({ context }) => {
   const { front, env } = await httpsContext(context);
   await using _front = front;
   await using proxy = await connectProxy({ credentials: "someone:else" });
@@ -56,7 +56,7 @@ test("one that takes nobody is named, and its password shows nowhere", async ({ 
   });
 });
 
-test("one that can't be one is refused before anybody is called", async ({ context }) => {
+test("an address that can't be an HTTP proxy's is refused before any call", async ({ context }) => {
   const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
   const HTTPS_PROXY = `socks5://me:${context.newSecret()}@127.0.0.1:1080`;

@@ -83,8 +83,8 @@ test("a heartbeat of claimed jobs never waits for a transaction that completes s
   if (!first || !last) throw new Error("expected 8 claimed jobs");
   await sql`update usage_export_queue.job set heartbeat_on = now() - ${OLD_HEARTBEAT}::interval`.execute(db);
   await inTransaction(db, async (tx) => {
-    // A heartbeat that waited for one of these rows could hold the lock of the other and deadlock with the transaction. Completing the
-    // first job and then the last finds that in whichever order the heartbeat locks the rows.
+    // A heartbeat that waited for one of these rows could hold the lock of the other and deadlock with the transaction. The first job
+    // is completed before the last, so that such a heartbeat is noticed in whichever order it locks the rows.
     for (const one of [first, last]) {
       expect(await queue.complete(tx, one)).toBe(true);
       const renewed = queue.heartbeat(claimed).then(() => "renewed");

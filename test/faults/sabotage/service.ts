@@ -161,7 +161,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "local.setPause(pauseMs);",
     caughtBy: [
       "test/service/rate-lease.test.ts",
-      "a pause is stored before the lease is renewed, and a renewal that was asked for before does not end it",
+      "a pause is stored before the lease is renewed, and a renewal requested before the pause does not end it",
     ],
   },
   {
@@ -171,7 +171,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "slots === 0",
     caughtBy: [
       "test/service/rate-lease.test.ts",
-      "a process that can't renew its lease starts no call from two seconds before it ends",
+      "a process that can't renew its lease starts no call in the lease's last two seconds",
     ],
   },
   {
