@@ -9,9 +9,9 @@ import type { JobId } from "./jobs/jobs.ts";
 
 export type SeriesHealth = SeriesName & {
   readonly seriesId: number;
-  /** As seriesKey. */
+  /** The series' identity, as seriesKey in usage/series.ts writes it. */
   readonly key: string;
-  /** Configured now. The slices of another series are kept, and none of them is due. */
+  /** The series is configured now. A series that no longer is keeps its slices, and none of its days is due. */
   readonly isActive: boolean;
   /** Numbers of slices. */
   readonly complete: number;
@@ -26,9 +26,9 @@ export type SeriesHealth = SeriesName & {
  * How complete each series is, as bi.coverage and bi.freshness show it. Every replica asks for this at each scrape, so each slice is
  * read once; the views take several passes.
  *
- * Missing slices are due days without a slice, or with one that was not read since its day was over. A series is fresh through
- * the last day before its first missing day. Usually no day is missing: then there are as many slices read well as days. Otherwise the
- * first missing day is searched for, which is rare and slow.
+ * Missing slices are due days without a slice, or with one that was last read before its day was over. A series is fresh through
+ * the last day before its first missing day. Usually no day is missing up to the newest one read: then the number of slices read is
+ * the number of those days. Otherwise the first missing day is searched for, which is rare and slow.
  */
 export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]> {
   const { rows } = await sql<Omit<SeriesHealth, "key"> & { projectId: string; filterKey: string }>`
@@ -50,7 +50,8 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
     select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter_key as "filterKey", s.filter,
       s.retired_at is null as "isActive", coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
       coalesce(c.suspect, 0) as suspect,
-      -- After a clock was set back, due_from may lie after due_until. Below 0, it would hide days that others miss.
+      -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
+      -- other series in a sum.
       greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
       case
         when coalesce(c.read, 0) = 0 then d.due_from - 1
@@ -77,20 +78,20 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
   }));
 }
 
-/** A stretch of days of a series. */
+/** Consecutive days of a series that are all missing or all failed. */
 export type Gap = SeriesName & {
-  /** The seriesKey. */
+  /** The series' identity, as seriesKey in usage/series.ts writes it. */
   readonly key: string;
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why its newest day failed, or is missing although it has rows; null if it was never read. */
+  /** Why its newest day failed, or that the missing day was read only before it was over; null if it was never read. */
   readonly error: string | null;
 };
 
 /**
- * The gaps as bi.coverage_gaps shows them, the newest first, and those that end on one day in the order of the series. Only series
- * that have some are looked at: while nothing is missing or failed, no slice is read.
+ * The gaps as bi.coverage_gaps shows them, the newest first; gaps that end on the same day are in the order of `series`. Only series
+ * that have gaps are read: while nothing is missing or failed, no slice is.
  */
 export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
   const active = new Map(series.flatMap((one) => (one.isActive ? [[one.seriesId, one] as const] : [])));
@@ -147,7 +148,7 @@ export async function undatedSeries(db: Database): Promise<readonly UndatedSerie
   return rows;
 }
 
-// How the runs of jobs ended. Each job has a lookup of its own, because a job that ran for years has very many runs.
+// How the runs of jobs ended. One index lookup for each job, and no pass over all runs: a job that ran for years has very many.
 
 export type LastRun = {
   readonly job: string;
@@ -157,11 +158,11 @@ export type LastRun = {
   readonly startedAt: Date;
   readonly finishedAt: Date | null;
   readonly error: string | null;
-  /** Schedule moments that were skipped since the run started. */
+  /** Scheduled times that were skipped since the run started. */
   readonly skippedSince: number;
 };
 
-/** The newest run of each job, leaving out skipped moments: they say nothing about the run that blocked them. */
+/** The newest run of each job, without skipped ones: a skipped run only says that the run before it was still running. */
 export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<readonly LastRun[]> {
   const { rows } = await sql<LastRun>`
     select r.job, r.kind, r.trigger, r.status, r.started_at as "startedAt", r.finished_at as "finishedAt", r.error,
@@ -200,8 +201,9 @@ export type JobToJudge = JobId & {
  * The newest run of each job that ended well or failed. A skipped or stopped run says nothing about the job. Nor does a failed
  * backfill: a person chose its days.
  *
- * A backfill, or a run that only filled gaps, counts only if it filled every gap. A day that the service always refuses is
- * requested again whenever its delay is over; if those runs counted, the job would alternate between failed and ok every night.
+ * A backfill, or a run that only read missing or failed days, counts only if it succeeded and no slice of the job is failed. A day
+ * that the service always refuses is requested again whenever its retry delay is over; if those runs counted, the job would
+ * alternate between failed and ok every night.
  */
 export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise<readonly (JobId & LastOutcome)[]> {
   const { rows } = await sql<JobId & LastOutcome>`
@@ -222,7 +224,7 @@ export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise
 }
 
 export type JobRecord = JobId & {
-  /** A run is in progress, of one live process or shared by workers. */
+  /** A run is in progress: workers share it, or its one process has sent a heartbeat within the last minute. */
   readonly isRunning: boolean;
   /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */
   readonly lastSuccess: number | null;

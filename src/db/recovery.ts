@@ -28,21 +28,21 @@ export async function secondsSetBack(db: Database): Promise<number | undefined> 
 }
 
 /**
- * Resets stored times that are in the future and decide when work is done, so that everything that is due by the current clock
- * runs. Safe to repeat, and from several processes at once. The history of numbers stays as it was recorded.
+ * Resets stored times in the future by which work would wait, so that everything that is due by the current clock runs. Safe to
+ * repeat, and from several processes at once. The history of numbers stays as it was recorded.
  */
 export async function resetFutureTimes(db: Database): Promise<void> {
   const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
   const waiting = sql`state in ('created', 'retry', 'active')`;
   const statements = [
-    // By the current clock the day was not over when it was read. An undated answer closes its day at the midnight that ends it,
-    // which may rightly be in the future; nothing reads that day again.
+    // By the current clock the day was not over when it was read. Only for the slice of an undated answer is `closed_at` the midnight at
+    // the end of its day: that time may rightly be in the future, and nothing reads that day again.
     sql`
       update usage_export.slice set closed_at = null
       where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
     `,
     sql`
-      update usage_export.slice set ${setToNow("attempted_at", "failing_since", "suspect_since")}
+      update usage_export.slice set ${capAtNow("attempted_at", "failing_since", "suspect_since")}
       where greatest(attempted_at, failing_since, suspect_since) > now()
     `,
     // A day that is not over by the current clock is not due.
@@ -55,24 +55,24 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.series set due_from = (now() at time zone 'UTC')::date where due_from > (now() at time zone 'UTC')::date
     `,
     sql`
-      update ${queue("job")} set ${setToNow("heartbeat_on", "start_after", "started_on")}
+      update ${queue("job")} set ${capAtNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
     `,
     // When the queue last searched for the work of dead processes; with null it searches at once.
     ...["monitor_claim_on", "monitor_on", "maintain_on", "delta_on"].map(
       (column) => sql`update ${queue("queue")} set ${sql.id(column)} = null where ${sql.id(column)} > now()`,
     ),
-    // A schedule moment in the future will come again.
+    // A scheduled time in the future will come again.
     sql`update usage_export.run set scheduled_for = null where scheduled_for > now()`,
     sql`
-      update usage_export.run set ${setToNow("started_at", "heartbeat_at", "finished_at")}
+      update usage_export.run set ${capAtNow("started_at", "heartbeat_at", "finished_at")}
       where greatest(started_at, heartbeat_at, finished_at) > now()
     `,
     sql`update usage_export.job set scheduled_through = null where scheduled_through > now()`,
-    sql`update usage_export.job set ${setToNow("resumed_at", "paused_at")} where greatest(resumed_at, paused_at) > now()`,
+    sql`update usage_export.job set ${capAtNow("resumed_at", "paused_at")} where greatest(resumed_at, paused_at) > now()`,
     sql`update usage_export.notice set claimed_until = now() where claimed_until > now()`,
     sql`
-      update usage_export.worker set ${setToNow("started_at", "last_seen_at", "stopped_at")}
+      update usage_export.worker set ${capAtNow("started_at", "last_seen_at", "stopped_at")}
       where greatest(started_at, last_seen_at, stopped_at) > now()
     `,
   ];
@@ -80,8 +80,8 @@ export async function resetFutureTimes(db: Database): Promise<void> {
   for (const statement of statements) await inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Null stays null. */
-function setToNow(...columns: readonly string[]) {
+/** Sets those of the columns to now that are in the future. Null stays null. */
+function capAtNow(...columns: readonly string[]) {
   return sql.join(
     columns.map((name) => sql`${sql.id(name)} = case when ${sql.id(name)} > now() then now() else ${sql.id(name)} end`),
   );

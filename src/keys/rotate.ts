@@ -24,7 +24,7 @@ export type RotationResult = {
   readonly kept: readonly string[];
   /** Why nothing was left to do. */
   readonly idle: string | undefined;
-  /** Whether keys are created again only after `rotate --now`. */
+  /** Whether so many attempts failed that no key is created until a person runs `rotate --now`. */
   readonly needsAttention: boolean;
   readonly errors: readonly string[];
 };
@@ -79,7 +79,10 @@ async function runSteps(task: RotationTask, request: RotationRequest, progress: 
   throw new Error(`rotation ${job.name} does not come to an end; its last step was ${progress.did.at(-1)}`);
 }
 
-/** Inspects the active key only if the result can matter: not if a person decided, and not while another key is being delivered. */
+/**
+ * Inspects the active key only if the result can matter: not if a person asked for a new key or for the previous one, and not while
+ * another key is being delivered.
+ */
 async function inspectActive(deps: RotationDeps, request: RotationRequest): Promise<Inspection | undefined> {
   const { ledger } = await deps.ledger.read();
   const active = activeKey(ledger);
@@ -140,6 +143,7 @@ export async function runStep(task: RotationTask, step: RotationStep): Promise<v
     case "deliver":
       return deliverToSinks(task.deps, step.key, step.sinks);
     case "promote": {
+      // A new key is pending; a draining one was active before, and a person asked to have it back.
       const putBack = step.key.state === "draining";
       return ledger.write({ kind: "active", intentId: step.key.intentId, putBack }, step.reason);
     }
@@ -169,15 +173,15 @@ async function createKey({ job, deps, signal }: RotationTask, reason: string): P
   try {
     created = await deps.create(comment, caller);
   } catch (error) {
-    const isSurelyNot = error instanceof AppError ? error.details.created === "no" : error === signal.reason;
-    await deps.ledger.write({ kind: isSurelyNot ? "not-created" : "orphan", intentId }, errorText(error));
+    const isCertainlyNotCreated = error instanceof AppError ? error.details.created === "no" : error === signal.reason;
+    await deps.ledger.write({ kind: isCertainlyNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;
   }
   await deps.ledger.write({ kind: "stored", intentId, created }, "the service made the key");
 }
 
 async function verifyNewKey(deps: RotationDeps, key: LedgerKey): Promise<void> {
-  // If the service does not say what it granted, only the call shows it.
+  // If the service does not say which scopes it granted, only the call below shows what the key may do.
   const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
   if (missing.length > 0) {
     throw new AppError(

@@ -1,5 +1,5 @@
-// The attempt loop around a call: waits for a permit, sends, decides, and tries again. It always sends the whole request: a resumed
-// answer could be made of two different ones. Reports each attempt.
+// The attempt loop around a call: waits for a permit, sends, decides, and tries again. An attempt never resumes an answer that broke
+// off: the result could be made of two different answers. Reports each attempt.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
@@ -12,7 +12,7 @@ import type { AttemptReport, OnAttempt, ServiceCall } from "./service.ts";
 export type Attempt = {
   /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
   readonly prepare: () => Promise<void>;
-  /** Returns a failure that may be tried again, and throws only when the call is over. */
+  /** Returns an answer, or a failure of the service or the connection, whether or not it may be tried again. Throws if aborted. */
   readonly send: () => Promise<Outcome>;
 };
 
@@ -78,7 +78,8 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       unanswered = 0;
       return answer;
     } catch (error) {
-      // Any other failure is an answer, so the service is up.
+      // Any other error of the service is an answer, so the service is up. An error raised before anything was sent resets the count,
+      // too: then the service is not known to be down.
       if (error instanceof AppError) unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
       throw error;
     }
@@ -110,7 +111,7 @@ export function operationOf({ method, path }: Pick<ServiceCall, "method" | "path
   return OPERATIONS[`${method} ${[kind, named].filter((part) => part !== undefined).join("/")}`] ?? "other";
 }
 
-/** The same attempt; its result and duration are reported. */
+/** Wraps `send`, and reports the result and the duration of each attempt. */
 export function withReport(
   send: Attempt["send"],
   call: ServiceCall,

@@ -14,23 +14,23 @@ type KeyUse = {
 
 export type AuthFailures = {
   /**
-   * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may do others. The
-   * first call of a key in a project runs alone, and so does the first of each operation; others wait for its outcome. Otherwise
-   * all concurrent calls would be refused.
+   * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may do others. Two
+   * calls run alone: a key's first call in a project, on which all its other calls there wait, and its first call of each
+   * operation there, on which its other calls of that operation wait. Without that, all concurrent calls would be refused.
    */
   readonly guard: <T>(use: KeyUse, signal: AbortSignal, call: () => Promise<T>) => Promise<T>;
   /** Throws if this use is known to be refused. */
   readonly check: (use: KeyUse) => void;
-  /** Of one key, or of all keys. */
+  /** Forgets the refusals of one key, or of all keys. */
   readonly forget: (key?: Secret) => void;
 };
 
-type FirstCall = { readonly use: KeyUse; readonly over: Promise<unknown> };
+type FirstCall = { readonly use: KeyUse; readonly settled: Promise<unknown> };
 
 export function openAuthFailures(): AuthFailures {
   let refused: { readonly use: KeyUse; readonly error: AppError }[] = [];
   /** By project. */
-  const firsts = new Map<string, FirstCall[]>();
+  const firstCallsOf = new Map<string, FirstCall[]>();
 
   function refusalOf(use: KeyUse): AppError | undefined {
     const isSame = (other: KeyUse) => other.key.equals(use.key) && other.operation === use.operation;
@@ -52,7 +52,7 @@ export function openAuthFailures(): AuthFailures {
     call: () => Promise<T>,
   ): Promise<T> {
     for (const first of firstCalls) {
-      if (first !== undefined) await waitUntilSettled(first.over, signal);
+      if (first !== undefined) await waitUntilSettled(first.settled, signal);
     }
     check(use);
     try {
@@ -68,19 +68,19 @@ export function openAuthFailures(): AuthFailures {
   return {
     check,
     async guard(use, signal, call) {
-      const ofProject = firsts.get(use.project) ?? [];
+      const ofProject = firstCallsOf.get(use.project) ?? [];
       const ofKey = ofProject.filter((first) => first.use.key.equals(use.key));
       const ofOperation = ofKey.find((first) => first.use.operation === use.operation);
       const running = runAfter([ofKey[0], ofOperation], use, signal, call);
-      // Without the answer, which can be large: this is kept as long as the service is open.
-      const over = running.then(noop, noop);
-      if (ofOperation === undefined) firsts.set(use.project, [...ofProject, { use, over }]);
+      // This promise is kept as long as the service is open, so it must not hold the answer, which can be large.
+      const settled = running.then(noop, noop);
+      if (ofOperation === undefined) firstCallsOf.set(use.project, [...ofProject, { use, settled }]);
       return await running;
     },
     forget(key) {
-      const isOther = ({ use }: { use: KeyUse }) => key !== undefined && !use.key.equals(key);
-      refused = refused.filter(isOther);
-      for (const [project, ofProject] of firsts) firsts.set(project, ofProject.filter(isOther));
+      const isOfOtherKey = ({ use }: { use: KeyUse }) => key !== undefined && !use.key.equals(key);
+      refused = refused.filter(isOfOtherKey);
+      for (const [project, ofProject] of firstCallsOf) firstCallsOf.set(project, ofProject.filter(isOfOtherKey));
     },
   };
 }

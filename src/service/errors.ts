@@ -103,7 +103,7 @@ function redirectHost(headers: ResponseHeaders): string {
 
 // Classifies the failures of a connection: which are worth another attempt, and which happened before anything was sent.
 
-/** Another attempt would fail too, so these are final. */
+/** The codes of errors of the service's certificate. They are final: another attempt would fail too. */
 const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
@@ -164,7 +164,7 @@ export type ErrorBodyText = {
 const TEXT_LENGTH_MAX = 300;
 const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 const REQUEST_ID_LENGTH_MAX = 100;
-/** The title of an HTML page is searched for in so many first characters. */
+/** An HTML page's title is searched for in this many characters at the start of the page. */
 const TITLE_SEARCH_LENGTH = 4_096;
 
 const OptionalText = z.string().min(1).optional().catch(undefined);
@@ -183,7 +183,7 @@ const ErrorBody = z.object({
   request_id: OptionalText,
 });
 
-/** `body` is undefined if it was cut or too long: such a part could end with half of a key, which no search recognises. */
+/** `body` is undefined if it was cut or too long: the part that was received could end with half a key, which no search recognises. */
 export function readErrorBody(headers: ResponseHeaders, body: Uint8Array | undefined, redact: Redact): ErrorBodyText {
   const read = textOfBody(headers, body);
   const text =

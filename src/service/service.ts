@@ -1,4 +1,4 @@
-// The interface of the service that the other folders use.
+// How the other folders call the service: the types of its client.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
@@ -26,7 +26,7 @@ export type ServiceSettings = {
 
 export type ServiceDeps = {
   readonly log: Logger;
-  /** Replaces the secrets in use in texts of the service; the key of the call is replaced in any case. */
+  /** Replaces known secrets in texts that the service sent. The key of the call is replaced even without it. */
   readonly scrub?: Redact;
   /** The proxy for services that are not on this machine. */
   readonly proxy?: HttpProxy | undefined;
@@ -49,8 +49,8 @@ export type ServiceCall = {
   readonly query?: URLSearchParams;
   readonly body?: unknown;
   /**
-   * Whether it may be sent again. False means one attempt, whatever happens, and an abort does not cut it once it is sent: its
-   * effect could not be undone, and its answer would be lost.
+   * Whether it may be sent again. False means one attempt, whatever happens, and an abort does not interrupt that attempt once it is
+   * sent: its effect could not be undone, and its answer would be lost.
    */
   readonly retry: boolean;
   /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
@@ -89,7 +89,7 @@ export type Service = {
 /** For the metrics. It never has the path, which holds ids. */
 export type AttemptReport = {
   readonly operation: string;
-  /** Whether a readable answer came; its content is checked later. */
+  /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";
   /** The connection and the whole answer, without the wait for a permit. */
   readonly seconds: number;

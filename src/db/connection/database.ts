@@ -90,10 +90,10 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: keepText, [OID_INT8]: keepText },
     });
-    // Kysely sends the statements of a transaction to the transaction's own object.
-    const { transaction } = acceptingSeveralStatements(pglite);
+    // Kysely sends the statements of a transaction to the transaction's own object, so that object must accept several, too.
+    const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) =>
-      transaction.call(pglite, (tx) => work(acceptingSeveralStatements(tx))) as ReturnType<typeof work>;
+      transaction.call(pglite, (tx) => work(acceptSeveralStatements(tx))) as ReturnType<typeof work>;
     const close = pglite.close.bind(pglite);
     pglite.close = async () => {
       await close();
@@ -109,8 +109,11 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** Returns the argument. Like pg it then accepts several statements in a text without parameters, as the queue and the views need. */
-function acceptingSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
+/**
+ * Changes `target`, and returns it: like pg, its `query` then accepts several statements in a text without parameters, as the queue
+ * and the views need.
+ */
+function acceptSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
   const { query } = target;
   target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
     if (parameters !== undefined && parameters.length > 0)
@@ -142,8 +145,8 @@ export type ReconnectOptions = {
 const RECONNECT_PAUSE_MS = 500;
 
 /**
- * Waits for a server that went away, so that its restart or failover costs a run some time and no slices. Before the first
- * connection there is no wait: then a mistake in the address is more likely than an outage.
+ * Waits for a server that went away, so that its restart or failover delays a run but fails none of its slices. Before the
+ * first connection there is no wait: then a mistake in the address is more likely than an outage.
  */
 function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
   let wasReached = false;

@@ -21,8 +21,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a key that may have been made is forgotten",
     file: "src/keys/rotate.ts",
-    replace: `isSurelyNot ? "not-created" : "orphan"`,
-    by: `isSurelyNot ? "orphan" : "not-created"`,
+    replace: `isCertainlyNotCreated ? "not-created" : "orphan"`,
+    by: `isCertainlyNotCreated ? "orphan" : "not-created"`,
     caughtBy: ["test/keys/run-step.test.ts", "a create without an answer leaves an orphan"],
   },
   {
