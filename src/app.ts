@@ -35,7 +35,7 @@ export type App = {
   readonly terminal: boolean;
 };
 
-/** A failover or a restart of the database takes less time. */
+/** How long to wait for a database server that went away. A failover or a restart takes less. */
 const RECONNECT_MS_MAX = 60_000;
 /** How long a statement may run on after the stop signal. */
 const STATEMENT_MS_AFTER_STOP = 10_000;
@@ -116,7 +116,10 @@ export async function raiseLaggingSequences({ log }: App, db: Database): Promise
   }
 }
 
-/** For `migrate`, with any version of the schema. MIGRATION_DATABASE_URL, if it is set, leads past a pooler. */
+/**
+ * For `migrate`, with any version of the schema. Where DATABASE_URL is the address of a pooler, MIGRATION_DATABASE_URL is the server's
+ * own.
+ */
 export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
   const variable = app.env.MIGRATION_DATABASE_URL === undefined ? "DATABASE_URL" : "MIGRATION_DATABASE_URL";
   return withDatabaseAt(app, variable, work);
@@ -133,7 +136,10 @@ async function withDatabaseAt<T>(app: App, variable: UrlVariable, work: (db: Dat
   }
 }
 
-/** Waits for a server that was reached before and went away. A statement may run on for `stoppingMs` after the app's signal. */
+/**
+ * Opens the database at the URL in `variable`, or the embedded one if the variable is not set. Waits for a server that was reached
+ * before and went away. A statement may run on for `stoppingMs` after the app's signal.
+ */
 export async function openDatabase(
   app: App,
   variable: UrlVariable = "DATABASE_URL",
@@ -172,7 +178,7 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
   return url;
 }
 
-/** Every command names its database, because two databases with other contents look alike. `by` is where the choice comes from. */
+/** Every command names its database: nothing else shows which of several databases it used. `by` is where the choice comes from. */
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
@@ -190,7 +196,7 @@ function logLostConnections(log: Logger): OnConnectionLost {
   };
 }
 
-/** Names the server, without user and password: the error alone says "connect ECONNREFUSED", or nothing if a name has several addresses. */
+/** Names the server, without user and password: the error alone says "connect ECONNREFUSED", and it is empty if the host name has several addresses. */
 export function databaseUnreachable({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };

@@ -1,6 +1,6 @@
 // What the service knows by name: features, models and key ids; and the seeded random numbers that ids and usage follow from. Pure.
 
-/** The features that can be filtered by. Only Get Fields names the last two. A parameter with any other name narrows nothing. */
+/** The features that can be filtered by. Only Get Fields names the last two. A parameter with any other name is ignored. */
 export const FEATURES: readonly string[] = `
   alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic custom_topic_mode
   detect_entities detect_language diarize dictation encoding extra filler_words intents keyterm keywords language
@@ -10,14 +10,14 @@ export const FEATURES: readonly string[] = `
   .trim()
   .split(/\s+/);
 
-/** The id that stands for a model in the filter of 2026, and in Get Fields. */
+/** The id that stands for a model in Get Fields, and in filters of the dialect "2026". */
 export function modelId(name: string): string {
   return uuidFrom("model", name);
 }
 
 /**
- * The id of a project's nth API key. The keys made in the console are its first ones, and the made-up usage is that of
- * the first few: so an accessor is the id of an API key.
+ * The id of a project's nth API key. The first keys are those made in the console. Made-up usage has the ids of the first few as its
+ * accessors.
  */
 export function apiKeyId(seed: number, projectId: string, n: number): string {
   return uuidFrom("key", seed, projectId, n);

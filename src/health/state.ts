@@ -37,7 +37,7 @@ export type JobHealth = {
   readonly timezone: string;
   /** Undefined while the job is paused. */
   readonly nextRun: Date | undefined;
-  /** The first run that no worker has planned yet: in the past while a moment of the schedule waits for a worker. */
+  /** The scheduled time of the first run that no worker has planned yet. It is in the past while that run waits for a worker. */
   readonly firstUnplanned: Date | undefined;
   readonly paused: Pause | undefined;
   /** A worker should run this job: some worker has registered it, and it is not paused. */
@@ -89,7 +89,7 @@ export type RotationHealth = RotationRow & {
 
 export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 
-/** Only a configured series can have slices that are not complete. */
+/** Slices that are not complete count only if their series is configured: nothing reads the others again. */
 export function countSlices(series: readonly SeriesHealth[]): SliceCounts {
   const active = series.filter(({ isActive }) => isActive);
   return {

@@ -40,13 +40,14 @@ export type ExportContext = ServiceContext<Database> & {
 
 export type KeyRing = {
   /**
-   * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: the newer one, if
-   * the file or the ledger has one by now; otherwise, with a rotation, the previous key.
+   * Calls with the project's key. If the service refuses the key itself (401), calls once more with another key: with its
+   * replacement, if the key file or the ledger has one by now; otherwise, if the key is a rotation's, with the key before it.
    */
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
   /**
    * Calls with the key that creates and deletes the keys of a rotation. If that is the project's own key, every known key of the
-   * project is tried, also the configuration's `first`: otherwise a refused key could not be replaced.
+   * project is tried, also the one that `first` configures (the key in use until the rotation has made one): otherwise a refused
+   * key could not be replaced.
    */
   readonly useToRotate: <T>(
     job: Pick<RotationJob, "name" | "project">,
@@ -61,14 +62,17 @@ export type Dialects = {
   readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
   /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand it. */
   readonly fits: (request: UsageRequest, answer: unknown) => boolean;
-  /** Probes even if the dialect is known. Undefined if the project has no usage that shows the dialect. */
+  /**
+   * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.
+   * Undefined if the project has no usage that shows the dialect.
+   */
   readonly probe: (project: Project, windowed: boolean) => Promise<Dialect | undefined>;
 };
 
 export type GroupingCheck = {
   /**
-   * Throws `bad_answer` if the service ignores the requested grouping: all rows have null as their group, and so have the answers
-   * by other dimensions, which are requested with `ask`. Also throws what `ask` throws.
+   * Throws `bad_answer` if the service ignores groupings: each row of the answer has null as its group, and so has each row if the
+   * same usage is requested by other dimensions, with `ask`. Also throws what `ask` throws.
    */
   readonly require: (
     request: UsageRequest,

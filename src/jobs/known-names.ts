@@ -1,5 +1,5 @@
-// The names that the service knows for a project: those that Get Fields lists now or ever listed, and those that the numbers
-// proved.
+// The names that the service knows for a project: those that Get Fields lists now or ever listed, and those whose filter was seen to
+// change the numbers.
 
 import { memoizeAsync } from "../async.ts";
 import { type ListedName, listedNames, storeListedNames } from "../db/usage/series.ts";
@@ -20,7 +20,7 @@ type FoundNames = {
 
 export type KnownNames = {
   readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
-  /** Records that the numbers have shown that the service knows the name. */
+  /** Records that the service knows the name: a filter by it changed the numbers. */
   readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
   const stored = memoizeAsync<readonly ListedName[]>();
   const proved = new Map<string, ListedName[]>();
 
-  async function before(project: Project): Promise<readonly ListedName[]> {
+  async function earlierNames(project: Project): Promise<readonly ListedName[]> {
     const known = await stored(project.id, async () => (db ? listedNames(db, project.id) : []));
     return [...known, ...(proved.get(project.id) ?? [])];
   }
@@ -53,17 +53,17 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
 
   return {
     async find(project, kind, name) {
-      const earlier = (await before(project)).filter((one) => one.kind === kind);
+      const earlier = (await earlierNames(project)).filter((one) => one.kind === kind);
       const known = earlier.filter((one) => isNamed(one, name));
-      // A model has another id in each version, and a filter means the version in use now, so the models are always requested.
+      // Each version of a model has its own id, and a filter means the version in use now, so the models are always requested.
       if (known.length > 0 && kind !== "model") return { matches: known, others: [], isListed: true };
       const fields = await listed(project.id, () => askFields(project));
-      const now = listedNamesOf(fields ?? {}, kind);
-      const matches = now.filter((one) => isNamed(one, name));
+      const current = listedNamesOf(fields ?? {}, kind);
+      const matches = current.filter((one) => isNamed(one, name));
       if (db && kind === "tag") await storeListedNames(db, project.id, matches);
       return {
         matches: matches.length > 0 ? matches : known,
-        others: [...now, ...earlier].map((one) => one.name),
+        others: [...current, ...earlier].map((one) => one.name),
         isListed: fields?.[`${kind}s`] !== undefined,
       };
     },

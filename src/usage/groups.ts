@@ -24,6 +24,7 @@ export function groupOf(dimension: Dimension, value: unknown, path: string): Gro
   if (value === null) return { key: "null", sent: "null", display: null };
   const values = canonicalSet(Array.isArray(value) ? value : [value], path);
   const key = JSON.stringify(values);
+  // Tags are always shown as a JSON array, even a single one: the report parses it.
   return { key, sent: JSON.stringify(value), display: dimension === "tags" ? key : displayOf(values, key) };
 }
 

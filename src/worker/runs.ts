@@ -51,7 +51,10 @@ type DueRun = Extract<TickDecision, { kind: "run" }>;
 type TickActions = {
   /** Starts the run of this scheduled time. */
   readonly start: (tx: Tx, due: DueRun, now: Date) => Promise<TickOutcome>;
-  /** Called if no run is due, the job is not paused, and no run of it is in progress, which might read its missing days. */
+  /**
+   * Starts a run of missing days, if there are any. Called if no scheduled run is due and the job is not paused; not while a run of
+   * the job is in progress, which might be reading those days.
+   */
   readonly idle?: (tx: Tx, now: Date) => Promise<TickOutcome>;
 };
 
