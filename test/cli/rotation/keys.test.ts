@@ -110,6 +110,6 @@ test("rewrap without the master key that the ledger is sealed with changes nothi
     USAGE_EXPORT_MASTER_KEY: randomBytes(32).toString("base64"),
   });
   expect(status).toBe(2);
-  expect(stderr).toContain("give that one as USAGE_EXPORT_MASTER_KEY_PREVIOUS and run: usage-export keys rewrap");
+  expect(stderr).toContain("set USAGE_EXPORT_MASTER_KEY_PREVIOUS to that master key and run: usage-export keys rewrap");
   expect((await context.run(["rotate", "--now"])).status).toBe(0);
 });
