@@ -32,6 +32,7 @@ test("killed in the middle, it goes on where it was: no stored slice is read twi
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
+  await expect.poll(storedSlices).not.toEqual([]);
   program.kill("SIGKILL");
   expect(await program.ended).toMatchObject({ status: null });
   const stored = await storedSlices();
