@@ -50,7 +50,7 @@ test("after its grace a key that nobody uses any more is due for removal, and sh
     { accessor: current, daysAgo: 1 },
   ];
   expect((await context.run(["rotate"])).stdout).toContain(
-    `release ${old}: it was replaced 8 days ago, and its grace is 7 days`,
+    `mark-due ${old}: it was replaced 8 days ago, and its grace is 7 days`,
   );
   expect(await noteOf(context)).toContain("the breakdown by accessor shows no usage since");
   expect((await context.run(["keys"])).stdout).toMatch(
@@ -215,7 +215,7 @@ test("a key that is to be deleted is, and its sealed secret is not kept", async 
   await context.configure({ retire: "delete" });
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/release .*\n {2}delete \S+: it is due for removal/);
+  expect(stdout).toMatch(/mark-due .*\n {2}delete \S+: it is due for removal/);
   expect(context.emulator.secretWorks(oldSecret)).toBe(false);
   expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
   const row = await context.db
