@@ -1,4 +1,4 @@
-// Decides which days are read outside of a job's window: those a backfill asks for, and due slices that catch up. Pure.
+// Decides which days are read outside of a job's window: the days of a backfill, and due slices that are read again. Pure.
 
 import { DAY_MS, type Day, daysOf, type Window } from "./days.ts";
 import {
@@ -14,14 +14,14 @@ import { type Series, seriesKey } from "./series.ts";
 import type { SliceStatus } from "./slice.ts";
 
 /**
- * - `missing`: days that were never read, or not since they were over
+ * - `missing`: days that were never read, or were read only before they ended
  * - `failed`: days whose newest reading failed
  * - `all`: every day, whatever is stored
  */
 export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
 export type BackfillMode = (typeof BACKFILL_MODES)[number];
 
-/** By seriesKey and day. A slice that is not in it was never read, so it is missing, too. */
+/** By seriesKey and day. A slice without an entry was never read and counts as missing. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
 /** A job and the series that it reads in a backfill. */
@@ -29,7 +29,7 @@ export type BackfillJob = { readonly job: ExportJob; readonly series: readonly S
 
 export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
 
-/** The series of these jobs, each once: one that two jobs read is read by the first of them. */
+/** The series of each job. A series that several jobs have is left to the first of them. */
 export function distinctSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
   const taken = new Set<string>();
   return jobs.map((job) => {
@@ -42,8 +42,8 @@ export function distinctSeries(jobs: readonly ExportJob[], selection: Selection)
 /**
  * For each job, the newest days of all its series come first. A job without requests is left out.
  *
- * Requests are as long as allowed: a year of 16 series takes 192 of them, where single days would take 5,840. A process that is
- * killed loses only the requests in flight, of which nothing is stored, so no stored slice is read twice.
+ * Requests are as long as allowed: a year of 16 series takes 192 of them, where single days would take 5,840. If the process is
+ * killed, only the requests in flight are lost. Nothing of them is stored, so no stored slice is read twice.
  */
 export function planBackfill(
   jobs: readonly BackfillJob[],
@@ -82,7 +82,7 @@ function newestFirst(a: UsageRequest, b: UsageRequest): number {
 export type RangeState = {
   readonly slices: number;
   readonly counts: Readonly<Record<SliceStatus, number>>;
-  /** What is left to read: the mode that reads it, and its first and last day. */
+  /** The statuses that still need a reading: for each, the mode that reads it, and the first and last day that has it. */
   readonly left: readonly { readonly status: SliceStatus; readonly only: BackfillMode; readonly days: Window }[];
 };
 
@@ -126,7 +126,7 @@ export type DueSlice = {
   /** How many runs in a row failed to read it. */
   readonly failures: number;
   readonly attemptedAt: Date | null;
-  /** When the first answer of the current doubt came. */
+  /** When the service was asked for the first answer of the current doubt. */
   readonly doubtedAt?: Date | null;
 };
 
@@ -148,7 +148,10 @@ export function sliceRetryDelayMs(failures: number): number {
   return Math.min(RETRY_DELAY_MS_FIRST * 2 ** Math.max(failures - 1, 0), RETRY_DELAY_MS_MAX);
 }
 
-/** An hour confirms most doubts. A filter that the service ignores is never confirmed, so its delay grows with the doubt's age. */
+/**
+ * Most doubts are confirmed by a reading an hour later. A filter that the service ignores is never confirmed, so the delay grows with
+ * the age of the doubt.
+ */
 function doubtRetryDelayMs(doubtedAt: Date, attemptedAt: Date): number {
   return Math.min(Math.max(attemptedAt.getTime() - doubtedAt.getTime(), RETRY_DELAY_MS_FIRST), RETRY_DELAY_MS_MAX);
 }

@@ -11,7 +11,7 @@ export const HOUR_MS = 60 * 60 * 1000;
 export const DAY_MS = 24 * HOUR_MS;
 export const DAY_SECONDS = DAY_MS / 1000;
 
-/** A calendar day in UTC, `YYYY-MM-DD`. Days compare as text. */
+/** A calendar day in UTC, `YYYY-MM-DD`. Sorted as text, days are in order of time. */
 export type Day = string;
 
 /** First and last day, both included. */
@@ -21,7 +21,7 @@ export function dayOf(instant: Date): Day {
   return instant.toISOString().slice(0, "YYYY-MM-DD".length);
 }
 
-/** The instant a day begins. */
+/** The instant at which a day begins. */
 export function startOfDay(day: Day): Date {
   return new UTCDate(`${day}T00:00:00.000Z`);
 }

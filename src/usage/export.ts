@@ -13,16 +13,16 @@ export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 export type RunCounts = {
   /** Usage requests made. */
   readonly requests: number;
-  /** Slices that the run was to read; the next five say how each ended. */
+  /** Slices that the run was to read. The next five fields count how these ended. */
   readonly planned: number;
   readonly complete: number;
   readonly suspect: number;
   readonly failed: number;
   /** Answers without any date, stored as snapshots of unknown span. */
   readonly undated: number;
-  /** A later request's answer is stored already, so this one was dropped. */
+  /** Slices whose answer was dropped, because the answer of a later request is stored already. */
   readonly stale: number;
-  /** Rows that appeared, changed or went. */
+  /** Rows that appeared, changed or disappeared. */
   readonly rowsChanged: number;
 };
 
@@ -48,7 +48,7 @@ export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }
 
-/** The counts that one request adds to its run; its slices are planned already. */
+/** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
 export function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
   if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
   const counts: Record<keyof RunCounts, number> = { ...NO_COUNTS, requests: 1, rowsChanged: outcome.rowsChanged };
@@ -61,13 +61,13 @@ export function countOutcome(request: UsageRequest, outcome: StoredAnswer | Fail
 
 export type ExportDeps = RequestDeps & {
   readonly onProgress?: (counts: RunCounts) => void;
-  /** Called with the failed requests when every request has its answer, though answers may still wait for the database. */
+  /** Called with the failed requests once no request waits for the service. Answers may still wait for the database. */
   readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
 };
 
 export type ExportRun = {
   readonly requests: readonly UsageRequest[];
-  /** The day on which the run was planned: a failure without a window is recorded under it. */
+  /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
   readonly runDay: Day;
   /** How many requests may wait for the service at the same time. Those that wait for the database are not counted. */
   readonly concurrency: number;
@@ -110,7 +110,7 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   };
   await Promise.all(Array.from({ length: run.concurrency }, makeRequests));
   if (!fatal && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
-  // Also before an error is thrown: nothing goes on after this function has returned.
+  // Awaited before an error is thrown, too: no request may go on after this function has ended.
   await Promise.all(inFlight);
   if (fatal) throw fatal.error;
   if (counts.requests < run.requests.length) signal.throwIfAborted();
@@ -137,11 +137,11 @@ export type FailedRequest = { readonly reason: string; readonly code: ErrorCode 
 
 export type FetchedAnswer = {
   readonly slices: readonly NormalisedSlice[];
-  /** Why its numbers may not be those of the filter. */
+  /** Why the numbers of the answer may not be those of the filter. */
   readonly doubt?: FilterDoubt | undefined;
 };
 
-/** Orders the attempts of all processes, and says when this one began. */
+/** One attempt to read from the service. `fetchNo` orders the attempts of all processes. */
 export type Attempt = {
   readonly fetchNo: number;
   /** `performance.now()` right before the call. */
@@ -166,7 +166,7 @@ export type RequestDeps = {
   ) => Promise<void>;
   /** Whether a request that fails with this code is retried later. If so, the caller logs the failure. */
   readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
-  /** Why this request must not be made, if that is known without making it, as for an unknown feature. */
+  /** Why this request must not be made, such as an unknown feature. Undefined if the request may be made. */
   readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
   /** Shared by all requests of the process; wait for room before each request. */
   readonly backlog: Backlog;
@@ -181,8 +181,8 @@ export async function exportRequest(
   signal: AbortSignal,
   onAnswer: () => void = () => {},
 ): Promise<StoredAnswer | FailedRequest> {
-  // The number is taken before the call, so that this answer never replaces a later one, and right before it, so that an answer
-  // whose request waited long for its permit does not count as older than one that was given before it.
+  // The fetch number is taken before the call, so that this answer never replaces a later one. It is taken right before the call:
+  // otherwise the answer to a request that waited long for its permit would count as older than answers that came before it.
   const nextAttempt = async (): Promise<Attempt> => ({
     fetchNo: await deps.nextFetchNo(),
     askedMs: performance.now(),
@@ -219,9 +219,9 @@ export function describeRequest({ series, window }: UsageRequest): Readonly<Reco
   return { project: project.name, grouping, filter: filter.name, ...window };
 }
 
-// Bounds how many rows a process holds that wait for the database.
+// Limits how many rows wait for the database in the memory of a process.
 
-/** They fill two transactions, and take little memory. */
+/** So many rows fill two transactions of the answer writer, and take little memory. */
 const BACKLOG_ROWS_MAX = 10_000;
 
 export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
@@ -231,7 +231,7 @@ export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
 export type Backlog = {
   /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
-  /** Counts so many rows as waiting until the work is over. */
+  /** Counts the rows as waiting until `work` has ended. */
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
 

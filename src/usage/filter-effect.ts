@@ -1,25 +1,25 @@
-// Compares two answers to find out what a filter does. The service takes an unknown name for a feature and still answers, so only the
-// numbers show whether it knows the name. Pure.
+// Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same, so
+// only the numbers show whether it knows the name. Pure.
 
 import type { Day } from "./days.ts";
 import type { NormalisedSlice } from "./normalise.ts";
 import { DIMENSIONS, type Filter } from "./series.ts";
 
-/** Each metric, summed over the rows of a day. Doubles, so rounded: for comparison only, never stored. */
+/** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
 export type DayTotals = ReadonlyMap<Day, readonly number[]>;
 
 /**
- * - `no usage`: the total has none either, which proves nothing
- * - `empty`: the total has usage, and with the filter there is none
- * - `same`: on no day is there less with the filter
- * - `narrower`: some usage, and on some day less than the total
+ * - `no usage`: the total has no usage, which proves nothing
+ * - `empty`: the total has usage, and the filtered answer has none
+ * - `same`: the filtered answer has on no day less than the total
+ * - `narrower`: the filtered answer has usage, and on some day less than the total
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
 /** Sums of doubles differ in their last digits if the order differs. */
 const SUM_TOLERANCE = 1e-9;
 
-/** Only days with usage. */
+/** Days without usage are left out. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, rows } of slices) {
@@ -44,9 +44,9 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
   return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - SUM_TOLERANCE));
 }
 
-/** The opposite of one condition of a filter. If the service knows the condition, the usage that fits it does not fit the opposite. */
+/** The opposite of one condition of a filter. If the service knows the condition, no usage meets both the condition and its opposite. */
 export type Opposite = {
-  /** `tags "prod"` */
+  /** The condition as text, such as `tags "prod"`. */
   readonly condition: string;
   readonly kind: "feature" | "dimension";
   /** Whether the two dialects use different names for it. */
@@ -76,7 +76,7 @@ export function oppositesOf({ features, dimensions }: Filter, unusedValue: strin
 
 /** Whether the numbers of the opposite prove that the service ignores the condition. */
 export function isIgnored(kind: Opposite["kind"], opposite: Effect): boolean {
-  // No usage has the opposite value of a dimension, so any usage proves it. Usage without a feature is normal, so only unchanged
-  // numbers prove it.
+  // No usage has the opposite value of a dimension, so any usage in the answer proves that the service ignores the condition. Usage
+  // without a feature is normal, so for a feature only unchanged numbers prove it.
   return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";
 }

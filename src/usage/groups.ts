@@ -1,10 +1,10 @@
-// The identity of a group: which values are the same group in every answer. Pure.
+// Decides which values of a dimension are the same group. Pure.
 
 import { badAnswer, describeJson } from "./json-value.ts";
 import type { Dimension } from "./series.ts";
 
 export type Group = {
-  /** Canonical and never empty: the order of the values, and values that are repeated, make no difference. */
+  /** The identity of the group; never empty. The order and the repetition of values make no difference. */
   readonly key: string;
   /** The value as the service sent it, as JSON; "absent" if it sent none. */
   readonly sent: string;
@@ -39,7 +39,7 @@ function canonicalSet(values: readonly unknown[], path: string): (string | null)
   return values.includes(null) ? [...sorted, null] : sorted;
 }
 
-/** Postgres takes no NUL in a text, so it is shown as JSON would write it. */
+/** Postgres accepts no NUL in a text, so it is shown as JSON would write it. */
 function displayOf(values: readonly (string | null)[], key: string): string | null {
   return values.length > 1 ? key : (values[0]?.replaceAll("\0", "\\u0000") ?? null);
 }

@@ -2,9 +2,9 @@
 
 import { AppError } from "../errors.ts";
 
-/** Keeps the digits that were sent: as a double, 9007199254740993 would lose its last one, and 1e999 would become Infinity. */
+/** A number with all the digits that were sent. As a double, 9007199254740993 would lose its last digit, and 1e999 would be Infinity. */
 export class ExactNumber {
-  /** The number as JSON writes it. */
+  /** The number as it was written in the JSON. */
   readonly source: string;
 
   constructor(source: string) {
@@ -35,7 +35,7 @@ export function numberSource(value: number | ExactNumber): string {
   return value instanceof ExactNumber ? value.source : String(value);
 }
 
-/** An answer that can't be read, or must not be believed. */
+/** The error for an answer that can't be read, or must not be believed. */
 export function badAnswer(reason: string): AppError {
   return new AppError("bad_answer", reason);
 }

@@ -23,7 +23,7 @@ export type RowMetrics = {
 
 const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
 
-/** The service adds metrics without notice, so an unknown number is kept. Any other unknown value is not a metric. */
+/** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
 export function readMetrics(row: JsonObject, path: string): RowMetrics {
   const values = METRICS.map((metric) => readMetric(row[metric], path, metric));
   const extra: string[] = [];
@@ -59,7 +59,7 @@ function finiteText(value: number | ExactNumber, path: string, metric: string): 
 /** More digits than any real amount has, and few enough for Postgres and for people to read. */
 const DECIMAL_DIGITS_MAX = 400;
 
-/** The canonical form of the number: no exponent, no zeros at the ends, "0" for every zero. Undefined if it is too long, or no number. */
+/** The number without exponent and superfluous zeros; "0" for every zero. Undefined if the text is too long, or not a number. */
 export function decimalText(value: number | ExactNumber): string | undefined {
   const source = value instanceof ExactNumber ? value.source : String(value);
   // JavaScript writes a double in canonical form, unless it needs an exponent.

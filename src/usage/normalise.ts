@@ -18,8 +18,9 @@ export type NormalisedSlice = {
 };
 
 /**
- * The slices an answer covers, each with all its rows: every day of the window, or without one the days the answer names,
- * or `runDay` where it names none. `askedAs` is the name the grouping was sent by. Throws `bad_answer` with the reason.
+ * Returns the slices that an answer covers, each with all its rows. With a window, these are the days of the window. Without one,
+ * they are the days that the answer names, or `runDay` if it names none. `askedAs` is the name under which the grouping was sent.
+ * Throws `bad_answer` with the reason.
  */
 export function normalise(
   request: UsageRequest,
@@ -89,9 +90,9 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * A service that does not know a grouping takes it for a feature and answers the ungrouped total, so the rows must have the
- * requested dimension. The name in the other dialect counts only if it has a value: such a service names all its dimensions in every
- * row, and null in each of them shows that it did not group.
+ * A service that does not know a grouping treats it as a feature and answers the ungrouped total, so the rows must have the
+ * requested dimension. The dimension's name in the other dialect counts only if it has a value: a service of that dialect names all
+ * its dimensions in every row, and null in every row shows that it did not group.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[]): void {
   if (results.length === 0) return;
@@ -121,7 +122,7 @@ export function groupingEvidence(
   return values.includes(null) ? "all null" : "none";
 }
 
-/** The dimension's value and name, in the row's `grouping` or in the row itself; undefined if it is absent. */
+/** The dimension's value and name, in the row's `grouping` or in the row itself. The value is undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
   const names = dimension === "model" ? ["model", "models"] : [dimension];
   const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
@@ -139,7 +140,7 @@ export type DatedRow = { readonly day: Day; readonly undated: boolean };
 
 /**
  * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if a window was requested and
- * the answer names another one: a service that does not know `start` takes it for a feature.
+ * the answer names another one: a service that does not know `start` treats it as a feature.
  */
 export function answerDates(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
@@ -164,8 +165,8 @@ function requireDailyBuckets(resolution: unknown): void {
 }
 
 /**
- * A row that names no day has the answer's period, or `runDay` if the answer names none either. `known` collects the valid days of
- * earlier rows, so that each is checked once: an answer of 50,000 rows has few.
+ * The day of a row. If the row names none, it is the answer's period, which must be a single day, or `runDay` if the answer names no
+ * period. `known` collects the valid days of earlier rows, so that each is checked once: an answer of 50,000 rows has few days.
  */
 export function dayOfRow(
   row: JsonObject,
@@ -192,9 +193,9 @@ export function dayOfRow(
 const ANSWER_DAYS_MAX = 3_660;
 
 /**
- * The days an answer covers: all of the window, because a day without rows is a day without usage. Without a window they are the days
- * that the answer names. One absurd date among them would make every day up to it due, so they must end by tomorrow, which is today
- * for a service whose clock is ahead.
+ * The days that an answer covers. With a window, these are all of its days, because a day without rows is a day without usage.
+ * Without a window, they are the days that the answer names. A single date far in the future would make every day up to it due, so
+ * they must end by tomorrow: for a service whose clock is ahead, tomorrow may have begun.
  */
 export function coveredDays(
   window: Window | undefined,
@@ -210,7 +211,7 @@ export function coveredDays(
   return daysOf(covered).map((day) => ({ day, undated: false }));
 }
 
-/** From the first row (without rows, from the last day) up to the end that the answer names, leaving out days that have not begun. */
+/** The days from the first row to the end that the answer names, or to today if that end is later. Without rows, only the last of them. */
 function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const begun = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
@@ -221,8 +222,8 @@ function ownDays(period: Window | undefined, rowDays: readonly Day[], runDay: Da
 }
 
 /**
- * The days before the first covered one that an answer without a window is also about: those since the oldest stored day of its
- * period. They had usage before, and have no rows in this answer.
+ * The days that an answer without a window empties: those from `oldestStored`, the oldest stored day of its period, to the day before
+ * the first covered one. Earlier answers covered them, and this answer has no rows for them.
  */
 export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefined): Day[] {
   const [first] = [...covered].sort();

@@ -17,14 +17,14 @@ export type ExportJob = Guards & {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
-  /** How much later than its moment the job runs at most. */
+  /** How much later than its scheduled time the job runs at most. */
   readonly jitterSeconds: number;
-  /** What happens if the job is due while its last run is not over. */
+  /** What happens if the job is due while its previous run has not ended. */
   readonly overlap: Overlap;
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
-  /** If left out, no date is sent and the answer is stored under its own days. */
+  /** If left out, no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   /** What happens to a filter with a feature that Get Fields does not list. */
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
@@ -38,7 +38,7 @@ export type AnswerPolicy = Pick<ExportJob, "checkFeatures" | "emptyGuard" | "cli
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
 
-/** Narrows a plan; a field that is left out narrows nothing. */
+/** Restricts a plan. A field that is left out restricts nothing. */
 export type Selection = {
   readonly projects?: readonly string[];
   readonly groupings?: readonly Grouping[];
@@ -48,8 +48,8 @@ export type Selection = {
 };
 
 /**
- * Every grouping under every filter of every project. The projects alternate: the first call with a key is made alone, and calls of
- * other projects fill the time.
+ * Every grouping under every filter of every project. The projects alternate, because the first call with a key is made alone: calls
+ * for other projects fill that time.
  */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
@@ -99,13 +99,13 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 
 export type DueDays = {
   /**
-   * The first due day of a series that had none. Undefined if a person picked past days only: no schedule promises the days between
-   * them and the first scheduled run.
+   * The first due day of a series that had no due days before. Undefined if a person picked only days before yesterday: no schedule
+   * promises the days between those and the first scheduled run.
    */
   readonly first: Day | undefined;
-  /** The oldest stretch of days without a hole. */
+  /** The oldest stretch of consecutive days. */
   readonly oldest: Window;
-  /** The newest day that is over. */
+  /** The newest of the days that is over. */
   readonly through: Day;
 };
 
@@ -154,8 +154,8 @@ export function planRun(
 }
 
 /**
- * Whether the run reads everything that was due when it was planned. Only then may the next scheduled moment be stored as the next
- * due one: a run of old days must not hide a scheduled run that was missed.
+ * Whether the run reads everything that was due when it was planned. Only then may the next scheduled time be stored as the next
+ * due time: a run of old days must not hide a scheduled run that was missed.
  */
 export function isUpToDate({ requests, runDay, due }: ExportPlan): boolean {
   return due ? due.through >= addDays(runDay, -1) : requests.some(({ window }) => window === undefined);
@@ -189,7 +189,7 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
-/** How many slices a request reads; 1 if only the answer shows it. */
+/** How many slices a request reads; 1 if only the answer shows how many. */
 export function sliceCount(request: UsageRequest): number {
   return request.window ? dayCount(request.window) : 1;
 }
@@ -200,12 +200,12 @@ export function totalSliceCount(requests: readonly UsageRequest[]): number {
 
 // Decides whether the window that is read again fits how late the service changes its numbers.
 
-/** Of one series and metric, how much of the final amount was known so many days after the day. */
+/** For a series and a metric: how much of the final amount was known `daysAfter` days after the day. */
 export type CurvePoint = {
   readonly daysAfter: number;
   /** 0 to 1. */
   readonly knownShare: number;
-  /** The number of final days behind this point. */
+  /** How many final days this point is computed from. */
   readonly days: number;
 };
 
@@ -215,16 +215,15 @@ export type WindowAdvice = {
   readonly days: number;
   /** After how many days enough was known. */
   readonly knownAfterDays: number;
-  /** The number of final days behind the advice. */
+  /** How many final days the advice is computed from. */
   readonly restsOnDays: number;
 };
 
-/** This share of the final amount is enough. */
 export const KNOWN_SHARE_ENOUGH = 0.999;
 
-/** Fewer days may be an exception. */
+/** Advice from fewer days could rest on exceptions. */
 const ADVICE_DAYS_MIN = 7;
-/** A longer window costs little, so it is only reported if it is a multiple of what is needed, and a week longer. */
+/** A window that is too long costs little. So it is reported only if it is three times as long as needed, and a week longer. */
 const MUCH_LONGER_FACTOR = 3;
 const MUCH_LONGER_DAYS = 7;
 
@@ -248,9 +247,9 @@ export function adviseWindow(windowDays: number, curves: readonly (readonly Curv
 
 type KnownAfter = Pick<WindowAdvice, "knownAfterDays" | "restsOnDays">;
 
-/** From which day on enough stays known: a number may be right, wrong and right again. */
+/** After how many days enough is known and stays known. A number may be right, then wrong, then right again. */
 function knownAfter(curve: readonly CurvePoint[]): KnownAfter | undefined {
-  // On the day itself, only a part of it is known.
+  // On the day itself, only a part of its usage can be known.
   const points = curve.filter(({ daysAfter }) => daysAfter > 0).sort((a, b) => a.daysAfter - b.daysAfter);
   const last = points.at(-1);
   if (!last || last.days < ADVICE_DAYS_MIN) return undefined;

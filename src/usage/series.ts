@@ -1,7 +1,7 @@
-// What a stream of usage numbers is: a project, a grouping and a filter, and which names a filter may use. Series are never added
-// to one another. Pure.
+// A series is the usage of one project, by one grouping, under one filter. Numbers of different series are never added up. This file
+// also has the names that groupings and filters may use. Pure.
 
-/** The dimensions by their names in the interface, whatever a dialect calls them. */
+/** The dimensions, by their names in the dialect "interface". Another dialect may send other names. */
 export const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
@@ -9,14 +9,14 @@ export type Dimension = (typeof DIMENSIONS)[number];
 export const GROUPINGS = ["none", ...DIMENSIONS] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** The values that the interface lists for a dimension. Values of other dimensions are free text. */
+/** The values that the service's published interface lists for a dimension. Values of other dimensions are free text. */
 export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly string[]>>> = {
   deployment: ["self-hosted", "hosted", "beta"],
   endpoint: ["listen", "speak", "agent", "read"],
   method: ["sync", "async", "streaming"],
 };
 
-/** The names of dimensions that a service may speak, where two versions of its interface differ. */
+/** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
 export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
@@ -25,7 +25,7 @@ export type Project = { readonly id: string; readonly name: string };
 /** A named set of conditions; without conditions it is all usage, whatever its name. */
 export type Filter = {
   readonly name: string;
-  /** Feature name to the value sent, as text: "true". */
+  /** By feature name, the value that is sent, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
 };
@@ -34,7 +34,7 @@ export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
 export type Series = { readonly project: Project; readonly grouping: Grouping; readonly filter: Filter };
 
-/** What people call a series. */
+/** The names of a series for people. */
 export type SeriesName = { readonly project: string; readonly grouping: string; readonly filter: string };
 
 export function seriesText({ project, grouping, filter }: SeriesName): string {
@@ -52,14 +52,13 @@ export function filterKey(filter: Filter): string {
   });
 }
 
-/** The identity of all usage. */
+/** The filterKey of a filter without conditions. */
 export const NO_CONDITIONS = "{}";
 
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
 }
 
-/** The filter's features that are not known. */
 export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
   return Object.keys(filter.features).filter((feature) => !known.includes(feature));
 }

@@ -8,7 +8,7 @@ export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as co
 export type SliceStatus = (typeof SLICE_STATUSES)[number];
 
 /**
- * Why an answer is not believed until a later one says the same: it has no rows, or far fewer numbers than are stored, or its
+ * Why an answer is not believed until a later one says the same: it has no rows, or far less usage than is stored, or its
  * numbers may not be those of its filter.
  */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
@@ -16,7 +16,7 @@ export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 /** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
   readonly kind: DoubtKind;
-  /** The run that got the first such answer, and when it got it. */
+  /** The run that got the first such answer, and when it asked for it. */
   readonly runId: string;
   readonly since: Date;
   /** The newest fetch with such an answer. */
@@ -148,7 +148,10 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
 
 type Metric = (typeof METRICS)[number];
 
-/** Smaller numbers may well be restated to a tenth, such as a one-hour test under the wrong tag. */
+/**
+ * The cliff guard applies from these amounts on. Smaller ones may well be restated to a tenth, such as a one-hour test under the wrong
+ * tag.
+ */
 const GUARDED_FROM: Readonly<Record<Metric, number>> = {
   requests: 100,
   hours: 10,
@@ -175,10 +178,10 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
   return undefined;
 }
 
-// Decides what an answer without any date is.
+// Decides how an answer without any date is stored.
 
 /**
- * - `snapshot`: of unknown span, as a running total is; never the usage of a day
+ * - `snapshot`: usage of an unknown span, such as a running total; never the usage of a day
  * - `day`: the usage of the day of the run
  * - `day-before`: the usage of the day before it
  */
@@ -223,7 +226,7 @@ export type SnapshotStep = {
 /**
  * - `running-total`: it grew within a day and never fell
  * - `day`: it counts from each midnight on
- * - `day-before`: it is of a day that is over
+ * - `day-before`: it is the usage of the day before
  */
 export type ProvenSpan = "running-total" | "day" | "day-before";
 

@@ -47,7 +47,7 @@ export type Answer = FetchedAnswer &
     readonly undated: Undated;
     /** No window was sent: the answer itself says which days are due. */
     readonly ownDays: boolean;
-    /** Committed together with the answer, or not at all. */
+    /** Runs in the transaction that stores the answer: both are committed, or neither. */
     readonly inSameTransaction?: InSameTransaction | undefined;
   };
 
@@ -59,7 +59,7 @@ type IncomingSlice = NormalisedSlice &
     readonly contentHash: string;
   };
 
-/** What is stored: slices of days, and answers without any date. */
+/** What a batch stores: slices of days, and snapshots from answers without any date. */
 type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
 
 /**
@@ -107,15 +107,15 @@ async function writeInTransaction(
     const isUnchanged = changing.length + incoming.snapshots.length === 0;
     return { before, results: isUnchanged ? await decideAndWrite(tx, answers, incoming, before) : undefined };
   });
-  // A second transaction, so that no other one waits for this one's new groups while rows are written. The groups' numbers stay
-  // valid even if the answers are not stored.
+  // Rows are written in a second transaction, so that no other transaction waits for the groups that this one inserted. The ids of
+  // the groups stay valid even if the answers are not stored.
   return first.results ?? inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));
 }
 
 /** What was read before anything was locked. */
 type BeforeLock = {
   readonly stored: StoredSlices;
-  /** Slices whose rows will change, as far as is known. */
+  /** Slices whose rows may change, judged before the lock. */
   readonly changing: readonly IncomingSlice[];
   readonly groupIds: GroupIds;
 };
@@ -127,14 +127,14 @@ async function decideAndWrite(
   incoming: IncomingSlices,
   { stored: before, changing, groupIds }: BeforeLock,
 ): Promise<readonly StoredAnswer[]> {
-  // Only slices that change are locked: a lock is logged like a change, and most slices of most answers are unchanged. Those are
-  // updated only if they still are. As no order holds for these updates, two transactions may deadlock; the server ends one of
-  // them, and it is run again.
+  // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
+  // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
+  // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const stored = new Map([...before, ...(await lockSlices(tx, changing))]);
   // Sorted by series across all runs: series are locked in this order everywhere.
   const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
   const newest = await lockSnapshots(tx, [...ownDays, ...incoming.snapshots]);
-  // Read after the locks: what readers see at this moment stays in the order of these moments.
+  // Read after the locks are held, so that of two transactions that change a slice the second one has the later time.
   const seenAt = await databaseNow(tx);
   const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
   const totals = await sumSlices(tx, guarded);
@@ -242,7 +242,7 @@ function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);
 }
 
-/** Without a window the answer's own days are due. */
+/** For an answer to a request without a window: the days that it names become due. */
 async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly Day[]): Promise<void> {
   const sorted = [...days].sort();
   const [start, end] = [sorted[0], sorted.at(-1)];

@@ -8,12 +8,15 @@ import type { SliceStatus } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 
-/** A past day that was read only while it lasted. */
+/** A past day whose readings all began before it ended. */
 const IS_UNCLOSED = sql`
   sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date
 `;
 
-/** Returns one row a series, whatever the number of days. Series are found by their key, so they need not be registered or visible. */
+/**
+ * The query returns one row for each series, however many days it has. Series are found by their key: hidden ones are found, too, and
+ * those that are not registered are left out.
+ */
 export async function sliceStatuses(
   db: Database,
   series: readonly Series[],
@@ -52,7 +55,7 @@ export async function storedDays(
 }
 
 /**
- * By seriesKey, the days before the given one that were read only while they lasted, or whose newest answer is in doubt. A
+ * By seriesKey, the days before the given one that were read only before they ended, or whose newest answer is in doubt. A
  * doubt about a condition that the service ignores does not count: reading the day again can't settle it.
  */
 export async function daysToReread(
@@ -86,8 +89,8 @@ function slicesOfSeries(series: readonly Series[]) {
 }
 
 /**
- * A slice that became suspect in the last run whose window included its day, so no scheduled run confirms the doubt. If the service
- * ignores the filter, reading again confirms nothing.
+ * A suspect slice whose day is older than the window, so that no scheduled run reads it again to confirm the doubt. Left out are slices
+ * whose filter the service ignores: reading these again would confirm nothing.
  */
 function isLeftInDoubt(dueSeries: string) {
   return sql`(
@@ -96,7 +99,10 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/** Each worker asks every minute, and usually nothing is due. So days are compared one by one only for series whose count is short. */
+/**
+ * Each worker runs this query every minute, and usually nothing is due. So days are compared one by one only for series that have fewer
+ * good slices than due days.
+ */
 export async function dueSlices(tx: Tx, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const { rows } = await sql<DueSlice>`
     with counted as materialized (

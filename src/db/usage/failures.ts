@@ -16,7 +16,7 @@ export type SliceFailure = {
   readonly reason: string;
   /** Left out if unknown, as after a process ended: the slice then keeps the code it has. */
   readonly code?: string | undefined;
-  /** Whether the run tries again by itself: only the last attempt counts as a failure of the run. */
+  /** Whether the run retries the request itself. Such an attempt does not count in `failures`; only the run's last one does. */
   readonly isRetried?: boolean;
 };
 
@@ -44,8 +44,8 @@ export async function recordFailure(
 }
 
 /**
- * Deletes failures that were recorded under the day of their run, because no answer had named the days (later than `after`, if
- * that is given). An answer of these series shows that they are over.
+ * Deletes the failures that were recorded under the day of their run, because no answer had named the days. To be called when an answer
+ * of these series has arrived, which ends the failures. If `after` is given, only failures on later days are deleted.
  */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
@@ -62,7 +62,7 @@ export type FailureCause = {
   readonly code: string | undefined;
   /** The project whose key is refused; undefined if the cause does not belong to one project. */
   readonly project: string | undefined;
-  /** Since when readings of the slice that has failed longest have failed. */
+  /** When the slice that has failed longest began to fail. */
   readonly since: Date;
   readonly slices: number;
   /** Slices that still show the numbers of an earlier reading. */

@@ -7,14 +7,14 @@ import { type Tx, withRetries } from "../connection/transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
-/** Taken together with those that are wanted, for calls that begin right after. */
+/** How many numbers are taken beyond those that are needed now, for calls that begin shortly afterwards. */
 const SPARE = 128;
-/** How much older than its call a number may be: of two processes that read a slice in the same moment, either may win. */
+/** How much older than its call a spare number may be. Of two processes that read a slice within this time, either may win. */
 const VALID_MS = 50;
-/** More fetches than that do not begin at the same time. */
+/** How many numbers one query takes at most, without the spare ones. More fetches never begin at the same time. */
 const WANTED_MAX = 1_000;
 
-/** Numbers that are wanted in the same moment are taken together. `now` is in milliseconds and never goes back. */
+/** Numbers that are requested at the same time are taken with one query. `now` is in milliseconds and never goes back. */
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
@@ -29,7 +29,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
   );
-  /** Replaces the spare numbers before they are too old, so that no call waits. A failure is met again by the next call that waits. */
+  /** Replaces the spare numbers before they are too old, so that no call waits. Errors are ignored: the next call that waits meets them. */
   const refill = async () => {
     refilling = true;
     await take(undefined).catch(() => {});

@@ -1,5 +1,5 @@
 // Writes the rows of slices in one statement: it finds what differs, writes only that, and keeps the rows it replaces. Group
-// values are stored once, and rows hold their number.
+// values are stored once, and rows hold their id.
 
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
@@ -15,13 +15,13 @@ const columnsOf = (table: string) => sql.join([...METRICS, "extra_metrics"].map(
 
 export type SliceRows = SliceRef & { readonly grouping: Grouping; readonly rows: readonly SnapshotRow[] };
 
-/** By `sliceKey`, how many rows appeared, changed or went; a slice where none did is left out. */
+/** By `sliceKey`, how many rows appeared, changed or disappeared. Slices without such rows are left out. */
 export type ChangedRows = ReadonlyMap<string, number>;
 
 /**
  * Joins the rows of the answers with the stored ones first, so that a row with the same numbers is never written: an UPDATE
- * that changes nothing costs as much as one that does. A group that is gone keeps its row, marked, so that its revisions
- * go on where it comes back.
+ * that changes nothing costs as much as one that does. The row of a group that is gone is kept and marked as
+ * gone, so that its revisions continue if the group comes back.
  */
 export async function mergeRows(
   tx: Tx,
@@ -96,7 +96,7 @@ export async function mergeRows(
   );
 }
 
-/** An array of numbers as Postgres writes it. Numbers need no quotes, for which pg would search each of a million. */
+/** An array of numbers as Postgres writes it. Numbers need no quoting; pg would examine each of a million values for it. */
 export function plainArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
@@ -105,7 +105,7 @@ export function plainArray(values: readonly (number | string | null | undefined)
 
 export type GroupingValue = { readonly grouping: Grouping; readonly group: Group };
 
-/** The ids by grouping and by key of the group. One map for both would need a new text for each of a million rows. */
+/** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {

@@ -1,4 +1,4 @@
-// The series that the database knows, which are never removed so that their history stays, and the names the service listed.
+// Stores the series, which are never removed, so that their history stays, and the names that the service has listed.
 
 import { sql } from "kysely";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
@@ -70,8 +70,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
 }
 
 /**
- * A period is the time in which the views show a series under one name. Ends that of each series that was hidden or renamed, and
- * begins one for each visible series that has none.
+ * A period is the time in which the views show a series under one name. Ends the period of each series that was hidden or renamed, and
+ * begins one for each visible series without a current period.
  */
 async function updatePeriods(tx: Tx): Promise<void> {
   // Read after the lock was taken: this transaction may have begun before another one changed the periods.
@@ -127,7 +127,7 @@ export async function markDue(db: Database, seriesIds: readonly number[], due: D
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
-/** As markDue, as a part of a transaction. */
+/** As markDue, within a transaction of the caller. */
 export async function extendDue(
   tx: Tx,
   seriesIds: readonly number[],

@@ -23,8 +23,8 @@ export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise
 }
 
 /**
- * The same, and no other transaction writes these slices before this one ends. A lock needs a row, so missing rows are inserted. Every
- * writer inserts the rows first and locks them next, both in one order, so that no two deadlock.
+ * As storedSlices, and locks the slices: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
+ * inserted. Every writer inserts the rows first and locks them next, both in the same order, so that no two deadlock.
  */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
   if (slices.length === 0) return new Map();
@@ -131,7 +131,7 @@ export class StaleRead extends Error {
   override readonly name = "StaleRead";
 }
 
-/** Throws StaleRead, which can't happen for locked slices. */
+/** Throws StaleRead if a slice that is not locked has been written since it was read. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   if (good.length > 0) await writeComplete(tx, good, seenAt);
@@ -142,8 +142,8 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
 }
 
 /**
- * `attempted_at` belongs to failed attempts and is not changed here: an update is logged from its first changed column to its last, and
- * every run updates each slice whose numbers are unchanged.
+ * `attempted_at` belongs to failed attempts and is not changed here, which keeps the log small: Postgres logs an update from its first
+ * changed column to its last, and every run updates each slice whose numbers are unchanged.
  */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const { rows: written } = await sql`
@@ -182,7 +182,7 @@ async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Da
   `.execute(tx);
 }
 
-/** When the reading became one of the whole day: now if the service was asked after the day was over, otherwise undefined. */
+/** When the first reading of the whole day was stored: `seenAt` if the service was asked after the day's end, otherwise undefined. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
   // Numbers without a date are those of the moment they were read; no later reading completes them.

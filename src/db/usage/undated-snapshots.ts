@@ -14,7 +14,7 @@ import { lockSeries } from "./series.ts";
 /** A few weeks of several readings a day. */
 const SNAPSHOTS_COMPARED_MAX = 200;
 
-/** The newest snapshot of a series; `contentNo` is that of the snapshot which holds its rows. */
+/** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
 type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
 
 /** By series id. */
@@ -68,7 +68,7 @@ export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]): Promi
   );
 }
 
-/** Each reading becomes one row here. The rows of its groups are stored only if a number differs from the snapshot before. */
+/** Each reading becomes a snapshot. The rows of its groups are stored only if a number differs from the snapshot before. */
 export async function writeSnapshots(
   tx: Tx,
   decided: readonly DecidedSnapshot[],

@@ -12,7 +12,7 @@ export type AnswerWriter = (answer: Answer) => Promise<StoredAnswer>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
-/** A transaction costs as much as some hundred rows. This is too short to be felt, and several answers arrive meanwhile. */
+/** How long a batch waits for more answers: too short to be noticed, and worth it, as a transaction costs as much as some hundred rows. */
 const GATHER_MS = 10;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
@@ -39,7 +39,10 @@ async function writeBatch(db: Database, batch: readonly Answer[]): Promise<reado
   return batch.map((answer) => outcomes.get(answer) ?? new Error("an answer was left out of its batch"));
 }
 
-/** Groups without two answers for one slice, each sorted by run and series: the order in which every process takes its locks. */
+/**
+ * Splits a batch into groups in which no two answers are for the same slice. Each group is sorted by run and series: the order in which
+ * every process takes its locks.
+ */
 function splitConflicts(batch: readonly Answer[]): Answer[][] {
   const groups: { readonly keys: Set<string>; readonly answers: Answer[] }[] = [];
   for (const answer of batch) {
