@@ -33,21 +33,21 @@ test.each<unknown>([
   );
 });
 
-test("a window is echoed also where its days come as the midnights that begin them", () => {
+test("an answer may name its window by the midnights at which the days begin", () => {
   const midnights = { start: "2026-03-16T00:00:00Z", end: "2026-03-17T00:00:00.000+00:00", resolution: DAILY };
   expect(answerDates(midnights, WINDOW)).toEqual(WINDOW);
 });
 
 test.each<[string, Record<string, unknown>, string]>([
-  ["none", {}, "none"],
-  ["null", { start: null, end: null }, "none"],
+  ["no dates", {}, "none"],
+  ["null as both dates", { start: null, end: null }, "none"],
   ["another start", { ...WINDOW, start: "2026-03-15" }, "2026-03-15 to 2026-03-17"],
   ["an earlier start", { ...WINDOW, start: "2025-03-16" }, "2025-03-16 to 2026-03-17"],
   ["another end", { ...WINDOW, end: "2026-03-18" }, "2026-03-16 to 2026-03-18"],
   ["no end", { start: WINDOW.start }, "2026-03-16 to ?"],
   ["no start", { end: WINDOW.end }, "? to 2026-03-17"],
-  ["its days the wrong way round", { start: WINDOW.end, end: WINDOW.start }, "2026-03-17 to 2026-03-16"],
-])("an answer that echoes %s is not about the window that was asked for", (_, dates, came) => {
+  ["its days in reverse", { start: WINDOW.end, end: WINDOW.start }, "2026-03-17 to 2026-03-16"],
+])("an answer that names %s instead of the requested window is refused", (_, dates, came) => {
   expect(() => answerDates({ ...dates, resolution: DAILY }, WINDOW)).toThrow(
     `asked for 2026-03-16 to 2026-03-17, and the answer names ${came} as its window`,
   );
@@ -61,7 +61,7 @@ test.each<unknown>([
   20260316,
   true,
   {},
-])("%j is not a day the answer can start on", (start) => {
+])("an answer whose start is %j is refused", (start) => {
   expect(() => answerDates({ ...WINDOW, start }, undefined)).toThrow("start: expected a day as YYYY-MM-DD, got ");
 });
 
@@ -84,28 +84,34 @@ const DATED = { day: "2026-03-16", undated: false };
 
 test.each<[string, Record<string, unknown>]>([
   ["inside its grouping", { grouping: { start: "2026-03-16", end: "2026-03-16" } }],
-  ["flat", { start: "2026-03-16", end: "2026-03-16" }],
-  ["flat beside a grouping without dates", { start: "2026-03-16", end: "2026-03-16", grouping: { model: "x" } }],
+  ["in the row itself", { start: "2026-03-16", end: "2026-03-16" }],
   [
-    "flat beside a grouping that is the dimension's name",
+    "in the row itself, beside a grouping without dates",
+    { start: "2026-03-16", end: "2026-03-16", grouping: { model: "x" } },
+  ],
+  [
+    "in the row itself, beside a grouping that is the dimension's name",
     { start: "2026-03-16", end: "2026-03-16", grouping: "model" },
   ],
-  ["inside its grouping before flat", { start: "2026-03-17", grouping: { start: "2026-03-16", end: "2026-03-16" } }],
+  [
+    "inside its grouping rather than in the row itself",
+    { start: "2026-03-17", grouping: { start: "2026-03-16", end: "2026-03-16" } },
+  ],
   ["by its start only", { start: "2026-03-16" }],
   ["by its end only", { grouping: { end: "2026-03-16" } }],
-  ["by null and its end", { grouping: { start: null, end: "2026-03-16" } }],
+  ["by its end, if its start is null", { grouping: { start: null, end: "2026-03-16" } }],
   ["as a midnight", { start: "2026-03-16T00:00:00.000000Z", end: "2026-03-16T00:00Z" }],
 ])("a row names its day %s", (_, row) => {
   expect(dayOfRow(row, WINDOW, "results[0]", RUN_DAY)).toEqual(DATED);
 });
 
-test("a row without a day has the answer's period where that is a day", () => {
+test("a row without a day belongs to the answer's period if that is one day", () => {
   const period = { start: "2026-03-16", end: "2026-03-16" };
   expect(dayOfRow({}, period, "results[0]", RUN_DAY)).toEqual(DATED);
   expect(dayOfRow({ grouping: { start: null, end: null } }, period, "results[0]", RUN_DAY)).toEqual(DATED);
 });
 
-test("a row without a day in an answer without a period has the day of the run", () => {
+test("a row without a day in an answer without a period is undated, under the day of the run", () => {
   expect(dayOfRow({ requests: 1 }, undefined, "results[0]", RUN_DAY)).toEqual({ day: RUN_DAY, undated: true });
 });
 
@@ -122,10 +128,14 @@ test.each<[string, Record<string, unknown>, string]>([
     { start: "2026-03-17", end: "2026-03-16" },
     "results[4]: expected a bucket of one day",
   ],
-  ["of a day that is none", { start: "2026-02-30" }, "results[4].start: expected a day as YYYY-MM-DD"],
-  ["of an hour", { start: "2026-03-16T01:00:00Z" }, "results[4].start: expected a day as YYYY-MM-DD"],
+  ["of a day that does not exist", { start: "2026-02-30" }, "results[4].start: expected a day as YYYY-MM-DD"],
   [
-    "without a day in a window of several",
+    "whose start is not a midnight",
+    { start: "2026-03-16T01:00:00Z" },
+    "results[4].start: expected a day as YYYY-MM-DD",
+  ],
+  [
+    "without a day in a window of several days",
     {},
     "results[4] names no day, and the answer's period: expected a bucket of one day",
   ],
@@ -135,7 +145,7 @@ test.each<[string, Record<string, unknown>, string]>([
 
 const daysCovered = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY).length;
 
-test("the days that an answer names itself reach to tomorrow at most", () => {
+test("without a window, an answer may name days up to tomorrow", () => {
   expect(daysCovered("2026-03-19")).toBe(1);
   expect(() => daysCovered("2026-03-17", "2026-03-20")).toThrow(
     "expected at most 3660 days up to 2026-03-18, got 2026-03-17 to 2026-03-20",
@@ -143,31 +153,31 @@ test("the days that an answer names itself reach to tomorrow at most", () => {
   expect(() => daysCovered("9999-12-31")).toThrow("got 9999-12-31 to 9999-12-31");
 });
 
-test("the days that an answer names itself reach back ten years at most", () => {
+test("without a window, an answer may name at most ten years of days", () => {
   expect(daysCovered(addDays(RUN_DAY, -3_659), RUN_DAY)).toBe(3_660);
   expect(() => daysCovered(addDays(RUN_DAY, -3_660), RUN_DAY)).toThrow("expected at most 3660 days");
   expect(() => daysCovered("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
 });
 
-test("a day to come that a windowless answer names as its period is refused, and a period that only ends there is not", () => {
+test("without a window, a period that begins after tomorrow is refused, and one that has begun is cut at the day of the run", () => {
   const until = (start: string, end: string) => coveredDays(undefined, { start, end }, [], RUN_DAY);
   expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
   expect(() => until("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
   expect(until("2026-03-01", "2026-03-31")).toEqual([{ day: RUN_DAY, undated: false }]);
 });
 
-test("an answer without rows is about the last day of its period, not about the day of the run", () => {
+test("without a window, an answer without rows covers the last day of its period, not the day of the run", () => {
   const period = { start: "2026-03-01", end: "2026-03-10" };
   expect(coveredDays(undefined, period, [], RUN_DAY)).toEqual([{ day: "2026-03-10", undated: false }]);
 });
 
-test("an answer whose period goes on after today is about the days after its last row, too", () => {
+test("without a window, an answer whose period ends after today also covers the days from its last row to today", () => {
   const period = { start: "2026-03-01", end: "2026-03-31" };
   const days = coveredDays(undefined, period, ["2026-03-16"], RUN_DAY).map(({ day }) => day);
   expect(days).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
 });
 
-test("days before the first that an answer covers are its own from the oldest that is stored on", () => {
+test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {
   const covered = ["2026-03-17", "2026-03-16"];
   expect(emptiedDays(covered, "2026-03-14")).toEqual(["2026-03-14", "2026-03-15"]);
   expect(emptiedDays(covered, "2026-03-16")).toEqual([]);

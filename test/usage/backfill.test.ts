@@ -16,7 +16,7 @@ import { ALL_USAGE, PROJECT, sampleJob } from "./sample-request.ts";
 const TODAY = "2026-03-18";
 const WEEK: Window = { start: "2026-03-11", end: "2026-03-17" };
 
-/** What is known of the total, and of other groupings. */
+/** The known slices of the project, by grouping. */
 function known(slices: Readonly<Partial<Record<Grouping, Readonly<Record<Day, SliceStatus>>>>>): KnownSlices {
   return new Map(
     Object.entries(slices).map(([grouping, days]) => [JSON.stringify([PROJECT.id, grouping, "{}"]), days]),
@@ -49,7 +49,7 @@ test.each<[BackfillMode, readonly string[]]>([
   ["missing", ["2026-03-16 to 2026-03-16", "2026-03-14 to 2026-03-14"]],
   ["failed", ["2026-03-17 to 2026-03-17", "2026-03-12 to 2026-03-13"]],
   ["all", ["2026-03-11 to 2026-03-17"]],
-])("in the mode %s it reads %j", (only, windows) => {
+])("in the mode %s a backfill reads %j", (only, windows) => {
   expect(planned([sampleJob()], WEEK, only, STATES)).toEqual(windows.map((window) => `nightly: none ${window}`));
 });
 
@@ -79,7 +79,7 @@ test("the newest days of all series come first, in requests of at most 31 days",
   ]);
 });
 
-test("the series with the most days left comes first", () => {
+test("the series whose newest missing day is later comes first", () => {
   const job = sampleJob({ groupings: ["none", "model"] });
   const slices = known({ none: { "2026-03-17": "complete", "2026-03-16": "complete" } });
   expect(planned([job], { start: "2026-03-15", end: "2026-03-17" }, "missing", slices)).toEqual([
@@ -111,12 +111,12 @@ test("a selection narrows the series", () => {
 test.each<[string, BackfillMode, Window, unknown]>([
   ["up to yesterday is due", "missing", WEEK, { first: WEEK.start, oldest: WEEK, through: WEEK.end }],
   [
-    "of old days is due only where it reaches what is due already",
+    "of old days is due only if it adjoins days that are due already",
     "all",
     { start: "2025-01-01", end: "2025-01-31" },
     { first: undefined, oldest: { start: "2025-01-01", end: "2025-01-31" }, through: "2025-01-31" },
   ],
-  ["whose failed days are read again becomes due no more than it was", "failed", WEEK, undefined],
+  ["whose failed days are read again makes no further day due", "failed", WEEK, undefined],
 ])("a range %s", (_, only, range, due) => {
   const slices = known({ none: { [range.end]: only === "failed" ? "failed" : "complete" } });
   const [first] = planBackfill(distinctSeries([sampleJob()], {}), range, only, slices, TODAY);
@@ -125,7 +125,7 @@ test.each<[string, BackfillMode, Window, unknown]>([
 
 const aStatus = fc.constantFrom<(SliceStatus | undefined)[]>("complete", "suspect", "failed", undefined);
 
-test("whatever is stored, the modes read just their days, each once, and what is left over has them all", () => {
+test("for any stored statuses, each mode reads exactly its days, each once, and the range's counts have every day", () => {
   fc.assert(
     fc.property(fc.array(aStatus, { minLength: 1, maxLength: 100 }), (statuses) => {
       const range = { start: addDays(TODAY, -statuses.length), end: addDays(TODAY, -1) };
@@ -155,14 +155,14 @@ test("whatever is stored, the modes read just their days, each once, and what is
   );
 });
 
-test("ten years are cut without loss", () => {
+test("a range of ten years is split into requests of at most 31 days without losing a day", () => {
   const range = { start: "2016-03-11", end: "2026-03-17" };
   const [one] = planBackfill(distinctSeries([sampleJob()], {}), range, "all", new Map(), TODAY);
   const counts = one?.plan.requests.map(sliceCount) ?? [];
   expect([Math.max(...counts), counts.reduce((sum, count) => sum + count, 0)]).toEqual([31, daysOf(range).length]);
 });
 
-test("what is left to read comes with its mode and its days", () => {
+test("each status that is left to read comes with its mode and its first and last day", () => {
   expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, STATES)).toEqual({
     slices: 7,
     counts: { complete: 1, suspect: 1, failed: 3, missing: 2 },
@@ -179,7 +179,7 @@ test("nothing is left of a range that is complete", () => {
   expect(rangeState(distinctSeries([sampleJob()], {}), WEEK, known({ none: days })).left).toEqual([]);
 });
 
-test("slices are known by the series' own key", () => {
+test("the known slices of this test have the same keys as the series", () => {
   const series = { project: PROJECT, grouping: "none" as const, filter: ALL_USAGE };
   expect([...known({ none: {} }).keys()]).toEqual([seriesKey(series)]);
 });

@@ -29,9 +29,9 @@ test.each([
   expect(isDueForRetry(slice({ failures, attemptedAt: hoursAgo(hours - 0.001) }), NOW)).toBe(false);
 });
 
-test("a failure with a time in the future, from before a clock was set back, delays no retry", () => {
+test("a failure with a time in the future, recorded before the clock was set back, delays no retry", () => {
   expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-24) }), NOW)).toBe(true);
-  // Another process failed a moment ago, after this one had asked for the time.
+  // Another process recorded this failure just after the current time was read.
   expect(isDueForRetry(slice({ attemptedAt: hoursAgo(-0.001) }), NOW)).toBe(false);
 });
 
@@ -40,14 +40,17 @@ test.each([
   { doubtedHours: 1, hours: 1 },
   { doubtedHours: 6, hours: 6 },
   { doubtedHours: 400, hours: 24 },
-])("a slice that is in doubt for $doubtedHours hours is retried after $hours hours", ({ doubtedHours, hours }) => {
-  const doubted = (restedHours: number) =>
-    slice({
-      status: "suspect",
-      failures: 0,
-      attemptedAt: hoursAgo(restedHours),
-      doubtedAt: hoursAgo(restedHours + doubtedHours),
-    });
-  expect(isDueForRetry(doubted(hours), NOW)).toBe(true);
-  expect(isDueForRetry(doubted(hours - 0.001), NOW)).toBe(false);
-});
+])(
+  "a slice that had been in doubt for $doubtedHours hours at its last reading is read again after $hours hours",
+  ({ doubtedHours, hours }) => {
+    const doubted = (hoursSinceReading: number) =>
+      slice({
+        status: "suspect",
+        failures: 0,
+        attemptedAt: hoursAgo(hoursSinceReading),
+        doubtedAt: hoursAgo(hoursSinceReading + doubtedHours),
+      });
+    expect(isDueForRetry(doubted(hours), NOW)).toBe(true);
+    expect(isDueForRetry(doubted(hours - 0.001), NOW)).toBe(false);
+  },
+);

@@ -25,7 +25,7 @@ test.each([
   ["2026-03-29", 1, "2026-03-30"],
   ["2026-03-08", 1, "2026-03-09"],
   ["2026-11-01", -1, "2026-10-31"],
-])("%s and %i days is %s", (day, days, expected) => {
+])("%s plus %i days is %s", (day, days, expected) => {
   expect(addDays(day, days)).toBe(expected);
 });
 
@@ -44,7 +44,7 @@ test("a window that ends before it starts has no day", () => {
   expect(daysOf({ start: "2026-03-02", end: "2026-03-01" })).toEqual([]);
 });
 
-test("the days of a window are in order, the first and the last among them", () => {
+test("the days of a window are in order, and include its first and its last day", () => {
   expect(daysOf({ start: "2024-02-28", end: "2024-03-01" })).toEqual(["2024-02-28", "2024-02-29", "2024-03-01"]);
   expect(daysOf({ start: "2026-12-31", end: "2027-01-01" })).toEqual(["2026-12-31", "2027-01-01"]);
 });

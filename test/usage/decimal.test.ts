@@ -48,7 +48,7 @@ test.each<[number, string]>([
   [1e-7, "0.0000001"],
   [Number.MAX_SAFE_INTEGER, "9007199254740991"],
   [1619.7242069444444, "1619.7242069444444"],
-])("the number %s is %s", (value, text) => {
+])("the number %s is the text %s", (value, text) => {
   expect(decimalText(value)).toBe(text);
 });
 
@@ -60,20 +60,20 @@ test.each(["1e401", "1e-402", `1${zeros(400)}`, `0.${zeros(400)}1`, "1e999999999
 );
 
 test.each(["Infinity", "-Infinity", "NaN", "", "1.", ".5", "0x10", "1 ", "+1"])(
-  "%j is not written as a number",
+  "%j is not a decimal number",
   (source) => {
     expect(decimalText(new ExactNumber(source))).toBeUndefined();
   },
 );
 
-test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN])("%s is no amount", (value) => {
+test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN])("the number %s has no text", (value) => {
   expect(decimalText(value)).toBeUndefined();
 });
 
-test("any number comes back as the same number", () => {
+test("the text of any double is read back as the same double", () => {
   fc.assert(
     fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (value) => {
-      // A number that is not negative zero: that one becomes 0.
+      // Negative zero becomes 0.
       expect(Number(decimalText(value))).toBe(value === 0 ? 0 : value);
     }),
   );

@@ -5,7 +5,7 @@ import { sampleJob } from "./sample-request.ts";
 const TODAY = "2026-03-18";
 const YESTERDAY = "2026-03-17";
 
-test("a night makes its whole window due, up to yesterday", () => {
+test("a scheduled run makes its whole window due, up to yesterday", () => {
   expect(dueDays(sampleJob({ window: { days: 40, today: false } }), TODAY)).toEqual({
     first: "2026-02-06",
     oldest: { start: "2026-02-06", end: YESTERDAY },
@@ -18,18 +18,18 @@ test("today is read and never due", () => {
   expect(dueDays(sampleJob(), TODAY, { days: [TODAY] })?.through).toBe(YESTERDAY);
 });
 
-test("without a window only the answer tells what is due", () => {
+test("without a window no day is due before the answer is known", () => {
   const { window: _, ...job } = sampleJob();
   expect(dueDays(job, TODAY)).toBeUndefined();
 });
 
-test("no day that was picked is no day that is due", () => {
+test("a selection of no days makes no day due", () => {
   expect(dueDays(sampleJob(), TODAY, { days: [] })).toBeUndefined();
 });
 
 test.each<[string, readonly string[], DueDays]>([
   [
-    "of the past make nothing due by themselves",
+    "before yesterday give no first due day",
     ["2025-06-01", "2025-06-02"],
     { first: undefined, oldest: { start: "2025-06-01", end: "2025-06-02" }, through: "2025-06-02" },
   ],
@@ -39,7 +39,7 @@ test.each<[string, readonly string[], DueDays]>([
     { first: "2026-03-16", oldest: { start: "2026-03-16", end: YESTERDAY }, through: YESTERDAY },
   ],
   [
-    "up to yesterday are due without those before a hole",
+    "up to yesterday are due, except those before a gap",
     ["2025-06-01", "2026-03-16", YESTERDAY],
     { first: "2026-03-16", oldest: { start: "2025-06-01", end: "2025-06-01" }, through: YESTERDAY },
   ],

@@ -38,8 +38,8 @@ type Failed = {
   readonly reason: string;
 };
 
-/** A world that answers everything well, but for what a test says. */
-function world(part: Partial<ExportDeps> = {}) {
+/** Deps whose calls all succeed, unless `part` replaces them, with the failures and log lines that they have recorded. */
+function testDeps(part: Partial<ExportDeps> = {}) {
   const failed: Failed[] = [];
   const lines: string[] = [];
   let fetches = 0;
@@ -67,8 +67,8 @@ const failing = (reason: Error): Partial<ExportDeps> => ({
   },
 });
 
-test("what was stored is counted by slice", async () => {
-  const { deps, failed } = world();
+test("the result counts the stored slices", async () => {
+  const { deps, failed } = testDeps();
   expect(await exportUsage(run(TOTAL, LISTEN), deps, NEVER)).toEqual({
     requests: 2,
     planned: 4,
@@ -84,13 +84,13 @@ test("what was stored is counted by slice", async () => {
 });
 
 test.each(["suspect", "stale"] as const)("a %s slice is not counted as complete", async (decision) => {
-  const { deps } = world({ store: async () => ({ slices: [{ day: "2026-03-17", decision }], rowsChanged: 0 }) });
+  const { deps } = testDeps({ store: async () => ({ slices: [{ day: "2026-03-17", decision }], rowsChanged: 0 }) });
   const counts = { complete: 0, suspect: 0, stale: 0, failed: 0, [decision]: 1 };
   expect(await exportUsage(run(TOTAL), deps, NEVER)).toMatchObject(counts);
 });
 
 test("a request that fails is recorded on its days and counted, and the others are stored", async () => {
-  const { deps, failed, lines } = world(failing(new AppError("unavailable", "no answer in 30 s")));
+  const { deps, failed, lines } = testDeps(failing(new AppError("unavailable", "no answer in 30 s")));
   const result = await exportUsage(run(LISTEN, TOTAL, sampleRequest("model")), deps, NEVER);
 
   expect(result).toMatchObject({ requests: 3, planned: 6, complete: 4, failed: 2, rowsChanged: 6 });
@@ -110,13 +110,13 @@ test("a request that fails is recorded on its days and counted, and the others a
 });
 
 test("a failure without a window is recorded under the day of the run", async () => {
-  const { deps, failed } = world(failing(new AppError("unavailable", "down")));
+  const { deps, failed } = testDeps(failing(new AppError("unavailable", "down")));
   await exportUsage(run(windowless("endpoint")), deps, NEVER);
   expect(failed.map(({ days }) => days)).toEqual([[RUN_DAY]]);
 });
 
-test("an answer that is not one is a failure of its request", async () => {
-  const { deps, failed } = world({
+test("an answer that can't be read is a failure of its request", async () => {
+  const { deps, failed } = testDeps({
     fetch: async (request, runDay) => {
       const answer = sampleAnswer([sampleRow("2026-03-17", {}, { requests: -1 })]);
       return { slices: normalise(request, answer, runDay) };
@@ -126,9 +126,9 @@ test("an answer that is not one is a failure of its request", async () => {
   expect(failed[0]?.reason).toBe("results[0].requests: expected 0 or more, got -1");
 });
 
-test("a request that must not be made is a failure without a call", async () => {
+test("a request that must not be made is recorded as failed, without a call to the service", async () => {
   let calls = 0;
-  const { deps, failed } = world({
+  const { deps, failed } = testDeps({
     refusalOf: async () => 'the service knows no feature "diarise"',
     fetch: async () => {
       calls++;
@@ -141,9 +141,9 @@ test("a request that must not be made is a failure without a call", async () => 
 });
 
 test.each(["22003", "22P05", "21000", "23514"])(
-  "data that Postgres refuses (%s) costs only its request",
+  "data that Postgres refuses (%s) fails only its own request",
   async (code) => {
-    const { deps } = world({
+    const { deps } = testDeps({
       store: async ({ series }) => {
         if (series.grouping === "endpoint") throw Object.assign(new Error("out of range"), { code });
         return BOTH_REPLACED;
@@ -155,17 +155,17 @@ test.each(["22003", "22P05", "21000", "23514"])(
 
 test.each<[string, Error]>([
   ["a lost database", Object.assign(new Error("Connection terminated unexpectedly"), { code: "08006" })],
-  ["a database of our own that refuses", new AppError("database", "the schema is not the expected one")],
-  ["a mistake in this program", new TypeError("x is not a function")],
+  ["an error about the product's database", new AppError("database", "the schema is not the expected one")],
+  ["a bug in this program", new TypeError("x is not a function")],
 ])("%s ends the run", async (_, error) => {
-  const { deps, failed } = world({ store: () => Promise.reject(error) });
+  const { deps, failed } = testDeps({ store: () => Promise.reject(error) });
   await expect(exportUsage(run(TOTAL, LISTEN), deps, NEVER)).rejects.toBe(error);
   expect(failed).toEqual([]);
 });
 
 test("an answer is stored with the fetch number that was taken when its last attempt had its permit", async () => {
   const stored: number[] = [];
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async (_request, _runDay, _signal, onPermit) => {
       await onPermit();
       await onPermit();
@@ -180,8 +180,8 @@ test("an answer is stored with the fetch number that was taken when its last att
   expect(stored).toEqual([3, 6]);
 });
 
-test("a failure has the number of its last attempt, so that it does not hide what was read after it", async () => {
-  const { deps, failed } = world({
+test("a failure is recorded with the fetch number of its last attempt", async () => {
+  const { deps, failed } = testDeps({
     fetch: async (_request, _runDay, _signal, onPermit) => {
       await onPermit();
       throw new AppError("unavailable", "gone");
@@ -191,28 +191,28 @@ test("a failure has the number of its last attempt, so that it does not hide wha
   expect(failed).toMatchObject([{ fetchNo: 2 }]);
 });
 
-test("no more requests are on their way at once than the run allows", async () => {
-  let now = 0;
-  let most = 0;
-  const { deps } = world({
+test("no more requests are in flight at once than the run allows", async () => {
+  let inFlight = 0;
+  let inFlightMax = 0;
+  const { deps } = testDeps({
     fetch: async () => {
-      now++;
-      most = Math.max(most, now);
+      inFlight++;
+      inFlightMax = Math.max(inFlightMax, inFlight);
       await new Promise((resolve) => setImmediate(resolve));
-      now--;
+      inFlight--;
       return GOOD;
     },
   });
   const requests = Array.from({ length: 20 }, () => TOTAL);
   expect(await exportUsage({ requests, runDay: RUN_DAY, concurrency: 3 }, deps, NEVER)).toMatchObject({ requests: 20 });
-  expect(most).toBe(3);
+  expect(inFlightMax).toBe(3);
 });
 
 test("a stop is not a failure: it ends the run, and nothing is recorded as failed", async () => {
   const stop = new AbortController();
   const reason = new AppError("stopped", "received SIGTERM");
   let calls = 0;
-  const { deps, failed, lines } = world({
+  const { deps, failed, lines } = testDeps({
     fetch: async () => {
       calls++;
       stop.abort(reason);
@@ -223,10 +223,10 @@ test("a stop is not a failure: it ends the run, and nothing is recorded as faile
   expect({ calls, failed, lines }).toEqual({ calls: 1, failed: [], lines: [] });
 });
 
-test("nothing goes on behind the caller's back after a run that ended early", async () => {
+test("a run that ends early has no request in flight when it returns", async () => {
   let open = 0;
   const slow = Promise.withResolvers<unknown>();
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async ({ series }) => {
       if (series.grouping === "endpoint") throw new AppError("database", "gone");
       open++;
@@ -243,7 +243,7 @@ test("nothing goes on behind the caller's back after a run that ended early", as
 
 test("progress is reported after every request", async () => {
   const seen: RunCounts[] = [];
-  const { deps } = world({
+  const { deps } = testDeps({
     ...failing(new AppError("rejected", "no")),
     onProgress: (counts) => seen.push({ ...counts }),
   });
@@ -257,7 +257,7 @@ test("progress is reported after every request", async () => {
 test("the next request is made while an answer waits for the database", async () => {
   let calls = 0;
   const { promise: allCalled, resolve } = Promise.withResolvers<void>();
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async () => {
       if (++calls === 3) resolve();
       return GOOD;
@@ -271,9 +271,9 @@ test("the next request is made while an answer waits for the database", async ()
   expect(result).toMatchObject({ requests: 3, complete: 6 });
 });
 
-test("when all requests have their answers this is reported, with those that failed, while some answers wait for the database", async () => {
+test("onAnswered gets the failed requests once all are answered, while answers still wait for the database", async () => {
   const { promise: allAnswered, resolve } = Promise.withResolvers<readonly UsageRequest[]>();
-  const { deps } = world({
+  const { deps } = testDeps({
     ...failing(new AppError("rejected", "no")),
     store: async () => {
       await allAnswered;
@@ -285,10 +285,10 @@ test("when all requests have their answers this is reported, with those that fai
   expect(await allAnswered).toEqual([LISTEN]);
 });
 
-test("no more is asked for while many rows wait for the database", async () => {
+test("no further request is made while many rows wait for the database", async () => {
   let waiting = 0;
   let most = 0;
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async () => LARGE,
     store: async () => {
       most = Math.max(most, ++waiting);
@@ -305,9 +305,9 @@ test("no more is asked for while many rows wait for the database", async () => {
   expect(most).toBe(2);
 });
 
-test("who waited for rows to be stored asks for no more when the database is lost", async () => {
+test("when the database is lost, no request is made that waited for rows to be stored", async () => {
   let calls = 0;
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async () => {
       calls++;
       return LARGE;
@@ -322,9 +322,9 @@ test("who waited for rows to be stored asks for no more when the database is los
   expect(calls).toBe(2);
 });
 
-test("a database that is lost after an answer came ends the run", async () => {
+test("a database that is lost while an answer is stored ends the run", async () => {
   let calls = 0;
-  const { deps } = world({
+  const { deps } = testDeps({
     fetch: async () => {
       calls++;
       return GOOD;

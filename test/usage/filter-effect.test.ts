@@ -5,7 +5,7 @@ import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "./sample-reques
 
 const [FIRST, SECOND] = ["2026-03-16", "2026-03-17"];
 
-/** Requests of the two days, of any number of groups. */
+/** The totals of two days; each number is the requests of one group. */
 function totals(first: readonly number[], second: readonly number[]) {
   const rows = (day: string, requests: readonly number[]) =>
     requests.map((count, i) => sampleRow(day, { accessor: `a${i}` }, { requests: count, hours: count / 10 }));
@@ -14,30 +14,30 @@ function totals(first: readonly number[], second: readonly number[]) {
 }
 
 test.each<[string, Effect, readonly number[], readonly number[], readonly number[], readonly number[]]>([
-  ["a day that has less is narrower", "narrower", [7], [5], [3], [5]],
-  ["a day that has nothing is narrower, where another has something", "narrower", [7], [5], [7], []],
+  ["less on one day is narrower", "narrower", [7], [5], [3], [5]],
+  ["nothing on one day, and something on another, is narrower", "narrower", [7], [5], [7], []],
   ["the same numbers are the same", "same", [7], [5], [7], [5]],
-  ["the same numbers in groups are the same", "same", [7], [6], [1, 2, 4], [3, 3]],
-  ["more than the total, which has grown since, is the same", "same", [7], [5], [7], [6]],
-  ["nothing where there is usage is empty", "empty", [7], [5], [], []],
-  ["rows without any amount are empty", "empty", [7], [5], [0], [0]],
-  ["without usage nothing can be told", "no usage", [], [], [], []],
-  ["a day without usage tells nothing of the other one", "same", [], [5], [], [5]],
+  ["the same numbers in other groups are the same", "same", [7], [6], [1, 2, 4], [3, 3]],
+  ["more than the total, which was read earlier, is the same", "same", [7], [5], [7], [6]],
+  ["nothing on days with usage is empty", "empty", [7], [5], [], []],
+  ["rows of zeros are empty", "empty", [7], [5], [0], [0]],
+  ["without usage nothing is proven", "no usage", [], [], [], []],
+  ["a day without usage proves nothing about another day", "same", [], [5], [], [5]],
 ])("%s", (_, effect, total1, total2, own1, own2) => {
   expect(effectOf(totals(total1, total2), totals(own1, own2))).toBe(effect);
 });
 
-test("each condition is turned round by itself", () => {
+test("each condition has its own opposite", () => {
   const filter = {
     name: "f",
     features: { diarize: "true", redact: "false", language: "de" },
     dimensions: { tags: "prod", endpoint: "listen" },
   };
   expect(
-    oppositesOf(filter, "nobody").map(({ kind, hasOtherDialectName, filter: turned }) => [
+    oppositesOf(filter, "nobody").map(({ kind, hasOtherDialectName, filter: opposite }) => [
       kind,
       hasOtherDialectName,
-      turned,
+      opposite,
     ]),
   ).toEqual([
     ["feature", false, { features: { diarize: "false" }, dimensions: {} }],
@@ -55,6 +55,6 @@ test.each([
   ["feature", "same", true],
   ["feature", "narrower", false],
   ["feature", "empty", false],
-] as const)("a %s turned round whose numbers are %s is ignored: %s", (kind, effect, ignored) => {
+] as const)('if the opposite of a %s has the effect "%s", the condition is ignored: %s', (kind, effect, ignored) => {
   expect(isIgnored(kind, effect)).toBe(ignored);
 });

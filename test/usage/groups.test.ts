@@ -5,7 +5,7 @@ import { groupOf } from "../../src/usage/groups.ts";
 const keyOf = (value: unknown) => groupOf("tags", value, "results[0].tags").key;
 const shown = (value: unknown) => groupOf("model", value, "results[0].model").display;
 
-test("the order of a set and what it repeats do not matter", () => {
+test("the order and the repetition of values make no difference", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constant(null))), (values) => {
       expect(keyOf([...values].reverse())).toBe(keyOf(values));
@@ -24,7 +24,7 @@ test("different sets of texts are different groups", () => {
   );
 });
 
-test("no value, an empty text, an empty set and nothing at all are four groups, and none is empty", () => {
+test("null, an empty text, an empty set and an absent value are four groups, and no key is empty", () => {
   const keys = [null, "", [], undefined].map(keyOf);
   expect(new Set(keys).size).toBe(4);
   expect(keys.every((key) => key.length > 0)).toBe(true);
@@ -61,7 +61,7 @@ test.each<[unknown, unknown]>([
   ["a", "a "],
   ["\u0000", ""],
   ["\u0000", "\\u0000"],
-  // The same word to a person, and two to the service: composed and decomposed.
+  // One letter to a person, but two different texts: composed and decomposed Unicode.
   ["\u00e9", "e\u0301"],
 ])("%j and %j are two groups", (one, other) => {
   expect(keyOf(one)).not.toBe(keyOf(other));
@@ -79,14 +79,14 @@ test.each<[string, unknown, string | null]>([
   ["an array of one as its text", ["nova-3"], "nova-3"],
   ["several as a sorted array", ["nova-3", "aura-2"], '["aura-2","nova-3"]'],
   ["null as no value", null, null],
-  ["nothing as no value", undefined, null],
+  ["an absent value as no value", undefined, null],
   ["an empty array as no value", [], null],
   ["an array of nothing but null as no value", [null], null],
   ["null among others", ["nova-3", null], '["nova-3",null]'],
   ["an empty text as an empty text", "", ""],
   ["the text null as a text", "null", "null"],
   ["NUL as JSON writes it", "a\u0000b", "a\\u0000b"],
-])("a person reads %s", (_, value, display) => {
+])("a group is displayed as text: %s", (_, value, display) => {
   expect(shown(value)).toBe(display);
 });
 
@@ -97,7 +97,7 @@ test.each<[unknown, string | null]>([
   [[], "[]"],
   [null, null],
   [undefined, null],
-])("the tags %j are shown as %j: always a sorted array, but for no value", (value, display) => {
+])("the tags %j are shown as %j: always a sorted array, unless there is no value", (value, display) => {
   expect(groupOf("tags", value, "").display).toBe(display);
 });
 

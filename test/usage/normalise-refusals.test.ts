@@ -1,4 +1,4 @@
-// Answers that are not stored. Each names its reason, because a person has to mend what is behind it.
+// Answers that are refused. Each error says why, because a person has to remove the cause.
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
@@ -15,7 +15,7 @@ function refusal(request: UsageRequest, answer: unknown): string {
     if (error instanceof AppError && error.code === "bad_answer") return error.message;
     throw error;
   }
-  throw new Error("the answer was taken");
+  throw new Error("the answer was accepted");
 }
 
 test.each<[unknown, string]>([
@@ -39,21 +39,21 @@ test.each<[unknown, string]>([
   [null, "results[1]: expected an object, got null"],
   [[], "results[1]: expected an object, got an array"],
   ["row", 'results[1]: expected an object, got the string "row"'],
-])("one row that is %j refuses the whole answer", (row, reason) => {
+])("an answer with one row that is %j is refused as a whole", (row, reason) => {
   expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), row]))).toBe(reason);
 });
 
 test.each<[string, unknown]>([
   ["absent", sampleRow(DAY)],
-  ["absent beside others", sampleRow(DAY, { endpoint: "listen", tags: null })],
+  ["absent beside other dimensions", sampleRow(DAY, { endpoint: "listen", tags: null })],
   ["null under the other dialect's name", sampleRow(DAY, { models: null, endpoint: null })],
-])("a grouped answer whose dimension is %s everywhere is the answer to another question", (_, row) => {
+])("a grouped answer whose dimension is %s in every row is refused", (_, row) => {
   const reason = refusal(sampleRequest("model"), sampleAnswer([row]));
   expect(reason).toContain('no row has the dimension "model" that was asked for');
   expect(reason).toContain("service.dialect");
 });
 
-test("null everywhere is an answer only under the name the dimension was asked for", () => {
+test("null in every row is accepted only under the name by which the dimension was requested", () => {
   const answer = (name: string) => sampleAnswer([sampleRow(DAY, { [name]: null })]);
   expect(normalise(sampleRequest("model"), answer("model"), RUN_DAY)).toHaveLength(2);
   expect(normalise(sampleRequest("model"), answer("models"), RUN_DAY, "models")).toHaveLength(2);
@@ -61,7 +61,7 @@ test("null everywhere is an answer only under the name the dimension was asked f
   expect(() => normalise(sampleRequest("model"), answer("model"), RUN_DAY, "models")).toThrow("service.dialect");
 });
 
-test("an answer to a window names that window", () => {
+test("an answer that does not name the requested window is refused", () => {
   expect(refusal(sampleRequest("none"), { results: [sampleRow(DAY)] })).toContain(
     "the answer names none as its window",
   );
@@ -70,18 +70,18 @@ test("an answer to a window names that window", () => {
   );
 });
 
-test("a row outside the window refuses the answer", () => {
+test("an answer with a row outside the window is refused", () => {
   expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), sampleRow("2026-03-18")]))).toBe(
     "results[1]: 2026-03-18 lies outside the window 2026-03-16 to 2026-03-17",
   );
 });
 
-test("a row outside the period that a windowless answer names refuses it too", () => {
+test("without a window, an answer with a row outside the period that it names is refused", () => {
   const answer = { start: "2026-03-01", end: "2026-03-10", results: [sampleRow(DAY)] };
   expect(refusal(windowless("none"), answer)).toContain("2026-03-17 lies outside the window 2026-03-01 to 2026-03-10");
 });
 
-test("rows without a day are refused next to rows with one, because their days are unknown", () => {
+test("an answer in which only some rows name a day is refused", () => {
   const results = [sampleRow(DAY, { endpoint: "listen" }), { requests: 3, endpoint: "speak" }];
   expect(refusal(windowless("endpoint"), { results })).toBe(
     "1 of 2 rows name no day, and nobody knows which days they are of",
@@ -99,21 +99,21 @@ test("a bucket of several days is refused", () => {
   expect(refusal(sampleRequest("none"), sampleAnswer([row]))).toContain("expected a bucket of one day");
 });
 
-test("the same group twice with different numbers is refused, however its set is written", () => {
+test("the same group twice with different numbers is refused, in whatever order its values are", () => {
   const results = [sampleRow(DAY, { tags: ["a", "b"] }), sampleRow(DAY, { tags: ["b", "a"] }, { requests: 2 })];
   expect(refusal(sampleRequest("tags"), sampleAnswer(results))).toBe(
     'two rows with different numbers for tags ["b","a"] on 2026-03-17',
   );
 });
 
-test("the same group twice is refused where only an extra metric differs, or where one lacks a metric", () => {
+test("the same group twice is refused if only an extra metric differs, or if one row lacks a metric", () => {
   const twice = (a: Record<string, unknown>, b: Record<string, unknown>) =>
     refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY, {}, a), sampleRow(DAY, {}, b)]));
   expect(twice({ requests: 1, credits: 1 }, { requests: 1, credits: 2 })).toContain("more than one row");
   expect(twice({ requests: 1, hours: 0 }, { requests: 1 })).toContain("more than one row");
 });
 
-test("several rows a day without a grouping are not a total", () => {
+test("several rows for one day are refused if no grouping was requested", () => {
   const results = [
     sampleRow(DAY, { endpoint: "listen" }, { requests: 1 }),
     sampleRow(DAY, { endpoint: "speak" }, { requests: 2 }),
@@ -123,7 +123,7 @@ test("several rows a day without a grouping are not a total", () => {
   );
 });
 
-test("a reason names the row and the field, and cuts what the service sent", () => {
+test("a reason names the row and the field, and has only the beginning of a long value", () => {
   const results = [sampleRow(DAY), sampleRow("2026-03-16", {}, { hours: "9".repeat(500) })];
   const reason = refusal(sampleRequest("none"), sampleAnswer(results));
   expect(reason).toMatch(/^results\[1\]\.hours: expected a number, got the string "9{30,}$/);

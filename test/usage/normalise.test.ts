@@ -7,7 +7,7 @@ const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
 const ONE_DAY = { start: SECOND, end: SECOND };
 
-/** Day to the values shown for its groups. */
+/** By day, the display texts of its groups. */
 function shownByDay(slices: readonly NormalisedSlice[]): Record<string, (string | null)[]> {
   return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ group }) => group.display)]));
 }
@@ -16,7 +16,7 @@ function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, (stri
   return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ metrics }) => metrics.values.at(-1))]));
 }
 
-test("each day of the window is a slice with its rows, also a day without any", () => {
+test("each day of the window is a slice with its rows, even a day without rows", () => {
   const slices = normalise(
     sampleRequest("endpoint"),
     sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]),
@@ -44,7 +44,7 @@ test("an answer without results says that there was no usage", () => {
   });
 });
 
-test("rows belong to their days in whatever order they come", () => {
+test("rows belong to the days that they name, whatever their order", () => {
   const results = [sampleRow(SECOND, {}, { requests: 2 }), sampleRow(FIRST, {}, { requests: 1 })];
   expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY))).toEqual({
     [FIRST]: ["1"],
@@ -56,32 +56,36 @@ test.each<[string, Record<string, unknown>, string | null]>([
   ["a text", { grouping: { start: SECOND, end: SECOND, model: "nova" } }, "nova"],
   ["an array", { grouping: { start: SECOND, end: SECOND, model: ["nova"] } }, "nova"],
   ["null", { grouping: { start: SECOND, end: SECOND, model: null } }, null],
-  ["flat on the row", { start: SECOND, end: SECOND, model: "nova" }, "nova"],
-  ["flat beside the dates of the grouping", { model: "nova", grouping: { start: SECOND, end: SECOND } }, "nova"],
+  ["a text in the row itself", { start: SECOND, end: SECOND, model: "nova" }, "nova"],
   [
-    "by the other dialect's name",
+    "a text in the row itself, beside the dates in the grouping",
+    { model: "nova", grouping: { start: SECOND, end: SECOND } },
+    "nova",
+  ],
+  [
+    "an array under the other dialect's name",
     { grouping: { start: SECOND, end: SECOND, models: ["nova", null] } },
     '["nova",null]',
   ],
-  ["flat by the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
-])("a dimension is read as %s", (_, row, display) => {
+  ["a text in the row itself, under the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
+])("a dimension can be %s", (_, row, display) => {
   const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer([{ requests: 1, ...row }], ONE_DAY), RUN_DAY);
   expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
 });
 
-test("a row that lacks the dimension the others have is a group of its own", () => {
+test("a row that lacks the dimension of the others is a group of its own", () => {
   const results = [sampleRow(SECOND, { model: "nova" }), sampleRow(SECOND), sampleRow(SECOND, { model: null })];
   const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
   expect(slices[0]?.rows.map(({ group }) => group.sent)).toEqual(['"nova"', "absent", "null"]);
 });
 
-test("null, an empty text, an empty array and nothing are four rows of a day", () => {
+test("null, an empty text, an empty array and an absent value are four rows of a day", () => {
   const results = [null, "", [], undefined].map((tags) => sampleRow(SECOND, tags === undefined ? {} : { tags }));
   const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
   expect(slices[0]?.rows).toHaveLength(4);
 });
 
-test("the same row twice is one row, also where its set is written in another order", () => {
+test("the same row twice is one row, even if its values are in another order", () => {
   const results = [
     sampleRow(SECOND, { tags: ["a", "b"] }, { hours: 1.5 }),
     sampleRow(SECOND, { tags: ["b", "a"] }, { hours: new ExactNumber("1.50") }),
@@ -90,7 +94,7 @@ test("the same row twice is one row, also where its set is written in another or
   expect(shownByDay(slices)).toEqual({ [SECOND]: ['["a","b"]'] });
 });
 
-test("the total said twice is one total", () => {
+test("a total that is sent twice is one row", () => {
   const results = [sampleRow(SECOND), sampleRow(SECOND)];
   expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY))).toEqual({
     [SECOND]: ["1"],
@@ -103,7 +107,7 @@ test("dimensions that were not asked for do not split the total", () => {
   expect(slices[0]?.rows.map(({ group }) => group.key)).toEqual(["all"]);
 });
 
-test("an answer of one day may leave its rows undated", () => {
+test("the rows of an answer about one day need not name the day", () => {
   const answer = sampleAnswer([{ requests: 4 }], ONE_DAY);
   expect(requestsByDay(normalise(sampleRequest("none", ONE_DAY), answer, RUN_DAY))).toEqual({ [SECOND]: ["4"] });
 });
@@ -114,7 +118,7 @@ test("an unknown number of a row is kept", () => {
   expect(slice?.rows.map(({ metrics }) => metrics.extra)).toEqual(['{"credits":2.5}']);
 });
 
-test("without a window the answer's own days are covered, those between without rows too", () => {
+test("without a window, all days from the first row to the last are covered, even those without rows", () => {
   const results = [sampleRow("2026-03-14", {}, { requests: 2 }), sampleRow("2026-03-12")];
   expect(requestsByDay(normalise(windowless("none"), { results }, RUN_DAY))).toEqual({
     "2026-03-12": ["1"],
@@ -123,7 +127,7 @@ test("without a window the answer's own days are covered, those between without 
   });
 });
 
-test("without a window the answer's period tells how far it goes, but for days to come", () => {
+test("without a window, the covered days go to the end of the answer's period, but not beyond the day of the run", () => {
   const results = [sampleRow("2026-03-16")];
   const until = (end: string) =>
     Object.keys(requestsByDay(normalise(windowless("none"), { start: "2026-03-01", end, results }, RUN_DAY)));
@@ -133,24 +137,29 @@ test("without a window the answer's period tells how far it goes, but for days t
 });
 
 test.each<[string, unknown, string, boolean]>([
-  ["rows and no day", { results: [{ requests: 3 }] }, RUN_DAY, true],
-  ["no row and no day", { results: [] }, RUN_DAY, true],
-  ["rows of a period of one day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
-  ["no row in a period of one day", { ...ONE_DAY, results: [] }, SECOND, false],
-  ["no row in a period of several", { start: "2026-02-16", end: SECOND, results: [] }, SECOND, false],
-])("without a window %s are stored under the day that is known", (_, answer, day, undated) => {
+  ["rows and no day: the day of the run", { results: [{ requests: 3 }] }, RUN_DAY, true],
+  ["no row and no day: the day of the run", { results: [] }, RUN_DAY, true],
+  ["rows and a period of one day: that day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
+  ["no row and a period of one day: that day", { ...ONE_DAY, results: [] }, SECOND, false],
+  [
+    "no row and a period of several days: its last day",
+    { start: "2026-02-16", end: SECOND, results: [] },
+    SECOND,
+    false,
+  ],
+])("the day of an answer without a window that has %s", (_, answer, day, undated) => {
   const slices = normalise(windowless("none"), answer, RUN_DAY);
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
 });
 
 test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "all null"],
-  ["null, or nothing", [{ tags: null }, { requests: 1 }], "all null"],
+  ["null or absent in every row", [{ tags: null }, { requests: 1 }], "all null"],
   ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "values"],
   ["an empty set", [{ tags: [] }], "values"],
-  ["no such member, which names no dimension", [{ requests: 1 }], "none"],
+  ["absent in every row", [{ requests: 1 }], "none"],
   ["no rows", [], "none"],
-])("whether an answer shows groups: %s", (_, results, evidence) => {
+])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
   expect(groupingEvidence(sampleRequest("tags"), { results })).toBe(evidence);
   expect(groupingEvidence(sampleRequest("none"), { results })).toBe("none");
 });

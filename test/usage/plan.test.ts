@@ -33,7 +33,7 @@ test("a job of one day reads yesterday", () => {
   ]);
 });
 
-test("a job that asks for it reads today as well", () => {
+test("a job that is configured to read today reads it, too", () => {
   expect(windowsOf(sampleJob({ window: { days: 2, today: true } }))).toEqual([
     { start: "2026-03-16", end: "2026-03-18" },
   ]);
@@ -45,13 +45,13 @@ test.each<[number, readonly number[]]>([
   [32, [31, 1]],
   [62, [31, 31]],
   [63, [31, 31, 1]],
-])("a window of %i days is asked for in stretches of %j days, the newest first", (days, counts) => {
+])("a window of %i days is read in requests of %j days, the newest first", (days, counts) => {
   const windows = windowsOf(sampleJob({ window: { days, today: false } })).filter((window) => window !== undefined);
   expect(windows.map(dayCount)).toEqual(counts);
   expect(windows[0]?.end).toBe("2026-03-17");
 });
 
-test("every stretch is read for every series before the next older one", () => {
+test("the newest days of every series are read before older days of any series", () => {
   const job = sampleJob({ groupings: ["none", "model"], window: { days: 40, today: false } });
   expect(planExport(job, TODAY).map(({ series, window }) => [window?.end, series.grouping])).toEqual([
     ["2026-03-17", "none"],
@@ -61,12 +61,12 @@ test("every stretch is read for every series before the next older one", () => {
   ]);
 });
 
-test("without a window it is one request a series, without a date", () => {
+test("without a window there is one request for each series, without dates", () => {
   const { window: _, ...job } = sampleJob({ groupings: ["none", "tags"] });
   expect(windowsOf(job)).toEqual([undefined, undefined]);
 });
 
-test("requested days replace the window, and consecutive ones become one request", () => {
+test("selected days replace the window, and consecutive days become one request", () => {
   const days = ["2026-02-28", "2026-03-01", "2025-12-31", "2026-03-05", "2026-03-01", "2026-01-01"];
   expect(windowsOf(sampleJob(), TODAY, { days })).toEqual([
     { start: "2026-03-05", end: "2026-03-05" },
@@ -75,7 +75,7 @@ test("requested days replace the window, and consecutive ones become one request
   ]);
 });
 
-test("no days asked for is no request", () => {
+test("a selection of no days makes no request", () => {
   expect(windowsOf(sampleJob(), TODAY, { days: [] })).toEqual([]);
 });
 
@@ -103,7 +103,7 @@ test("the requests of any window cover each of its days exactly once, newest fir
   );
 });
 
-test("any days that are asked for are covered exactly once, and no other day is", () => {
+test("the requests for any selected days cover each of them exactly once, and no other day", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 150 }), (offsets) => {
       const days = offsets.map((offset) => addDays("2023-12-01", offset));
@@ -158,7 +158,7 @@ test("a series of two jobs is registered once, with the longer window, whichever
   }
 });
 
-test("a series that one job reads with a window and another without is read again for as long as the window says", () => {
+test("a series that one job reads with a window and another job without has the days of the window", () => {
   const { window: _, ...dateless } = sampleJob({ name: "dateless" });
   for (const jobs of [
     [sampleJob(), dateless],
@@ -169,7 +169,7 @@ test("a series that one job reads with a window and another without is read agai
   expect(configuredSeries([dateless]).map(({ windowDays }) => windowDays)).toEqual([undefined]);
 });
 
-test("a request counts one slice a day, and one where only the answer tells the days", () => {
+test("a request counts one slice for each day, and one in all if only the answer names the days", () => {
   expect(sliceCount(sampleRequest("none", { start: "2024-02-01", end: "2024-03-01" }))).toBe(30);
   expect(sliceCount(windowless("none"))).toBe(1);
 });

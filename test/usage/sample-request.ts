@@ -34,7 +34,7 @@ export function sampleRequest(grouping: Grouping, window: Window | undefined = W
   return { series: { project: PROJECT, grouping, filter: ALL_USAGE }, window };
 }
 
-/** A request that leaves the days to the service. */
+/** A request without a window: the service chooses the days. */
 export function windowless(grouping: Grouping): UsageRequest {
   return { series: { project: PROJECT, grouping, filter: ALL_USAGE }, window: undefined };
 }

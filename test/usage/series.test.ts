@@ -31,7 +31,7 @@ test("a feature is not a dimension of the same name", () => {
   expect(filterKey(feature)).not.toBe(filterKey(dimension));
 });
 
-test("a series is known by the project's id, not its name", () => {
+test("a series is identified by the project's id, not by its name", () => {
   const series = { project: PROJECT, grouping: "model", filter: ALL_USAGE } as const;
   expect(seriesKey({ ...series, project: { id: "p1", name: "renamed" } })).toBe(seriesKey(series));
   expect(seriesKey({ ...series, project: { id: "p2", name: "production" } })).not.toBe(seriesKey(series));

@@ -31,36 +31,46 @@ const ignored = { filterDoubt: { kind: "filter-ignored", reason: "ignored", isCo
 const nothing = { filterDoubt: { kind: "filter-empty", reason: "nothing", isConfirmable: true }, ...empty } as const;
 
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>([
-  ["a filter that is ignored is suspect on its first day", never, ignored, "suspect"],
+  ["an answer whose filter is ignored is suspect, even if nothing is stored", never, ignored, "suspect"],
   [
-    "a filter that is ignored is suspect although the same is stored",
+    "an answer whose filter is ignored is suspect, even if the same numbers are stored",
     {},
     { ...ignored, contentHash: "full" },
     "suspect",
   ],
-  ["a filter that is ignored is confirmed by no run", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
+  ["an answer whose filter is ignored is confirmed by no run", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
   ["an older answer whose filter is ignored is stale", { fetchNo: 10 }, ignored, "stale"],
-  ["a filter with nothing on its first days is suspect", never, nothing, "suspect"],
-  ["a later run confirms a filter with nothing", { ...never, ...doubt({ kind: "filter-empty" }) }, nothing, "replace"],
-  ["a doubt of another kind confirms no filter", { ...never, ...doubt() }, nothing, "suspect"],
-  ["a filter with nothing on days that were confirmed is unchanged", empty, nothing, "unchanged"],
-  ["the first rows are stored", never, {}, "replace"],
-  ["a first answer without rows is stored as that", never, empty, "replace"],
-  ["other numbers replace", {}, {}, "replace"],
-  ["other numbers of fewer rows replace", {}, { rows: 1 }, "replace"],
+  ["an empty answer of a filter is suspect, even if nothing is stored", never, nothing, "suspect"],
+  [
+    "a later run confirms the empty answer of a filter",
+    { ...never, ...doubt({ kind: "filter-empty" }) },
+    nothing,
+    "replace",
+  ],
+  [
+    "a doubt of another kind does not confirm the empty answer of a filter",
+    { ...never, ...doubt() },
+    nothing,
+    "suspect",
+  ],
+  ["an empty answer of a filter is unchanged if it was confirmed before", empty, nothing, "unchanged"],
+  ["the first rows of a slice are stored", never, {}, "replace"],
+  ["a first answer without rows is stored", never, empty, "replace"],
+  ["other numbers replace the stored ones", {}, {}, "replace"],
+  ["other numbers in fewer rows replace the stored ones", {}, { rows: 1 }, "replace"],
   ["the same numbers are unchanged", {}, { contentHash: "full", rows: 3 }, "unchanged"],
   ["a day that was empty and is empty again is unchanged", empty, empty, "unchanged"],
   ["a day that was empty and has rows now is replaced", empty, {}, "replace"],
-  ["the same fetch again is no older than itself", { fetchNo: 9 }, {}, "replace"],
+  ["an answer with the fetch number that is stored is not stale", { fetchNo: 9 }, {}, "replace"],
   ["an older fetch is stale", { fetchNo: 10 }, {}, "stale"],
   ["an older fetch with the same numbers is stale too", { fetchNo: 10 }, { contentHash: "full" }, "stale"],
   ["an older empty fetch is stale, not suspect", { fetchNo: 10 }, empty, "stale"],
   ["rows that vanish all at once are suspect", {}, empty, "suspect"],
   ["the run that made a slice suspect can't confirm it", doubt({ runId: "run-2" }), empty, "suspect"],
-  ["another run that finds it empty an hour later confirms it", doubt(), empty, "replace"],
-  ["another run of the same hour does not", doubt({ since: minutesAgo(59) }), empty, "suspect"],
+  ["another run that finds the slice empty an hour later confirms it", doubt(), empty, "replace"],
+  ["another run within the hour does not confirm an empty slice", doubt({ since: minutesAgo(59) }), empty, "suspect"],
   [
-    "a doubt of the future, by a clock that was set back, is not confirmed",
+    "a doubt with a time in the future, from before the clock was set back, is not confirmed",
     doubt({ since: minutesAgo(-90) }),
     empty,
     "suspect",
@@ -80,10 +90,10 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>
 
 test.each<[string, Totals, Totals, Partial<StoredSlice>, SliceDecision]>([
   ["over 90 % fewer requests are suspect", sums({ requests: 1_000 }), sums({ requests: 99 }), {}, "suspect"],
-  ["90 % fewer are not", sums({ requests: 1_000 }), sums({ requests: 100 }), {}, "replace"],
-  ["more requests are not", sums({ requests: 1_000 }), sums({ requests: 5_000 }), {}, "replace"],
+  ["exactly 90 % fewer requests are not suspect", sums({ requests: 1_000 }), sums({ requests: 100 }), {}, "replace"],
+  ["more requests are not suspect", sums({ requests: 1_000 }), sums({ requests: 5_000 }), {}, "replace"],
   ["a day of 100 requests is guarded", sums({ requests: 100 }), sums({ requests: 1 }), {}, "suspect"],
-  ["a day of less is not", sums({ requests: 99 }), sums({ requests: 0 }), {}, "replace"],
+  ["a day of fewer than 100 requests is not guarded", sums({ requests: 99 }), sums({ requests: 0 }), {}, "replace"],
   [
     "requests decide, whatever the hours do",
     sums({ requests: 500, hours: 90 }),
@@ -91,19 +101,19 @@ test.each<[string, Totals, Totals, Partial<StoredSlice>, SliceDecision]>([
     {},
     "replace",
   ],
-  ["hours decide where no requests are stored", sums({ hours: 90 }), sums({ requests: 500, hours: 1 }), {}, "suspect"],
-  ["hours decide where none come", sums({ requests: 500, hours: 90 }), sums({ hours: 1 }), {}, "suspect"],
-  ["tokens decide where there is nothing else", sums({ tokens_in: 90_000 }), sums({ tokens_in: 8_999 }), {}, "suspect"],
-  ["without a metric that both have nothing tells", sums({ hours: 90 }), sums({ tokens_in: 1 }), {}, "replace"],
+  ["hours decide if no requests are stored", sums({ hours: 90 }), sums({ requests: 500, hours: 1 }), {}, "suspect"],
+  ["hours decide if the answer has no requests", sums({ requests: 500, hours: 90 }), sums({ hours: 1 }), {}, "suspect"],
+  ["tokens decide if there is no other metric", sums({ tokens_in: 90_000 }), sums({ tokens_in: 8_999 }), {}, "suspect"],
+  ["without a metric that both have nothing is suspect", sums({ hours: 90 }), sums({ tokens_in: 1 }), {}, "replace"],
   [
-    "another fall of a later run confirms it",
+    "a fall in a later run confirms the doubt of a fall",
     sums({ requests: 1_000 }),
     sums({ requests: 20 }),
     doubt({ kind: "fall" }),
     "replace",
   ],
   [
-    "a fall does not confirm that a day is empty",
+    "a fall does not confirm the doubt of an empty answer",
     sums({ requests: 1_000 }),
     sums({ requests: 20 }),
     doubt(),
@@ -113,11 +123,11 @@ test.each<[string, Totals, Totals, Partial<StoredSlice>, SliceDecision]>([
   expect(decideSlice({ ...stored, ...part, totals: before }, { ...incoming, totals: after }, GUARDED)).toBe(decision);
 });
 
-test("an empty answer does not confirm that a day has fallen", () => {
+test("an empty answer does not confirm the doubt of a fall", () => {
   expect(decideSlice({ ...stored, ...doubt({ kind: "fall" }) }, { ...incoming, ...empty }, GUARDED)).toBe("suspect");
 });
 
-test("each guard can be off, and then its answer is taken at its word", () => {
+test("each guard can be off, and then the answers that it doubts are stored at once", () => {
   const fallen = { ...stored, totals: sums({ requests: 1_000 }) };
   const low = { ...incoming, totals: sums({ requests: 1 }) };
   expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" })).toBe("replace");
@@ -125,17 +135,17 @@ test("each guard can be off, and then its answer is taken at its word", () => {
   expect(decideSlice(fallen, low, { ...GUARDED, cliffGuard: "off" })).toBe("replace");
 });
 
-test("without the guard an older fetch is stale all the same", () => {
+test("an older fetch is stale even if the guard is off", () => {
   const guards = { ...GUARDED, emptyGuard: "off" } as const;
   expect(decideSlice({ ...stored, fetchNo: 10 }, { ...incoming, ...empty }, guards)).toBe("stale");
 });
 
-test("a doubt is as old as its first answer, and as new as its last", () => {
+test("a doubt has the run and the time of its first answer, and the fetch number of its last", () => {
   const again = doubtAfter({ ...stored, ...doubt({ since: minutesAgo(30) }) }, { ...incoming, ...empty }, GUARDED);
   expect(again).toMatchObject({ kind: "empty", runId: "run-1", since: minutesAgo(30), fetchNo: 9 });
 });
 
-test("another kind of doubt is a first one, and so is one of the future", () => {
+test("a doubt of another kind starts anew, and a doubt with a time in the future starts now", () => {
   const first = { runId: "run-2", since: NOW, fetchNo: 9 };
   const emptied = { ...incoming, ...empty };
   expect(doubtAfter({ ...stored, ...doubt({ kind: "fall" }) }, emptied, GUARDED)).toMatchObject(first);

@@ -8,17 +8,17 @@ test.each([
   ["other numbers are new", NEWEST, { fetchNo: 6, contentHash: "b" }, "new"],
   ["the same numbers of a later fetch are unchanged", NEWEST, { fetchNo: 6, contentHash: "a" }, "unchanged"],
   ["the same fetch is repeated", NEWEST, { fetchNo: 5, contentHash: "a" }, "repeated"],
-  ["an older fetch is stale, whatever it says", NEWEST, { fetchNo: 4, contentHash: "a" }, "stale"],
+  ["an older fetch is stale, whatever its numbers", NEWEST, { fetchNo: 4, contentHash: "a" }, "stale"],
 ] as const)("%s", (_, newest, incoming, decision) => {
   expect(decideSnapshot(newest, incoming)).toBe(decision);
 });
 
-test("an undated answer of a day is of the day of the run, or of the day before it", () => {
+test("an undated answer that counts as a day is stored under the day of the run, or the day before it", () => {
   expect(dayOfUndated("2026-03-01", "day")).toBe("2026-03-01");
   expect(dayOfUndated("2026-03-01", "day-before")).toBe("2026-02-28");
 });
 
-/** Moments and amounts, as snapshots in turn. */
+/** The steps between consecutive snapshots, from their times and amounts. */
 function stepsOf(readings: readonly (readonly [at: string, amount: number])[]): SnapshotStep[] {
   return readings.slice(1).map(([at, amount], i) => {
     const [previousAt, before] = readings[i] ?? ["", 0];
@@ -33,7 +33,7 @@ function stepsOf(readings: readonly (readonly [at: string, amount: number])[]): 
   });
 }
 
-/** Twice a day, at 02:00 and at 20:00: what is read is of the day, and grows by its half until the evening or not at all. */
+/** Two snapshots a day, at 02:00 and 20:00. The first has the day's amount, the second is larger by `growth` times that amount. */
 function twiceADay(amounts: readonly number[], growth = 0): SnapshotStep[] {
   return stepsOf(
     amounts.flatMap((amount, i) => {
@@ -43,7 +43,7 @@ function twiceADay(amounts: readonly number[], growth = 0): SnapshotStep[] {
   );
 }
 
-/** From Monday on, twice. */
+/** The usage of each day of two weeks, from a Monday on. */
 const WEEKS = [900, 950, 1000, 980, 960, 300, 280, 910, 940, 990, 1010, 970, 310, 270];
 const summed = (days: number) =>
   WEEKS.map((_, i) => WEEKS.slice(Math.max(0, i + 1 - days), i + 1).reduce((a, b) => a + b));
@@ -68,24 +68,24 @@ test.each<[string, readonly SnapshotStep[], string | undefined]>([
     "running-total",
   ],
   [
-    "a total that grows night by night, read once each",
+    "a total that grows every night, read once a day",
     stepsOf(summed(100).map((n, i) => [`${String(i + 1).padStart(2, "0")}T02:00`, n])),
     undefined,
   ],
   ["a total that grows at night, read twice a day", twiceADay(summed(100)), undefined],
   ["the usage of the day before", twiceADay(WEEKS), "day-before"],
   [
-    "the same, read once a day",
+    "the usage of the day before, read once a day",
     stepsOf(WEEKS.map((n, i) => [`${String(i + 1).padStart(2, "0")}T02:00`, n])),
     undefined,
   ],
-  ["the last seven days, which move", twiceADay(summed(7)), undefined],
-  ["the last seven days up to now", twiceADay(summed(7), 0.01), undefined],
+  ["the sum of the last seven days", twiceADay(summed(7)), undefined],
+  ["the sum of the last seven days up to now", twiceADay(summed(7), 0.01), undefined],
   ["a total of the week, counted anew on Mondays", twiceADay(weekly), undefined],
   ["today's usage up to now", twiceADay([10, 12, 9, 11], 20), "day"],
-  ["the same, over one midnight only", twiceADay([10, 12], 20), undefined],
+  ["today's usage up to now, over one midnight only", twiceADay([10, 12], 20), undefined],
   [
-    "readings of one moment, then falls",
+    "two readings a minute apart, then falls",
     stepsOf([
       ["01T02:00", 900],
       ["01T02:01", 900],
@@ -94,6 +94,6 @@ test.each<[string, readonly SnapshotStep[], string | undefined]>([
     ]),
     undefined,
   ],
-])("%s", (_, steps, span) => {
+])("what snapshots prove: %s", (_, steps, span) => {
   expect(provenSpan(steps)).toBe(span);
 });

@@ -13,11 +13,11 @@ function failedOnly(): ExportPlan | undefined {
 }
 
 test.each<[string, boolean, ExportPlan | undefined]>([
-  ["a night", true, planRun(sampleJob(), TODAY)],
-  ["a night that leaves the days to the service", true, planRun(WINDOWLESS, TODAY)],
+  ["a scheduled run", true, planRun(sampleJob(), TODAY)],
+  ["a scheduled run without a window", true, planRun(WINDOWLESS, TODAY)],
   ["yesterday, picked by hand", true, planRun(sampleJob(), TODAY, { days: ["2026-03-17"] })],
   ["old days, picked by hand", false, planRun(sampleJob(), TODAY, { days: ["2026-03-16", "2025-01-01"] })],
-  ["the failed days of a range", false, failedOnly()],
-])("%s: that a missed night is over with it is %s", (_name, expected, plan) => {
+  ["a backfill of failed days", false, failedOnly()],
+])("%s makes up for a missed scheduled run: %s", (_name, expected, plan) => {
   expect(plan && isUpToDate(plan)).toBe(expected);
 });

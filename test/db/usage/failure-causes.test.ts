@@ -31,7 +31,7 @@ async function twoProjects() {
 
 const causes = () => readSnapshot(db, (tx) => failureCauses(tx, NOW));
 
-test("an outage is one cause however its errors read, and has as many series and slices", async () => {
+test("an outage is one cause, whatever its error texts, with the number of its series and slices", async () => {
   const [one, other] = await twoProjects();
   await store(db, one.seriesId, [total("2026-03-15", { requests: "1" })], { grouping: "none" });
   await fail(one.seriesId, "connect ECONNREFUSED 127.0.0.1:1", "unavailable");
@@ -55,9 +55,9 @@ test("refused keys are grouped by project, and other failures by their text with
   await fail(one.seriesId, "the service answered 400: what? (request id a)", "rejected", ["2026-03-16"]);
   await fail(other.seriesId, "the service answered 400: what? (request id b)", "rejected", ["2026-03-16"]);
   await fail(other.seriesId, "expected an array", "bad_answer", ["2026-03-14"]);
-  const told = (await causes()).map(({ code, project, slices }) => [code, project, slices]);
-  expect(told).toHaveLength(4);
-  expect(told).toEqual(
+  const grouped = (await causes()).map(({ code, project, slices }) => [code, project, slices]);
+  expect(grouped).toHaveLength(4);
+  expect(grouped).toEqual(
     expect.arrayContaining([
       ["unauthorized", one.project.name, 1],
       ["unauthorized", other.project.name, 1],
@@ -67,7 +67,7 @@ test("refused keys are grouped by project, and other failures by their text with
   );
 });
 
-test("it lasts since the first failure after a good reading, not since the newest try", async () => {
+test("a cause lasts since the first failure after a good reading, not since the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
   const day = ["2026-03-15"];
   await fail(seriesId, "down", "unavailable", day);
@@ -80,7 +80,7 @@ test("it lasts since the first failure after a good reading, not since the newes
   expect((await causes())[0]?.since.getTime()).toBeGreaterThan(Date.parse("2026-03-16T01:00:00Z"));
 });
 
-test("the next try is that of the queue, else when the first slice that is due has rested", async () => {
+test("the next attempt is that of the queue, or else at the end of the retry delay of the first due slice", async () => {
   const { seriesId } = await newSeries(db);
   await fail(seriesId, "down", "unavailable");
   await sql`update usage_export.slice set failures = 2, attempted_at = '2026-03-17T11:00:00Z'`.execute(db);

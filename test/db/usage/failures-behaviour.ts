@@ -1,4 +1,4 @@
-// What recording a failure does, on any database.
+// Tests of recording failures. They run on a Postgres server and on the embedded database.
 
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
@@ -23,7 +23,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("a failure never touches the rows that are stored", async () => {
+  test("a failure does not change the stored rows", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     const before = await rowVersions(db, seriesId);
@@ -38,7 +38,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("a good answer after it clears the failure, also where nothing changed", async () => {
+  test("a good answer ends a failure, even if its numbers are unchanged", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await fail(seriesId, [FIRST]);
@@ -46,7 +46,7 @@ export function testFailures(db: Database): void {
     expect(await coverageOf(db, project)).toEqual([{ usage_date: FIRST, status: "complete", rows: 1, error: null }]);
   });
 
-  test("a failure that comes after a later fetch has completed the day is no failure of the day", async () => {
+  test("a failure does not change a day that a later fetch has completed", async () => {
     const { project, seriesId } = await newSeries(db);
     const slow = await nextFetchNo(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
@@ -54,14 +54,14 @@ export function testFailures(db: Database): void {
     expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "failed"]);
   });
 
-  test("the reason is the newest one", async () => {
+  test("a day shows the reason of its newest failure", async () => {
     const { project, seriesId } = await newSeries(db);
     await fail(seriesId, [FIRST], "first");
     await fail(seriesId, [FIRST], "second");
     expect(await coverageOf(db, project)).toMatchObject([{ error: "second" }]);
   });
 
-  test("a reason of any length and with any character is stored, cut", async () => {
+  test("a reason is stored without NUL, and cut to at most 1,000 characters", async () => {
     const { project, seriesId } = await newSeries(db);
     await fail(seriesId, [FIRST], `a\u0000b ${"😀".repeat(2_000)}`);
     const [row] = await coverageOf(db, project);
@@ -69,7 +69,7 @@ export function testFailures(db: Database): void {
     expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
   });
 
-  test("without a window the days that are due follow the answer", async () => {
+  test("without a window, the days that the answers name are due", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const own = { grouping: "none", ownDays: true } as const;
     await store(db, seriesId, [totalOf(FIRST, { requests: "1" }), totalOf(SECOND, { requests: "2" })], own);
@@ -78,11 +78,11 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("without a window a failure is over as soon as an answer comes that names the days before it", async () => {
+  test("without a window, the next answer ends a failure, even if it names only earlier days", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const own = { grouping: "none", ownDays: true } as const;
     await store(db, seriesId, [totalOf(FIRST, { requests: "1" })], own);
-    // The run on the 18th reads the 17th, but its failure does not know that.
+    // A run on the 18th reads the 17th, but this is not known without an answer.
     await fail(seriesId, ["2026-03-18"]);
     expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
     await store(db, seriesId, [totalOf(SECOND, { requests: "2" })], own);
@@ -92,7 +92,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("without a window and with undated days the failure of a day goes when the same day succeeds, and only then", async () => {
+  test("if undated answers count as days, the failure of a day ends only with an answer of the same day", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const undated = (day: string) => ({ ...totalOf(day, { requests: "1" }), undated: true });
     const own = { grouping: "none", ownDays: true, undated: "day" } as const;
@@ -107,7 +107,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("without a window a night that was missed shows between the others", async () => {
+  test("without a window, a missed day between two answers is a gap", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const own = { grouping: "none", ownDays: true } as const;
     await store(db, seriesId, [totalOf("2026-03-15", { requests: "1" })], own);

@@ -1,4 +1,4 @@
-// What becomes of a day whose rows vanish all at once, on any database.
+// Tests of the guards against answers that remove most of a day's usage. They run on a Postgres server and on the embedded database.
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
 
 export function testEmptyGuard(db: Database): void {
-  test("a day that loses all its rows is suspect and keeps them, for the same run however often it asks", async () => {
+  test("a day that loses all its rows is suspect and keeps them, however often the same run reads it", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     const runId = randomUUID();
@@ -27,7 +27,7 @@ export function testEmptyGuard(db: Database): void {
     ]);
   });
 
-  test("another run that finds the day empty an hour later confirms it", async () => {
+  test("another run that finds the day empty an hour later confirms that", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await store(db, seriesId, [slice(FIRST, {})]);
@@ -50,19 +50,22 @@ export function testEmptyGuard(db: Database): void {
   test.each<[string, Readonly<Record<string, string>>]>([
     ["other rows", { listen: "2" }],
     ["the same rows", { listen: "1" }],
-  ])("an empty answer stays in doubt when one with %s, asked for before it, arrives after it", async (_, requests) => {
-    const { project, seriesId } = await newSeries(db);
-    await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    const older = await nextFetchNo(db);
-    await store(db, seriesId, [slice(FIRST, {})]);
-    const late = await store(db, seriesId, [slice(FIRST, requests)], { fetchNo: older });
-    expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
-    await recordFailure(db, { seriesId, days: [FIRST], fetchNo: older, reason: "down" });
-    expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
-    expect(await coverageOf(db, project)).toMatchObject([{ status: "suspect" }]);
-  });
+  ])(
+    "an empty answer stays in doubt if an answer with %s arrives after it that was requested before it",
+    async (_, requests) => {
+      const { project, seriesId } = await newSeries(db);
+      await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
+      const older = await nextFetchNo(db);
+      await store(db, seriesId, [slice(FIRST, {})]);
+      const late = await store(db, seriesId, [slice(FIRST, requests)], { fetchNo: older });
+      expect(late).toEqual({ slices: [{ day: FIRST, decision: "stale" }], rowsChanged: 0 });
+      await recordFailure(db, { seriesId, days: [FIRST], fetchNo: older, reason: "down" });
+      expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
+      expect(await coverageOf(db, project)).toMatchObject([{ status: "suspect" }]);
+    },
+  );
 
-  test("a failure between two empty answers does not make the second the first", async () => {
+  test("a failure between two empty answers does not restart the doubt", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await store(db, seriesId, [slice(FIRST, {})]);
@@ -72,7 +75,7 @@ export function testEmptyGuard(db: Database): void {
     expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "replace" }] });
   });
 
-  test("rows that come back clear the suspicion, and the next empty answer is a first one again", async () => {
+  test("rows that come back end the doubt, and the next empty answer starts a new one", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await store(db, seriesId, [slice(FIRST, {})]);
@@ -103,7 +106,7 @@ export function testEmptyGuard(db: Database): void {
     expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "40", agent: "2" } });
   });
 
-  test("groups that are gone do not count as what the day had", async () => {
+  test("groups that are gone do not count in the comparison with the stored usage", async () => {
     const { seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1000", speak: "500" })]);
     await store(db, seriesId, [slice(FIRST, { speak: "500" })]);
@@ -111,7 +114,7 @@ export function testEmptyGuard(db: Database): void {
     expect(next).toMatchObject({ slices: [{ decision: "replace" }] });
   });
 
-  test("without the cliff guard a day falls as the answer says", async () => {
+  test("without the cliff guard a fall is stored at once", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1000" })]);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })], { cliffGuard: "off" });

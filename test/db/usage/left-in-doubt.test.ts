@@ -1,4 +1,4 @@
-// A day whose first doubtful answer came with the last run that reads it: it is read again outside of the window.
+// A day that becomes suspect in the last run whose window has it: it is read again outside of the window.
 
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
@@ -12,7 +12,7 @@ import { daysBack, letDoubtsAge, newSeries, slice, store } from "../stored-usage
 const { db } = await testDatabase();
 const back = await daysBack(db);
 
-/** Four days of a window of two; the first and the second are outside of it. */
+/** Stores the last four days of a series. With a window of two days, the two oldest are outside of it. */
 async function readDays(part: { readonly windowDays?: number } = { windowDays: 2 }) {
   const one = await newSeries(db, "endpoint", part);
   const days = [4, 3, 2, 1].map(back);
@@ -28,7 +28,7 @@ async function readDays(part: { readonly windowDays?: number } = { windowDays: 2
 
 const dueOf = (seriesId: number) => inTransaction(db, (tx) => dueSlices(tx, [seriesId]));
 
-test("a worker reads it again, and no day that the window reads anyway, until it is confirmed", async () => {
+test("a suspect day before the window is due until it is confirmed, and one in the window is not", async () => {
   const { seriesId } = await readDays();
   await store(db, seriesId, [slice(back(4), {}), slice(back(2), {})]);
   expect(await dueOf(seriesId)).toMatchObject([
@@ -39,19 +39,19 @@ test("a worker reads it again, and no day that the window reads anyway, until it
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
-test("without a window no day can be asked for again", async () => {
+test("without a window, a suspect day is not due, because no day can be requested again", async () => {
   const { seriesId } = await readDays({});
   await store(db, seriesId, [slice(back(4), {})]);
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
-test("an export reads it in addition to its window", async () => {
+test("an export reads a suspect day before the window in addition to its window", async () => {
   const { series, seriesId } = await readDays();
   await store(db, seriesId, [slice(back(4), {})]);
   expect(await daysToReread(db, [series], back(0))).toEqual(new Map([[seriesKey(series), [back(4)]]]));
 });
 
-test("a day whose filter the service ignores is not asked for again and again", async () => {
+test("a day that is suspect because the service ignores the filter is not read again", async () => {
   const { series, seriesId } = await readDays();
   const doubt: FilterDoubt = { kind: "filter-ignored", reason: "ignored", isConfirmable: false };
   await store(db, seriesId, [slice(back(4), { listen: "9" })], { doubt });

@@ -1,4 +1,4 @@
-// What storing an answer does, on any database: a real server and the embedded one.
+// Tests of storing answers. They run on a Postgres server and on the embedded database.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -30,7 +30,7 @@ export function testMerge(db: Database): void {
     ]);
   });
 
-  test("the same answer again writes no row and moves no date of change", async () => {
+  test("the same answer again writes no row and changes no time of change", async () => {
     const { seriesId } = await newSeries(db);
     const slices = [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2", speak: "3" })];
     await store(db, seriesId, slices);
@@ -44,14 +44,14 @@ export function testMerge(db: Database): void {
     expect(await rowVersions(db, seriesId)).toEqual(before);
   });
 
-  test("an unchanged answer with its rows in another order, and its sets too, is unchanged", async () => {
+  test("an answer with the same rows and values in another order is unchanged", async () => {
     const { seriesId } = await newSeries(db);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf(["a", "b"], "1"), rowOf("c", "2")])]);
     const again = await store(db, seriesId, [rowsOn(FIRST, [rowOf(["c"], "2"), rowOf(["b", "a", "b"], "1")])]);
     expect(again).toMatchObject({ slices: [{ decision: "unchanged" }], rowsChanged: 0 });
   });
 
-  test("of a day that changed only the rows that differ are written", async () => {
+  test("if a day has changed, only the rows that differ are written", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" }), slice(SECOND, { listen: "2", speak: "3", agent: "4" })]);
     const before = await rowVersions(db, seriesId);
@@ -77,7 +77,7 @@ export function testMerge(db: Database): void {
     expect(kept).toHaveLength(3);
   });
 
-  test("a changed row has the next revision, and keeps the moment it was first seen", async () => {
+  test("a changed row has the next revision, and keeps the time at which it was first seen", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     const [first] = await view(db, "usage_by_endpoint", project);
@@ -89,7 +89,7 @@ export function testMerge(db: Database): void {
     expect(Number(second?.last_changed_at)).toBeGreaterThan(Number(first?.last_changed_at));
   });
 
-  test("a group that is gone leaves the views, keeps its history, and goes on where it was when it returns", async () => {
+  test("a group that is gone leaves the views and keeps its history, and its revisions continue when it returns", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
@@ -113,7 +113,7 @@ export function testMerge(db: Database): void {
     ]);
   });
 
-  test("a group that stays away is not written again each night", async () => {
+  test("a group that stays away is not written again", async () => {
     const { seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "2" })]);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
@@ -138,7 +138,7 @@ export function testMerge(db: Database): void {
     expect(extra.map(({ text }) => text)).toEqual(['{"credits": 9007199254740993, "minutes": 0.1}', '{"a": 1}']);
   });
 
-  test("a metric that came and a metric that went are both changes, and zero is not none", async () => {
+  test("a metric that appears and one that disappears are changes, and zero differs from no value", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [rowsOn(FIRST, [rowOf("listen", { hours: "0" })])]);
     const changed = await store(db, seriesId, [rowsOn(FIRST, [rowOf("listen", { requests: "0" })])]);
@@ -173,7 +173,7 @@ export function testMerge(db: Database): void {
     expect(await shown(db, project)).toEqual({ [FIRST]: { ab: "2", "a\\u0000b": "1" } });
   });
 
-  test("null, an empty text, an empty set and nothing stay four rows, night after night", async () => {
+  test("null, an empty text, an empty set and an absent value stay four rows when they are read again", async () => {
     const { seriesId } = await newSeries(db);
     const rows = [null, "", [], undefined].map((value) => rowOf(value, "1"));
     await store(db, seriesId, [rowsOn(FIRST, rows)]);
@@ -207,7 +207,7 @@ export function testMerge(db: Database): void {
     expect(await view(db, "coverage", project)).toEqual(coverage);
   });
 
-  test("a late answer still fills the days that no later one has", async () => {
+  test("a late answer is stored for the days that no later answer has", async () => {
     const { project, seriesId } = await newSeries(db);
     const slow = await nextFetchNo(db);
     await store(db, seriesId, [slice(SECOND, { listen: "2" })]);
@@ -218,7 +218,7 @@ export function testMerge(db: Database): void {
     expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" }, [SECOND]: { listen: "2" } });
   });
 
-  test("storing an answer again after a COMMIT whose answer was lost is the same as once", async () => {
+  test("an answer that is stored again, because the acknowledgement of the COMMIT was lost, changes nothing", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1", speak: "1" })]);
     const answer = { fetchNo: await nextFetchNo(db), runId: randomUUID() };
@@ -235,8 +235,8 @@ export function testMerge(db: Database): void {
   test("numbers that Postgres refuses leave everything as it was", async () => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
-    const doubtful = [slice(FIRST, { listen: "2" }), slice(SECOND, { listen: "-1" })];
-    await expect(store(db, seriesId, doubtful)).rejects.toMatchObject({ code: "23514" });
+    const refused = [slice(FIRST, { listen: "2" }), slice(SECOND, { listen: "-1" })];
+    await expect(store(db, seriesId, refused)).rejects.toMatchObject({ code: "23514" });
     expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
     expect(await coverageOf(db, project)).toMatchObject([{ usage_date: FIRST, status: "complete" }]);
   });

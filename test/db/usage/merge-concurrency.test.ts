@@ -1,4 +1,4 @@
-// Several writers of the same slices at once, on a real server: what one process alone never shows.
+// Several processes write the same slices at once, on a Postgres server.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -21,7 +21,7 @@ const { db, url } = await testDatabase();
 const other = openPostgres(url);
 afterAll(() => other.destroy());
 
-/** An answer whose every number is `version`, with groups that only some versions have. */
+/** An answer in which every number is `version`. Some of its groups are only in some versions. */
 function answer(version: number) {
   const groups = ["listen", "speak", "agent", `only ${version % 3}`];
   return DAYS.map((day) => slice(day, Object.fromEntries(groups.map((group) => [group, String(version)]))));
@@ -36,7 +36,7 @@ async function waiting(): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-test("of two writers of the same slices the one with the later fetch is shown, whole", async () => {
+test("of two answers for the same slices that are stored at once, the one of the later fetch is shown, whole", async () => {
   const { project, seriesId } = await newSeries(db);
   for (let round = 1; round <= ROUNDS; round++) {
     const earlier = await nextFetchNo(db);
@@ -51,7 +51,7 @@ test("of two writers of the same slices the one with the later fetch is shown, w
   }
 });
 
-test("two first writers of the same days, in whichever order they name them, both get through", async () => {
+test("two answers for new days that are stored at once both succeed, even if their days are in another order", async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     const { project, seriesId } = await newSeries(db);
     await Promise.all([store(db, seriesId, answer(1)), store(other, seriesId, answer(2).reverse())]);
@@ -59,7 +59,7 @@ test("two first writers of the same days, in whichever order they name them, bot
   }
 });
 
-test("an answer and an earlier fetch's failure for the same days leave the days complete, whichever comes first", async () => {
+test("an answer and the failure of an earlier fetch, stored at once, leave the days complete", async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, answer(1).slice(round % 3, (round % 3) + 1));
@@ -69,12 +69,12 @@ test("an answer and an earlier fetch's failure for the same days leave the days 
   }
 });
 
-// With this a deadlock lasts until the limit of lock_timeout.
+// Postgres then ends no deadlock before lock_timeout does, so a deadlock takes as long as lock_timeout.
 await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set deadlock_timeout = '1min'`);
 /** The product's lock_timeout. */
 const LOCK_MS_MAX = 20_000;
 
-test("a failure and an answer that both wait for a day do not then wait for each other", async () => {
+test("a failure and an answer that waited for the same day do not deadlock", async () => {
   await using replica = openPostgres(url);
   const { seriesId } = await newSeries(db);
   const [first, ...later] = answer(1);
@@ -98,7 +98,7 @@ test.each([
   { fetched: "before", decision: "replace", rowsChanged: 1, requests: "1" },
   { fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
 ])(
-  "an answer that was unchanged when it came, and waits for one fetched $fetched it with other numbers: $decision",
+  "an answer that seemed unchanged waits for other numbers that were fetched $fetched it: $decision",
   async ({ fetched, decision, rowsChanged, requests }) => {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice("2026-03-17", { listen: "1" })]);
@@ -107,7 +107,7 @@ test.each([
       const before = await nextFetchNo(db);
       const waits = store(other, seriesId, [slice("2026-03-17", { listen: "1" })]);
       await expect.poll(waiting).toBe(1);
-      // What another writer does: other numbers, the hash that goes with them, and its own fetch.
+      // Writes what another writer would: other numbers, their hash, and its own fetch number.
       const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
       await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
       await sql`
@@ -139,7 +139,7 @@ test("a reader never sees a part of an answer", async () => {
   expect(seen.filter((versions) => !/^\d+ of 12 rows$/.test(versions))).toEqual([]);
 });
 
-test("twenty writers of the same new groups give each group one number", async () => {
+test("twenty writers of the same new groups give each group one id", async () => {
   const groups = Array.from({ length: 200 }, () => ({
     grouping: "endpoint" as const,
     group: groupOf("endpoint", randomUUID(), ""),

@@ -1,4 +1,4 @@
-// Slices that are unchanged are written without having been locked, in whatever order the server writes them.
+// Unchanged slices are updated without having been locked, in no fixed order. So two transactions may deadlock.
 
 import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
@@ -8,12 +8,12 @@ import { runStatement } from "../../support/postgres-admin.ts";
 import { newSeries, shown, slice, store } from "../stored-usage.ts";
 
 const { db, url } = await testDatabase();
-// How long who waits in a circle waits before it is ended.
+// After this time Postgres ends a transaction that waits in a deadlock.
 await runStatement(url, `alter database ${new URL(url).pathname.slice(1)} set deadlock_timeout = '300ms'`);
 const other = openPostgres(url);
 afterAll(() => other.destroy());
 
-test("who waits in a circle for slices that did not change has them written in the end", async () => {
+test("unchanged slices are written in the end, although a deadlock ended the first transaction", async () => {
   const { project, seriesId } = await newSeries(db);
   const both = [slice("2026-03-16", { listen: "1" }), slice("2026-03-17", { listen: "2" })];
   await store(db, seriesId, both);
@@ -21,7 +21,7 @@ test("who waits in a circle for slices that did not change has them written in t
     update usage_export.slice set fetched_at = now() where series_id = ${seriesId} and usage_date = ${day}
   `;
   const { waits } = await db.transaction().execute(async (tx) => {
-    // The other one is to be ended, not this one.
+    // Postgres is to end the other transaction, not this one.
     await sql`set local deadlock_timeout = '10s'`.execute(tx);
     await update("2026-03-17").execute(tx);
     const waits = store(other, seriesId, both);

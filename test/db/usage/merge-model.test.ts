@@ -29,7 +29,7 @@ const aRows = fc.dictionary(fc.constantFrom(...GROUPS), fc.constantFrom("1", "2"
 const aStep = fc.record({
   kind: fc.constantFrom("answer", "answer", "answer", "failure", "an hour passes"),
   days: fc.dictionary(fc.constantFrom(...DAYS), aRows, { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
-  /** How many fetches ago it began: 0 is the newest. */
+  /** How many fetch numbers before the newest one this step uses. */
   late: fc.constantFrom(0, 0, 0, 1, 2),
   run: fc.constantFrom("run 1", "run 2", "run 3"),
 });

@@ -51,7 +51,7 @@ test.each<[string, string]>([
   ["1.7976931348623157e308", `17976931348623157${zeros(292)}`],
   ["5e-324", `0.${zeros(323)}5`],
   ["1e-400", `0.${zeros(399)}1`],
-])("the service's %s is stored as %s, and is the same number the next night", async (sent, stored) => {
+])("the service's %s is stored as %s, and is unchanged when it is read again", async (sent, stored) => {
   const { project, series, seriesId } = await newSeries(db, "none");
   const row = `"requests": ${sent}, "credits": ${sent}`;
   await storeText(row, seriesId, series);
@@ -73,7 +73,7 @@ test.each(["-1", "-1e-400", "1e999", "1e309", "1e-999", `1${zeros(400)}`, '"1"',
   },
 );
 
-test("ten times 0.1 is 1", async () => {
+test("the sum of 0.1 over ten days is 1", async () => {
   const { project, series, seriesId } = await newSeries(db, "none");
   for (let i = 0; i < 10; i++) {
     const day = `2026-03-${10 + i}`;

@@ -67,13 +67,13 @@ test("an answer of 31 days and 14,012 rows is stored, found unchanged, and chang
   expect(await counts(seriesId)).toEqual({ rows: 14_012, changes: 14_012 + 322, requests: 14_012 + 322 });
 });
 
-test("an answer may have a value for every row of a day", async () => {
+test("a day may have 14,000 different groups", async () => {
   const { seriesId } = await newSeries(db);
   const rows = Array.from({ length: 14_000 }, (_, i) => rowOf(`accessor-${i}`, String(i)));
   expect((await store(db, seriesId, [rowsOn("2026-03-17", rows)])).rowsChanged).toBe(14_000);
 });
 
-test("storing a month reads its own slices, and not those of all years", async () => {
+test("storing a month does not scan the slices of all years", async () => {
   const { seriesId } = await newSeries(db);
   await sql`
     insert into usage_export.slice (series_id, usage_date, status)
@@ -89,9 +89,9 @@ test("storing a month reads its own slices, and not those of all years", async (
   expect((await slicesReadWhole()) - before).toBe(0);
 });
 
-/** How many slices were read by going through the whole table. */
+/** How many slices were read by scans of the whole table. */
 async function slicesReadWhole(): Promise<number> {
-  // A connection tells what it did when it is asked to. There are fewer of them than that.
+  // A connection reports its statistics when it is told to. The pool has fewer connections than these calls, so each is told.
   await Promise.all(
     Array.from({ length: 8 }, () => sql`select pg_stat_force_next_flush(), pg_sleep(0.05)`.execute(db)),
   );

@@ -1,4 +1,4 @@
-// What registering series and noting their due days does, on any database.
+// Tests of registering series and storing their due days. They run on a Postgres server and on the embedded database.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -14,13 +14,13 @@ const LISTEN: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "
 const SPEAK: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "speak" } };
 
 export function testSeries(db: Database): void {
-  test("a series is registered once, however often it is", async () => {
+  test("a series that is registered again keeps its id", async () => {
     const one = configured(newProject());
     const first = seriesIdOf(await registerSeries(db, [one]), one.series);
     expect(seriesIdOf(await registerSeries(db, [one]), one.series)).toBe(first);
   });
 
-  test("a series that is not registered has no number", async () => {
+  test("a series that is not registered has no id", async () => {
     const ids = await registerSeries(db, []);
     expect(() => seriesIdOf(ids, configured(newProject()).series)).toThrow("is not registered");
   });
@@ -37,7 +37,7 @@ export function testSeries(db: Database): void {
     expect(new Set(all.map(({ series }) => seriesIdOf(ids, series))).size).toBe(4);
   });
 
-  test("a new name of a project or a filter shows on the numbers that are stored", async () => {
+  test("stored numbers are shown under a new name of their project or filter", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { filter: LISTEN });
     await store(db, seriesId, [slice(DAY, { listen: "1" })]);
 
@@ -49,7 +49,7 @@ export function testSeries(db: Database): void {
     ]);
   });
 
-  test("a filter of the same name with other conditions hides the numbers of the old one everywhere", async () => {
+  test("a filter of the same name with other conditions hides the numbers of the old filter in every view", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { filter: LISTEN, windowDays: 7 });
     await store(db, seriesId, [slice(DAY, { listen: "1" })]);
     await store(db, seriesId, [slice(DAY, { listen: "2" })]);
@@ -73,7 +73,7 @@ export function testSeries(db: Database): void {
     expect(await view(db, "usage_filtered", project)).toMatchObject([{ group_value: "listen", requests: "1" }]);
   });
 
-  test("a name means one filter in all groupings, also in those that are configured no more", async () => {
+  test("a name means one filter in all groupings, even in those that are no longer configured", async () => {
     const project = newProject();
     const both = [configured(project, "none", { filter: LISTEN }), configured(project, "endpoint", { filter: LISTEN })];
     const ids = await registerSeries(db, both);
@@ -108,7 +108,7 @@ export function testSeries(db: Database): void {
     expect(await registerSeries(db, swapped)).toEqual(ids);
   });
 
-  test("a filter can take the name of one that is configured no more", async () => {
+  test("a filter can take the name of one that is no longer configured", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { filter: LISTEN });
     await store(db, seriesId, [slice(DAY, { listen: "1" })]);
     await registerSeries(db, []);
@@ -116,7 +116,7 @@ export function testSeries(db: Database): void {
     expect(await view(db, "usage_filtered", project)).toEqual([]);
   });
 
-  test("a series that is configured no more keeps its numbers and is never missing", async () => {
+  test("a series that is no longer configured keeps its numbers, and none of its days is missing", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
     await store(db, seriesId, [slice(DAY, { listen: "1" })]);
     await markDue(db, [seriesId], { first: "2026-03-10", oldest: { start: "2026-03-10", end: DAY }, through: DAY });
@@ -129,7 +129,7 @@ export function testSeries(db: Database): void {
     expect(await view(db, "freshness", project)).toEqual([]);
   });
 
-  test("registering writes nothing where nothing is new", async () => {
+  test("registering an unchanged series writes nothing", async () => {
     const { series, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
     const version = () =>
       sql`select xmin::text, ctid::text from usage_export.series where series_id = ${seriesId}`.execute(db);
@@ -141,36 +141,36 @@ export function testSeries(db: Database): void {
   });
 
   test.each<[string, readonly Parameters<typeof markDue>[2][], readonly [Day | null, Day | null]]>([
-    ["a first night makes its window due", [window("2026-03-10", "2026-03-16")], ["2026-03-10", "2026-03-16"]],
+    ["a first run makes its window due", [window("2026-03-10", "2026-03-16")], ["2026-03-10", "2026-03-16"]],
     [
-      "the next nights add their days",
+      "the next runs add their days",
       [window("2026-03-10", "2026-03-16"), window("2026-03-11", "2026-03-17")],
       ["2026-03-10", "2026-03-17"],
     ],
     [
-      "nights that were missed stay due",
+      "the days of missed runs are due, too",
       [window("2026-03-10", "2026-03-11"), window("2026-03-16", "2026-03-17")],
       ["2026-03-10", "2026-03-17"],
     ],
     [
-      "a backfill that reaches up to the due days makes them due further back",
+      "a backfill of days that adjoin the due days extends the due days to the past",
       [window("2026-03-10", "2026-03-16"), window("2026-02-01", "2026-03-09")],
       ["2026-02-01", "2026-03-16"],
     ],
     [
-      "old days with a hole behind them do not",
+      "a backfill of days with a gap before the due days does not extend them",
       [window("2026-03-10", "2026-03-16"), window("2026-02-01", "2026-03-08")],
       ["2026-03-10", "2026-03-16"],
     ],
     [
-      "old days before any night make nothing due, and the first night only its own",
+      "old days before any run make nothing due, and the first run only its own days",
       [{ ...window("2025-02-01", "2025-02-02"), first: undefined }, window("2026-03-10", "2026-03-16")],
       ["2026-03-10", "2026-03-16"],
     ],
-    ["old days alone leave nothing due", [{ ...window("2025-02-01", "2025-02-02"), first: undefined }], [null, null]],
-  ])("%s", async (_, nights, [from, through]) => {
+    ["old days alone make nothing due", [{ ...window("2025-02-01", "2025-02-02"), first: undefined }], [null, null]],
+  ])("%s", async (_, runs, [from, through]) => {
     const { seriesId } = await newSeries(db);
-    for (const night of nights) await markDue(db, [seriesId], night);
+    for (const run of runs) await markDue(db, [seriesId], run);
     const { rows } =
       await sql`select due_from, due_through from usage_export.series where series_id = ${seriesId}`.execute(db);
     expect(rows).toEqual([{ due_from: from, due_through: through }]);

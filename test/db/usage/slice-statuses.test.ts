@@ -12,7 +12,7 @@ const { db } = await testDatabase();
 const RANGE = { start: "2026-03-15", end: "2026-03-17" };
 const LISTEN: Filter = { name: "narrow", features: {}, dimensions: { endpoint: "listen" } };
 
-test("each slice of the range has its status, and the days around it are left out", async () => {
+test("each slice of the range has its status, and days outside of the range are left out", async () => {
   const { series, seriesId } = await newSeries(db, "endpoint");
   const days = ["2026-03-14", "2026-03-15", "2026-03-16", "2026-03-18"];
   await store(
@@ -54,13 +54,13 @@ test("many series are distinguished by project, grouping and filter", async () =
   ]);
 });
 
-test("a series that was never registered is not made by looking", async () => {
+test("reading the statuses of a series does not register it", async () => {
   const { series } = configured(newProject());
   expect(await sliceStatuses(db, [series], RANGE)).toEqual(new Map());
   expect([...(await registerSeries(db, [])).keys()]).not.toContain(seriesKey(series));
 });
 
-test("a series that is hidden has what it had, as it will be shown again when it is read", async () => {
+test("a series that is no longer configured still has its statuses", async () => {
   const { series, seriesId } = await newSeries(db, "endpoint");
   await store(db, seriesId, [slice("2026-03-16", { listen: "1" })]);
   await registerSeries(db, []);

@@ -1,4 +1,4 @@
-// What storing an answer that carries no date does, on any database: a snapshot beside the days, never among them.
+// Tests of storing answers without any date: they become snapshots, not days. They run on a Postgres server and on the embedded database.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -56,7 +56,7 @@ export function testUndated(db: Database): void {
     ]);
   });
 
-  test("a snapshot has the change of each group since the one before, and marks what fell, is new or is gone", async () => {
+  test("a snapshot has the change of each group since the one before, and marks groups that fell or are gone", async () => {
     const { project, seriesId } = await newSeries(db);
     await storeSummary(seriesId, { grows: "1", falls: "9", goes: "3", stays: "5" });
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "7" });
@@ -74,7 +74,7 @@ export function testUndated(db: Database): void {
     ]);
   });
 
-  test("its numbers and their changes are exact, and a metric the service did not send has neither", async () => {
+  test("the numbers and changes of a snapshot are exact, and a metric that the service did not send has neither", async () => {
     const { project, seriesId } = await newSeries(db);
     const of = (hours: string) => undated([rowOf("listen", { hours })]);
     await store(db, seriesId, [of("123456789012345678.000000000001")], OWN);
@@ -90,7 +90,7 @@ export function testUndated(db: Database): void {
     ]);
   });
 
-  test("a reading with the same numbers is seen, and stores none of them again", async () => {
+  test("a reading with the same numbers is a snapshot, and its rows are not stored again", async () => {
     const { project, seriesId } = await newSeries(db);
     await storeSummary(seriesId, { listen: "1", speak: "2" });
     const again = await storeSummary(seriesId, { speak: "2", listen: "1" });
@@ -103,7 +103,7 @@ export function testUndated(db: Database): void {
     expect(await rowsStored(seriesId)).toBe(2);
   });
 
-  test("storing the same answer twice is the same as once", async () => {
+  test("storing the same answer twice makes one snapshot", async () => {
     const { project, seriesId } = await newSeries(db);
     const fetchNo = await nextFetchNo(db);
     await storeSummary(seriesId, { listen: "1" }, { fetchNo });
@@ -122,7 +122,7 @@ export function testUndated(db: Database): void {
     expect(await snapshots(project)).toEqual([[1, "listen", "2", null]]);
   });
 
-  test("of answers that come at once each is a snapshot or stale, and the newest fetch is the newest snapshot", async () => {
+  test("answers that are stored at once are snapshots or stale, and the newest snapshot is that of the newest fetch", async () => {
     const { project, seriesId } = await newSeries(db);
     const fetches = [];
     for (let i = 0; i < 6; i++) fetches.push(await nextFetchNo(db));
@@ -137,7 +137,7 @@ export function testUndated(db: Database): void {
     expect(stored.flatMap(([, , , change]) => (Number(change) < 0 ? [change] : []))).toEqual([]);
   });
 
-  test("an answer without rows is a snapshot of nothing where there are no days, and none of a series that has days", async () => {
+  test("an answer without rows is an empty snapshot, unless the series has days", async () => {
     const nothing = await newSeries(db);
     await storeSummary(nothing.seriesId, {});
     expect(await snapshots(nothing.project)).toEqual([[1, null, null, null]]);
@@ -147,7 +147,7 @@ export function testUndated(db: Database): void {
     expect(await snapshots(dated.project)).toEqual([]);
   });
 
-  test("a failure is over with the next answer, whatever the day of its run", async () => {
+  test("the next answer ends a failure, whatever the day of the failed run", async () => {
     const { project, seriesId } = await newSeries(db);
     await storeSummary(seriesId, { listen: "1" });
     await recordFailure(db, { seriesId, days: ["2026-03-16"], fetchNo: await nextFetchNo(db), reason: "down" });
@@ -156,7 +156,7 @@ export function testUndated(db: Database): void {
     expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["undated"]);
   });
 
-  test("a series that had days keeps them, is due no more while its answers carry no date, and is again when they do", async () => {
+  test("stored days stay when answers stop naming days, and new days become due only when answers name days again", async () => {
     const { project, seriesId } = await newSeries(db);
     const due = async () => (await view(db, "freshness", project)).map(({ due_through }) => due_through);
     await store(db, seriesId, [slice("2026-03-16", { listen: "1" })], OWN);
@@ -175,7 +175,7 @@ export function testUndated(db: Database): void {
   });
 
   test.each(["day", "day-before"] as const)(
-    'where it is declared the usage of a "%s" it is a slice',
+    'an answer that is configured as the usage of a "%s" is stored as a slice',
     async (declared) => {
       const { project, seriesId } = await newSeries(db);
       await storeSummary(seriesId, { listen: "1" }, { undated: declared });

@@ -1,4 +1,4 @@
-// Answers that come at the same time and are stored together: what each of them says must not depend on the others.
+// Answers that arrive at the same time are stored together. The result of each must not depend on the others.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -30,7 +30,7 @@ async function incoming(seriesId: number, slices: readonly NormalisedSlice[], pa
   } as const satisfies Answer;
 }
 
-/** How many transactions stored something. */
+/** How many transactions have written the stored rows. */
 async function transactions(): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(distinct xmin::text)::integer as count from usage_export.snapshot_row
@@ -40,7 +40,7 @@ async function transactions(): Promise<number> {
 
 test("answers of several series that come together are stored in one transaction", async () => {
   const before = await transactions();
-  const merging = openAnswerWriter(db);
+  const write = openAnswerWriter(db);
   const series = await Promise.all(Array.from({ length: 5 }, () => newSeries(db)));
   const answers = await Promise.all(
     series.map(({ seriesId }, i) =>
@@ -48,7 +48,7 @@ test("answers of several series that come together are stored in one transaction
     ),
   );
 
-  const results = await Promise.all(answers.map(merging));
+  const results = await Promise.all(answers.map(write));
 
   expect(results).toEqual(
     answers.map(() => ({
@@ -65,15 +65,15 @@ test("answers of several series that come together are stored in one transaction
   expect((await transactions()) - before).toBe(1);
 });
 
-test("data that Postgres refuses costs its own answer only", async () => {
-  const merging = openAnswerWriter(db);
+test("data that Postgres refuses fails only its own answer", async () => {
+  const write = openAnswerWriter(db);
   const [good, bad, later] = [await newSeries(db), await newSeries(db), await newSeries(db)];
   const answers = await Promise.all([
     incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
     incoming(bad.seriesId, [rowsOn(DAY, [rowOf("listen", "-1")])]),
     incoming(later.seriesId, [slice(DAY, { speak: "2" })]),
   ]);
-  const outcomes = await Promise.allSettled(answers.map(merging));
+  const outcomes = await Promise.allSettled(answers.map(write));
   expect(outcomes).toMatchObject([
     { status: "fulfilled" },
     { status: "rejected", reason: { code: "23514" } },
@@ -85,23 +85,23 @@ test("data that Postgres refuses costs its own answer only", async () => {
 });
 
 test("two answers for one slice are stored one after the other, and the later fetch is shown", async () => {
-  const merging = openAnswerWriter(db);
+  const write = openAnswerWriter(db);
   const { project, seriesId } = await newSeries(db);
   const earlier = await incoming(seriesId, [slice(DAY, { listen: "1" })]);
   const later = await incoming(seriesId, [slice(DAY, { listen: "2" })]);
 
-  const results = await Promise.all([merging(later), merging(earlier)]);
+  const results = await Promise.all([write(later), write(earlier)]);
 
   expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
   expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
 });
 
-test("what is to be done with an answer is done with it or not at all", async () => {
-  const merging = openAnswerWriter(db);
+test("an answer is not stored if the other work of its transaction fails", async () => {
+  const write = openAnswerWriter(db);
   const { project, seriesId } = await newSeries(db);
-  const also = () => Promise.reject(new Error("not counted"));
+  const failing = () => Promise.reject(new Error("not counted"));
   await expect(
-    merging(await incoming(seriesId, [slice(DAY, { listen: "1" })], { inSameTransaction: also })),
+    write(await incoming(seriesId, [slice(DAY, { listen: "1" })], { inSameTransaction: failing })),
   ).rejects.toThrow("not counted");
   expect(await shown(db, project)).toEqual({});
 });

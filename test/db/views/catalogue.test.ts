@@ -1,4 +1,4 @@
-// What a BI tool finds: the views with their columns and comments, and what their reader may do.
+// What a BI tool finds: the views with their columns and comments, and the privileges of their reader.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ const SERIES = ["project_id", "project", "usage_date"];
 const FILTERED = [...SERIES, "grouping", "filter", "group_value", ...ROW];
 const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "method", "tags"];
 
-/** Dashboards use these names: columns may be added, and none may go. */
+/** Dashboards use these names: columns may be added, and none may be removed. */
 const PROMISED: Readonly<Record<string, readonly string[]>> = {
   usage_total: [...SERIES, ...ROW],
   ...Object.fromEntries(DIMENSIONS.map((dimension) => [`usage_by_${dimension}`, [...SERIES, dimension, ...ROW]])),
@@ -70,7 +70,7 @@ test("bi.usage_as_of has the columns of the filtered view, in its order", async 
   expect(rows[0]?.columns).toEqual(filtered);
 });
 
-test("every view and every column of bi says what it means", async () => {
+test("every view, column and function of bi has a comment", async () => {
   const silent = sql<{ name: string }>`
     select relname || coalesce('.' || attname, '') as name
     from pg_class c
@@ -129,7 +129,7 @@ test("the reader may read every view, and the past usage of bi.usage_as_of", asy
   ]);
 });
 
-test("the reader may do nothing else in either schema", async () => {
+test("the reader has no other privilege in schemas bi and usage_export", async () => {
   const relations = sql<{ name: string }>`
     select oid::regclass::text as name from pg_class
     where relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and relkind in ('r', 'v', 'm', 'p')

@@ -14,9 +14,9 @@ const HOUR_MS = 60 * 60 * 1_000;
 const PAST = new Date(Date.now() - HOUR_MS);
 const FUTURE = new Date(Date.now() + HOUR_MS);
 
-async function due(seriesId: number, from: Day, through: Day, nextAlarm: Date): Promise<void> {
+async function due(seriesId: number, from: Day, through: Day, nextDueAt: Date): Promise<void> {
   await markDue(db, [seriesId], { first: from, oldest: { start: from, end: through }, through });
-  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: nextAlarm }]));
+  await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: nextDueAt }]));
 }
 
 async function fail(seriesId: number, days: readonly Day[], reason: string): Promise<void> {
@@ -28,7 +28,7 @@ async function statuses(project: Parameters<typeof view>[2]): Promise<Record<Day
   return Object.fromEntries(rows.map((row) => [String(row.usage_date), row.status]));
 }
 
-test("a slice tells what it is, when it was read and how many rows it has", async () => {
+test("bi.coverage shows the status of a slice, when it was read and how many rows it has", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice(back(1), { listen: "1", speak: "2" })]);
   expect(await view(db, "coverage", project)).toEqual([
@@ -59,7 +59,7 @@ test("a day that was due and was never read is missing", async () => {
   });
 });
 
-test("yesterday is not missing before its night, and is as soon as the alarm has rung", async () => {
+test("yesterday is missing from the next scheduled time on, and not before", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice(back(2), {})]);
   await due(seriesId, back(2), back(2), FUTURE);
@@ -68,7 +68,7 @@ test("yesterday is not missing before its night, and is as soon as the alarm has
   expect(await statuses(project)).toEqual({ [back(2)]: "complete", [back(1)]: "missing" });
 });
 
-test("a worker that was down for days is missing all of them", async () => {
+test("all days for which the worker was down are missing", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice(back(5), {})]);
   await due(seriesId, back(5), back(5), new Date(Date.now() - 100 * HOUR_MS));
@@ -77,7 +77,7 @@ test("a worker that was down for days is missing all of them", async () => {
   ]);
 });
 
-test("nothing is missing of a series that no run has planned yet", async () => {
+test("a series that no run has planned yet has no missing days", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await inTransaction(db, (tx) => markNextDue(tx, [{ seriesId, at: PAST }]));
   expect(await view(db, "coverage", project)).toEqual([]);
@@ -91,7 +91,7 @@ test("today is never missing", async () => {
   expect(await statuses(project)).toEqual({ [back(1)]: "complete" });
 });
 
-test("a missing or failed day is settling while the window reaches it, and final when it does not", async () => {
+test("a missing or failed day is settling while it is in the window, and final afterwards", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
   await due(seriesId, back(4), back(1), FUTURE);
   await fail(seriesId, [back(3), back(1)], "down");
@@ -106,7 +106,7 @@ test("a missing or failed day is settling while the window reaches it, and final
   );
 });
 
-test("a day that was read while it lasted is open, also when later readings fail", async () => {
+test("a day that was read before it ended is open, even if later readings fail", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice(back(0), { listen: "1" })]);
   await fail(seriesId, [back(0)], "down");
@@ -114,10 +114,10 @@ test("a day that was read while it lasted is open, also when later readings fail
 });
 
 const DAY_MS = 24 * HOUR_MS;
-/** Asked for at this hour of yesterday, and stored now. */
+/** For an answer that was requested a day ago and is stored now. */
 const askedYesterday = () => ({ askedMs: performance.now() - DAY_MS });
 
-test("a day whose reading began while it lasted is due again, however late the answer came", async () => {
+test("a day whose reading began before it ended is due again, however late the answer came", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await due(seriesId, back(3), back(1), FUTURE);
   await store(db, seriesId, [slice(back(2), {}), slice(back(1), { listen: "1" })], askedYesterday());
@@ -137,7 +137,7 @@ test("a day whose reading began while it lasted is due again, however late the a
   expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
 });
 
-test("without a window the last day of an answer is due again with the next alarm, and the days before it at once", async () => {
+test("without a window, days that were read too early are due again: the last one at the next scheduled time, others at once", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint");
   await store(db, seriesId, [slice(back(2), { listen: "1" }), slice(back(1), { listen: "1" })], {
     ...{ ownDays: true, askedMs: performance.now() - 2 * DAY_MS },
@@ -148,7 +148,7 @@ test("without a window the last day of an answer is due again with the next alar
   expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "missing" });
 });
 
-test("an open day of a series that is configured no more is not read again", async () => {
+test("an open day of a series that is no longer configured is not due again", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await due(seriesId, back(1), back(1), FUTURE);
   await store(db, seriesId, [slice(back(1), { listen: "1" })], askedYesterday());
@@ -156,7 +156,7 @@ test("an open day of a series that is configured no more is not read again", asy
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "complete", finality: "open" }]);
 });
 
-test("gaps are stretches of days, failed ones separate from missing ones", async () => {
+test("a gap is a stretch of consecutive days, either failed or missing", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
   await due(seriesId, back(9), back(1), FUTURE);
   await store(db, seriesId, [slice(back(6), {}), slice(back(1), {})]);
@@ -200,11 +200,11 @@ test("a suspect day is no gap", async () => {
 });
 
 test.each<[string, readonly number[], readonly number[], number]>([
-  ["to the newest due day where nothing is missing", [4, 3, 2, 1], [], 1],
-  ["to the day before the first hole", [4, 3, 1], [], 3],
-  ["to the day before the first due one where that is missing", [2, 1], [], 5],
-  ["to the newest due day where a failed day has rows from before", [4, 3, 2, 1], [2], 1],
-  ["to the day before a failed one that never had any", [4, 3, 1], [2], 3],
+  ["through the newest due day if nothing is missing", [4, 3, 2, 1], [], 1],
+  ["through the day before the first gap", [4, 3, 1], [], 3],
+  ["through the day before the first due day if that is missing", [2, 1], [], 5],
+  ["through the newest due day if a failed day has rows of an earlier reading", [4, 3, 2, 1], [2], 1],
+  ["through the day before a failed day that never had rows", [4, 3, 1], [2], 3],
 ])("a series is fresh %s", async (_, read, failed, freshThrough) => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await due(seriesId, back(4), back(1), FUTURE);
@@ -219,13 +219,13 @@ test.each<[string, readonly number[], readonly number[], number]>([
   ]);
 });
 
-test("a series that was planned and never read is fresh through the day before the first, and was read never", async () => {
+test("a series that was planned and never read is fresh through the day before its first due day", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await due(seriesId, back(3), back(1), FUTURE);
   expect(await view(db, "freshness", project)).toMatchObject([{ fresh_through: back(4), fetched_at: null }]);
 });
 
-test("what is configured no more keeps its complete days, and none of its failures or gaps", async () => {
+test("a series that is no longer configured shows its complete days, and no failures or gaps", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await due(seriesId, back(3), back(1), PAST);
   await store(db, seriesId, [slice(back(3), { listen: "1" })]);

@@ -1,4 +1,4 @@
-// Usage in the column names of FOCUS: complete, and nothing twice.
+// bi.focus_usage: all usage under the column names of FOCUS, and nothing twice.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -74,7 +74,7 @@ test("a row is an amount with its unit, on a day from midnight to midnight in UT
   ]);
 });
 
-test("every metric has a row with its unit, and what was not used or not sent has none", async () => {
+test("every metric has a row with its unit, unless it is zero or was not sent", async () => {
   const project = newProject();
   await storeTotal(project, ALL_METRICS);
   await storeTotal(project, { requests: "0", hours: "0.5" }, "2026-03-18");
@@ -111,7 +111,7 @@ test("the sums are those of the total, however many groupings and filters are st
   expect(await sums(project)).toEqual({ requests: "30", hours: "0.75" });
 });
 
-test("a day that was not read by accessor is there as its total, and one that was by accessor only", async () => {
+test("a day that was read by accessor is shown by accessor only, and any other day as its total", async () => {
   const project = newProject();
   const all = [configured(project, "none"), configured(project, "accessor")];
   const ids = await registerSeries(db, all);

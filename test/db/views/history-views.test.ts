@@ -1,4 +1,4 @@
-// What changed after it had been stored, and what was shown at a moment of the past.
+// Restatements of stored numbers, and what the views showed at a moment in the past.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -56,7 +56,7 @@ test("the first good reading after a failure restates nothing", async () => {
   expect(await view(db, "restatements", project)).toEqual([]);
 });
 
-test("a changed number is one restatement, with what it was, what it is and how late it came", async () => {
+test("a changed number is one restatement, with its old value, its new value and how many days late it came", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, [rowsOn(back(3), [rowOf("listen", { hours: "1", requests: "5" })])]);
   await store(db, seriesId, [rowsOn(back(3), [rowOf("listen", { hours: "1.25", requests: "5" })])]);
@@ -81,7 +81,7 @@ test("a changed number is one restatement, with what it was, what it is and how 
   ]);
 });
 
-test("a group that appears, goes and comes back restates its numbers each time", async () => {
+test("a group that appears, disappears and comes back restates its numbers each time", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, [slice(DAY, { listen: "1" })]);
   for (const groups of [{ listen: "1", speak: "2" }, { listen: "1" }, { listen: "1", speak: "3" }]) {
@@ -107,7 +107,7 @@ test("rows of a day that was empty before are restatements", async () => {
   expect(await view(db, "restatements", project)).toMatchObject([{ kind: "appeared", new_value: "1" }]);
 });
 
-test("a metric that comes or goes is a restatement of that metric, and one of another is not", async () => {
+test("a metric that appears or disappears is a restatement of that metric only", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, [rowsOn(DAY, [rowOf("listen", { hours: "0", requests: "1" })])]);
   await store(db, seriesId, [rowsOn(DAY, [rowOf("listen", { tokens_in: "0", requests: "1" })])]);
@@ -118,7 +118,7 @@ test("a metric that comes or goes is a restatement of that metric, and one of an
   ]);
 });
 
-test("changed extra metrics are one restatement, object by object", async () => {
+test("changed extra metrics are one restatement, with the whole objects before and after", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, [rowsOn(DAY, [rowOf("listen", "1", '{"credits":1}')])]);
   await store(db, seriesId, [rowsOn(DAY, [rowOf("listen", "1", '{"credits":2,"minutes":3}')])]);
@@ -133,7 +133,7 @@ test("changed extra metrics are one restatement, object by object", async () => 
   ]);
 });
 
-test("as of a moment, what was shown then is shown: before, between and after", async () => {
+test("bi.usage_as_of shows what the views showed at a moment: before, between and after changes", async () => {
   const { project, seriesId } = await newSeries(db);
   const before = await moment();
   await store(db, seriesId, [slice(DAY, { listen: "1", speak: "2" })]);
@@ -149,7 +149,7 @@ test("as of a moment, what was shown then is shown: before, between and after", 
   expect(await requestsAsOf(third, project)).toEqual([`${DAY} listen 10 r2`, `${DAY} speak 3 r3`]);
 });
 
-test("as of now is what the views show, in every column and for every series", async () => {
+test("bi.usage_as_of shows for the present what the views show, in every column and for every series", async () => {
   const project = newProject();
   const filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
   const all = [configured(project, "none"), configured(project), configured(project, "endpoint", { filter })];
@@ -175,7 +175,7 @@ test("as of now is what the views show, in every column and for every series", a
   expect(then).toEqual(expect.arrayContaining(rows));
 });
 
-test("as of a moment while the day lasted it is open, whatever it has become", async () => {
+test("bi.usage_as_of shows a day as open at a moment before its end, whatever its finality now", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, [slice(back(1), { listen: "1" })]);
   const { rows } = await sql`
@@ -190,7 +190,7 @@ test("as of a moment while the day lasted it is open, whatever it has become", a
   expect(await asOf(await moment(), project)).toMatchObject([{ finality: "final" }]);
 });
 
-test("as of a moment before its filter was redefined, a series is shown under it", async () => {
+test("bi.usage_as_of shows a series at a moment before its filter was redefined", async () => {
   const project = newProject();
   const filter = (endpoint: string) => ({ name: "narrow", features: {}, dimensions: { endpoint } });
   const { seriesId } = await newSeries(db, "endpoint", { project, filter: filter("listen") });
@@ -204,7 +204,7 @@ test("as of a moment before its filter was redefined, a series is shown under it
   expect(await requestsAsOf(await moment(), project)).toEqual([`${DAY} speak 2 r1`]);
 });
 
-test("as of a moment a filter that had other conditions in between is shown under those it had then, and nothing twice", async () => {
+test("bi.usage_as_of shows a filter with the conditions that it had at the moment, and nothing twice", async () => {
   const { seriesId, series, project } = await newSeries(db, "endpoint", { filter: narrowTo("listen") });
   await store(db, seriesId, [slice(DAY, { listen: "1" })]);
   const first = await moment();
@@ -221,7 +221,7 @@ test("as of a moment a filter that had other conditions in between is shown unde
   expect(await requestsAsOf(third, project)).toEqual([`${DAY} listen 3 r2`]);
 });
 
-test("as of a moment a filter has the name that it had then", async () => {
+test("bi.usage_as_of shows a filter under the name that it had at the moment", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { filter: narrowTo("listen") });
   await store(db, seriesId, [slice(DAY, { listen: "1" })]);
   const then = await moment();

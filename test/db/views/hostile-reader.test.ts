@@ -1,5 +1,6 @@
-// A member of usage_reader who shadows what the views and functions of bi are made of: types, functions, operators, casts and
-// tables, as temporary objects and in a schema of its own, first in its search path. It stays who it is, and reads what others read.
+// An attacker, a member of usage_reader, shadows what the views and functions of bi use: types, functions, operators, casts and tables.
+// The attacker creates them as temporary objects, or in a schema that is first in its search path. Nothing of it may run as another
+// role, and the attacker must read the same rows as any reader.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -18,7 +19,7 @@ const attacker = `attacker_${randomUUID().slice(0, 8)}`;
 const PASSWORD = "just-for-this-test";
 
 beforeAll(async () => {
-  // More than a reader is given: a schema in which it may create anything that lasts.
+  // More than a reader normally has: a schema in which it may create permanent objects.
   await runStatement(
     directUrl,
     `create role ${attacker} login password '${PASSWORD}' in role usage_reader; create schema evil authorization ${attacker}`,
@@ -38,7 +39,7 @@ afterAll(() => runStatement(directUrl, `drop owned by ${attacker} cascade; drop 
 
 type Session = AsyncDisposable & {
   readonly query: (text: string) => Promise<readonly pg.QueryResultRow[]>;
-  /** As whom the spy was called. */
+  /** The roles under which the spy function was called. */
   readonly calledAs: Set<string>;
 };
 
@@ -59,7 +60,7 @@ async function session(): Promise<Session> {
   };
 }
 
-/** Everything of bi, as what reads all of it. */
+/** Every view and function of bi, with a query that reads all its rows. */
 const { rows: objects } = await sql<{ name: string; query: string }>`
   select relname as name, format('select * from bi.%I', relname) as query
   from pg_class where relnamespace = 'bi'::regnamespace
@@ -82,13 +83,13 @@ test("there are views and a function to attack, with rows in them", async () => 
     expect([name, (await reader.query(query)).length]).not.toEqual([name, 0]);
 });
 
-/** Says as whom it was called, in a way that no rollback undoes. */
+/** A function that reports the role under which it is called, as a notice: no rollback undoes a notice. */
 const SPY = (schema: string) => `
   create function ${schema}.spy() returns pg_catalog.bool language plpgsql as $spy$
   begin raise notice 'called as %', current_user; return true; end
   $spy$`;
 
-/** A domain of the name of each type, which calls the spy for each value. */
+/** For each type, a domain with the name of the type, which calls the spy for each value. */
 async function typesIn(schema: string): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select typname as name from pg_type
@@ -97,7 +98,7 @@ async function typesIn(schema: string): Promise<readonly string[]> {
   return rows.map(({ name }) => `create domain ${schema}."${name}" as pg_catalog."${name}" check (${schema}.spy())`);
 }
 
-/** A temporary table of the name of each of ours, and of the catalogue's. */
+/** For each table and view of the product and of the catalogue, a temporary table with its name. */
 async function tables(): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select distinct relname as name from pg_class
@@ -138,7 +139,7 @@ function operatorsIn(schema: string): readonly string[] {
   );
 }
 
-/** From a type of its own to that of the function's argument. */
+/** A cast from a type of the attacker to the type of the argument of bi.usage_as_of. */
 const CASTS = [
   "create type evil.moment as enum ('now')",
   `create function evil.to_moment(evil.moment) returns pg_catalog.timestamptz language sql as
@@ -180,7 +181,7 @@ const ATTACKS: readonly (readonly [string, () => Promise<readonly string[]>])[] 
   ["casts", async () => [SPY("evil"), ...CASTS, "set local search_path = evil, pg_catalog"]],
 ];
 
-/** What each object of bi shows: its rows, or its error. One that fails leaves the others to be read. */
+/** What each object of bi shows: its rows, or its error. After an error the next objects are still read. */
 async function readAll(reader: Session): Promise<ReadonlyMap<string, string>> {
   const results = new Map<string, string>();
   for (const { name, query } of objects) {
@@ -192,27 +193,24 @@ async function readAll(reader: Session): Promise<ReadonlyMap<string, string>> {
   return results;
 }
 
-test.each(ATTACKS)(
-  "shadowed %s change nothing that anything in bi shows, and run as nobody else",
-  async (what, attack) => {
-    // In a session of its own, as a session may keep the plans it made before the attack.
-    await using other = await session();
-    await other.query("begin");
-    const ordinary = await readAll(other);
+test.each(ATTACKS)("shadowed %s change nothing that bi shows, and run as no other role", async (what, attack) => {
+  // In another session, because a session may keep the plans that it made before the attack.
+  await using other = await session();
+  await other.query("begin");
+  const ordinary = await readAll(other);
 
-    await using reader = await session();
-    await reader.query("begin");
-    for (const statement of await attack()) {
-      await reader.query("savepoint one");
-      // Some types can't be the base of a domain.
-      await reader.query(statement).catch(() => reader.query("rollback to savepoint one"));
-    }
-    reader.calledAs.clear();
-    const attacked = await readAll(reader);
-    if (what === "casts") await reader.query("select * from bi.usage_as_of('now'::evil.moment)");
-    await reader.query("rollback");
+  await using reader = await session();
+  await reader.query("begin");
+  for (const statement of await attack()) {
+    await reader.query("savepoint one");
+    // Some types can't be the base of a domain.
+    await reader.query(statement).catch(() => reader.query("rollback to savepoint one"));
+  }
+  reader.calledAs.clear();
+  const attacked = await readAll(reader);
+  if (what === "casts") await reader.query("select * from bi.usage_as_of('now'::evil.moment)");
+  await reader.query("rollback");
 
-    expect([...reader.calledAs].filter((who) => who !== attacker)).toEqual([]);
-    expect([...attacked].filter(([name, rows]) => rows !== ordinary.get(name))).toEqual([]);
-  },
-);
+  expect([...reader.calledAs].filter((who) => who !== attacker)).toEqual([]);
+  expect([...attacked].filter(([name, rows]) => rows !== ordinary.get(name))).toEqual([]);
+});

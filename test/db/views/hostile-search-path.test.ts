@@ -1,4 +1,4 @@
-// A role whose search path begins with a schema in which someone else has put functions and operators of their own.
+// The search path of the database begins with a schema in which someone else has created functions and operators.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -22,7 +22,7 @@ const operators = TYPES.flatMap((type) =>
     (operator) => `create operator evil.${operator} (leftarg = ${type}, rightarg = ${type}, function = evil.never);`,
   ),
 );
-// Directly: a pooler's connections, which are opened once and shared, are to have the path from their beginning.
+// Not through the pooler: its connections are opened once and shared, and must have this search path from the beginning.
 await runStatement(
   directUrl,
   `create schema evil;
@@ -38,7 +38,7 @@ await runStatement(
 const name = new URL(url).pathname.slice(1);
 await runStatement(directUrl, `alter database ${name} set search_path = evil, pg_catalog`);
 
-test("nothing of it reaches what is stored", async () => {
+test("the functions and operators of a hostile schema do not change what is stored", async () => {
   await using db = openPostgres(url);
   expect((await databaseNow(db)).getFullYear()).toBeGreaterThan(2001);
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });

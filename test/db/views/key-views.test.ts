@@ -16,7 +16,7 @@ function listed(apiKeyId: string, fields: Partial<ListedKey> = {}): ListedKey {
   return { apiKeyId, comment: `comment of ${apiKeyId}`, scopes: ["member"], tags: ["b", "a"], ...fields };
 }
 
-/** Requests by accessor on a day; null is no value. */
+/** Stores the requests of a day by accessor; null for usage without an accessor. */
 async function use(project: Project, day: string, requests: readonly (readonly [string | null, string])[]) {
   const { seriesId } = await newSeries(db, "accessor", { project });
   const rows = requests.map(([accessor, count]) => rowOf(accessor, count, null, "accessor"));
@@ -38,7 +38,7 @@ async function threeKeys(project: Project) {
   return { rotation: job.name, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
 }
 
-test("the keys of a rotation are one line, and the day's numbers are those by accessor", async () => {
+test("the keys of a rotation have one lineage, and the numbers of a day are those by accessor", async () => {
   const project = newProject();
   const { rotation, keys } = await threeKeys(project);
   const [first = "", second = "", third = ""] = keys;
@@ -64,7 +64,7 @@ test("the keys of a rotation are one line, and the day's numbers are those by ac
   expect(without).toEqual(expect.arrayContaining([...(await view(db, "usage_by_accessor", project))]));
 });
 
-test("an accessor that is no key keeps its value, and has nothing of a key", async () => {
+test("an accessor that is no known key is shown as it is, without rotation, comment and tags", async () => {
   const project = newProject();
   await use(project, DAY, [["somebody", "3"]]);
   expect(await view(db, "usage_by_key", project)).toMatchObject([
@@ -72,7 +72,7 @@ test("an accessor that is no key keeps its value, and has nothing of a key", asy
   ]);
 });
 
-test("a key of the same identifier in another project is another key", async () => {
+test("a key with the same id in another project is another key", async () => {
   const [project, other] = [newProject(), newProject()];
   const { keys } = await threeKeys(other);
   await storeListedKeys(db, other.id, [listed("shared")]);
@@ -97,7 +97,7 @@ test("a key that is deleted keeps its comment and tags", async () => {
   expect(await known(project)).toEqual(["k1 gone", "k2"]);
 });
 
-test("a key of the ledger that the service never listed has the comment it was made with", async () => {
+test("a key of the ledger that the service never listed has the comment with which it was created", async () => {
   const project = newProject();
   const { keys } = await threeKeys(project);
   await use(project, DAY, [[keys[0] ?? "", "3"]]);
@@ -114,7 +114,7 @@ async function known({ id }: Project): Promise<string[]> {
   return rows.map(({ key }) => key);
 }
 
-test("a key that is listed again is not gone any more, and keeps when it was first seen", async () => {
+test("a key that is listed again is no longer gone, and keeps the time at which it was first seen", async () => {
   const project = newProject();
   for (const list of [[listed("k1"), listed("k2")], [listed("k2")], [listed("k1"), listed("k2")]]) {
     await storeListedKeys(db, project.id, list);
@@ -126,14 +126,14 @@ test("a key that is listed again is not gone any more, and keeps when it was fir
   expect(rows).toEqual([{ older: true }, { older: true }]);
 });
 
-test("a list that is empty says nothing: whoever read it had a key", async () => {
+test("an empty list is ignored, because it was read with a key that it should name", async () => {
   const project = newProject();
   await storeListedKeys(db, project.id, [listed("k1")]);
   await storeListedKeys(db, project.id, []);
   expect(await known(project)).toEqual(["k1"]);
 });
 
-test("what the service does not send again stays known, and what it sends is taken", async () => {
+test("fields that the service does not send again keep their values, and fields that it sends are updated", async () => {
   const project = newProject();
   await storeListedKeys(db, project.id, [listed("k1", { created: "2026-03-01T00:00:00.000001Z" })]);
   const bare = { comment: "", tags: undefined, created: "no date", scopes: ["usage:read"] };
@@ -151,7 +151,7 @@ test("what the service does not send again stays known, and what it sends is tak
   ]);
 });
 
-test("a list that names a key twice, or in hostile words, is stored", async () => {
+test("a list that names a key twice, with a hostile comment and tags, is stored", async () => {
   const project = newProject();
   const hostile = `<script>"'\\\0\u202e🎉${"x".repeat(2_000)}`;
   await storeListedKeys(db, project.id, [listed("k1"), listed("k1", { comment: hostile, tags: [hostile, '"},{'] })]);
@@ -162,7 +162,7 @@ test("a list that names a key twice, or in hostile words, is stored", async () =
   expect(JSON.parse(String(row?.key_tags))).toEqual(['"},{', stored]);
 });
 
-test("bi.api_keys says in which order keys followed one another, when each was used, and what the service says of it", async () => {
+test("bi.api_keys shows the order of a rotation's keys, when each was used, and what the service lists for it", async () => {
   const project = newProject();
   const { keys } = await threeKeys(project);
   const [first = "", second = "", third = ""] = keys;
@@ -174,7 +174,7 @@ test("bi.api_keys says in which order keys followed one another, when each was u
   await storeListedKeys(db, project.id, [listed(first), listed(third)]);
   await storeListedKeys(db, project.id, [listed(third)]);
   const rows = await view(db, "api_keys", project);
-  const told = rows.map((row) => [
+  const shown = rows.map((row) => [
     row.lineage_order,
     row.api_key_id,
     row.accessor,
@@ -183,7 +183,7 @@ test("bi.api_keys says in which order keys followed one another, when each was u
     row.key_tags,
     row.unlisted_since,
   ]);
-  expect(told.sort()).toEqual([
+  expect(shown.sort()).toEqual([
     [1, first, first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
     [2, second, null, null, null, null, null],
     [3, third, null, null, null, '["a","b"]', null],

@@ -27,16 +27,24 @@ async function reconciled(
 
 test.each<[string, readonly Numbers[], readonly Numbers[]]>([
   ["the same", [{ requests: "3" }], [{ requests: "1" }, { requests: "2" }]],
-  ["the same but for the noise of doubles", [{ hours: "0.3" }], [{ hours: "0.1" }, { hours: "0.20000000000000001" }]],
-  ["the same but for the noise of large doubles", [{ hours: "1619724.2069444444" }], [{ hours: "1619724.20694444" }]],
-  ["the same with a metric neither has", [{ requests: "1" }], [{ requests: "1" }]],
+  [
+    "the same but for the rounding of doubles",
+    [{ hours: "0.3" }],
+    [{ hours: "0.1" }, { hours: "0.20000000000000001" }],
+  ],
+  [
+    "the same but for the rounding of large doubles",
+    [{ hours: "1619724.2069444444" }],
+    [{ hours: "1619724.20694444" }],
+  ],
+  ["the same, without the other metrics", [{ requests: "1" }], [{ requests: "1" }]],
   ["both empty", [], []],
-  ["an empty total of zeros and no group", [{ requests: "0" }], []],
-])("a total and its groups are no difference: %s", async (_, totals, groups) => {
+  ["a total of zeros and no group", [{ requests: "0" }], []],
+])("a total and its groups do not differ: %s", async (_, totals, groups) => {
   expect(await reconciled(totals, groups)).toEqual([]);
 });
 
-test("a lost group is a difference, metric by metric", async () => {
+test("a missing group is a difference in each metric that it had", async () => {
   const rows = await reconciled(
     [{ hours: "3", requests: "30", tokens_in: "0" }],
     [{ hours: "1", requests: "10", tokens_in: "0" }],
@@ -67,7 +75,7 @@ test.each<[string, readonly Numbers[], readonly Numbers[], string]>([
 });
 
 test.each(GROUPINGS.filter((grouping) => grouping !== "none"))(
-  "by %s is compared where it must add up",
+  "usage by %s is compared with the total if its groups must add up to it",
   async (grouping) => {
     const rows = await reconciled([{ requests: "3" }], [{ requests: "1" }], { grouping });
     expect(rows).toHaveLength(grouping === "tags" || grouping === "feature_set" ? 0 : 1);
@@ -79,7 +87,7 @@ test("filtered usage is never compared", async () => {
   expect(await reconciled([{ requests: "3" }], [{ requests: "1" }], { filter })).toEqual([]);
 });
 
-test("a day that only one of both was read for is no difference", async () => {
+test("a day that was read only as a total is no difference", async () => {
   const project = newProject();
   const [whole, split] = [configured(project, "none"), configured(project)];
   const ids = await registerSeries(db, [whole, split]);

@@ -1,4 +1,4 @@
-// How much of a day was known how soon, from histories that a test knows.
+// bi.restatement_curve: how much of a day's usage was known how soon, for histories that each test makes.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -12,22 +12,26 @@ const back = await daysBack(db);
 
 const WINDOW = { windowDays: 4 };
 
-/** The rows that are read so many days after the day. */
+/** The rows that are read `daysAfter` days after the day. */
 type Reading = readonly [daysAfter: number, rows: readonly SnapshotRow[]];
 
 /** Reads a day again and again as time goes by, until it is long over. */
-async function live(seriesId: number, readings: readonly Reading[], grouping: Grouping = "endpoint"): Promise<void> {
+async function readOverTime(
+  seriesId: number,
+  readings: readonly Reading[],
+  grouping: Grouping = "endpoint",
+): Promise<void> {
   let age = 0;
   for (const [daysAfter, rows] of readings) {
-    await pass(seriesId, daysAfter - age);
+    await letDaysPass(seriesId, daysAfter - age);
     await store(db, seriesId, [rowsOn(back(daysAfter), rows)], { grouping, emptyGuard: "off", cliffGuard: "off" });
     age = daysAfter;
   }
-  await pass(seriesId, 20);
+  await letDaysPass(seriesId, 20);
 }
 
-/** What was stored of the series becomes that much older. */
-async function pass(seriesId: number, days: number): Promise<void> {
+/** Makes all that is stored of the series older by so many days. */
+async function letDaysPass(seriesId: number, days: number): Promise<void> {
   const moments = {
     slice: ["closed_at"],
     snapshot_row: ["first_seen_at", "last_changed_at"],
@@ -45,7 +49,7 @@ async function pass(seriesId: number, days: number): Promise<void> {
 const listen = (requests: string) => [rowOf("listen", requests)];
 const hours = (amount: string) => [rowOf("listen", { hours: amount })];
 
-/** Of a metric, each number of days with its share and how many days it rests on. */
+/** The curve of a metric: days after the day, known share, and the number of days from which it is computed. */
 async function curve(project: Project, metric = "requests"): Promise<readonly (readonly [number, number, number])[]> {
   const rows = await view(db, "restatement_curve", project);
   return rows
@@ -54,9 +58,9 @@ async function curve(project: Project, metric = "requests"): Promise<readonly (r
     .sort(([a], [b]) => a - b);
 }
 
-test("of a day that grew for three days, each day after it has the share that was known by then", async () => {
+test("for a day that grew for three days, the curve has the share that was known after each day", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", WINDOW);
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("94")],
     [2, listen("98")],
     [3, listen("100")],
@@ -70,9 +74,9 @@ test("of a day that grew for three days, each day after it has the share that wa
   ]);
 });
 
-test("a row says which series and metric it is of, in exact numbers", async () => {
+test("a row names its series and metric, and its numbers are exact", async () => {
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 1 });
-  await live(seriesId, [[1, total(back(1), { requests: "3", hours: "0.1" }).rows]], "none");
+  await readOverTime(seriesId, [[1, total(back(1), { requests: "3", hours: "0.1" }).rows]], "none");
   const shared = { project_id: project.id, project: project.name, grouping: "none", filter: "all" };
   const known = { days_after: 1, known_share: "1.000000000", days: 1 };
   expect(await view(db, "restatement_curve", project)).toEqual([
@@ -81,13 +85,13 @@ test("a row says which series and metric it is of, in exact numbers", async () =
   ]);
 });
 
-test("days weigh by their final amounts, and those that never changed count", async () => {
+test("days are weighted by their final amounts, and days that never changed count, too", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", WINDOW);
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("20")],
     [2, listen("100")],
   ]);
-  await live(seriesId, [[1, listen("300")]]);
+  await readOverTime(seriesId, [[1, listen("300")]]);
   expect(await curve(project)).toEqual([
     [1, 0.8, 2],
     [2, 1, 2],
@@ -96,14 +100,14 @@ test("days weigh by their final amounts, and those that never changed count", as
   ]);
 });
 
-test("the day itself is known where it was read while it lasted", async () => {
+test("the curve has a point for the day itself if the day was read before it ended", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [0, listen("40")],
     [1, listen("100")],
     [2, listen("100")],
   ]);
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("90")],
     [2, listen("100")],
   ]);
@@ -114,9 +118,9 @@ test("the day itself is known where it was read while it lasted", async () => {
   ]);
 });
 
-test("an amount that was too high was not known", async () => {
+test("an amount that was too high lowers the known share", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("110")],
     [2, listen("100")],
   ]);
@@ -126,27 +130,27 @@ test("an amount that was too high was not known", async () => {
   ]);
 });
 
-test("a group that was wrong by more than all there is leaves nothing known, and not less", async () => {
+test("if a group was wrong by more than the final amount, the known share is 0 and not negative", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("1000")],
     [2, listen("10")],
   ]);
   expect(await curve(project)).toContainEqual([1, 0, 1]);
 });
 
-test("what moved between groups was not known, though the sum was", async () => {
+test("usage that moved between groups later was not known, although its sum was", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, [rowOf("listen", "100")]],
     [2, [rowOf("listen", "75"), rowOf("speak", "25")]],
   ]);
   expect(await curve(project)).toContainEqual([1, 0.5, 1]);
 });
 
-test("a group that goes and comes back is known when it is there as it stayed", async () => {
+test("a group that disappears and comes back is known while it has its final amount", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", WINDOW);
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("100")],
     [2, [rowOf("speak", "100")]],
     [3, listen("100")],
@@ -159,18 +163,18 @@ test("a group that goes and comes back is known when it is there as it stayed", 
   ]);
 });
 
-test("two changes on one day count as the last of them", async () => {
+test("of two changes on one day, the last one counts", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("10")],
     [1, listen("100")],
   ]);
   expect(await curve(project)).toContainEqual([1, 1, 1]);
 });
 
-test("a change after the window makes the curve longer", async () => {
+test("a change after the window extends the curve", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 1 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("50")],
     [6, listen("100")],
   ]);
@@ -186,7 +190,7 @@ test("a change after the window makes the curve longer", async () => {
 
 test("each metric has a curve of its own, and one that was never used has none", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, hours("0.125")],
     [2, hours("0.25")],
   ]);
@@ -197,18 +201,18 @@ test("each metric has a curve of its own, and one that was never used has none",
   expect(await curve(project)).toEqual([]);
 });
 
-test("a day that was first read later than the day after says nothing", async () => {
+test("a day that was first read later than one day after it is left out", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", WINDOW);
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [3, listen("1")],
     [4, listen("2")],
   ]);
   expect(await curve(project)).toEqual([]);
 });
 
-test("a day that is still settling says nothing yet", async () => {
+test("a day that is still settling is left out", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 30 });
-  await live(seriesId, [
+  await readOverTime(seriesId, [
     [1, listen("1")],
     [2, listen("2")],
   ]);

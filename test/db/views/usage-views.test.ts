@@ -21,7 +21,7 @@ const { db } = await testDatabase();
 const DAY = "2026-03-17";
 const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
 
-test("the total is one row a project and day", async () => {
+test("the total has one row for each project and day", async () => {
   const { project, seriesId } = await newSeries(db, "none");
   await store(db, seriesId, [total(DAY, { hours: "1.5", requests: "3" })], { grouping: "none" });
   const rows = await view(db, "usage_total", project);
@@ -46,7 +46,7 @@ test("the total is one row a project and day", async () => {
   ]);
 });
 
-test("what is read by a dimension too is not in the total a second time", async () => {
+test("usage that is also read by a dimension is not in the total twice", async () => {
   const project = newProject();
   const [all, byEndpoint] = [configured(project, "none"), configured(project, "endpoint")];
   const ids = await registerSeries(db, [all, byEndpoint]);
@@ -83,7 +83,7 @@ test.each<[Dimension, unknown, string | null]>([
   ["tags", [], "[]"],
   ["tags", null, null],
   ["tags", undefined, null],
-])("%s %j reads as %j", async (dimension, value, shown) => {
+])("%s %j is shown as %j", async (dimension, value, shown) => {
   const { project, seriesId } = await newSeries(db, dimension);
   await store(db, seriesId, [rowsOn(DAY, [rowOf(value, "1", null, dimension)])], { grouping: dimension });
   const rows = await view(db, `usage_by_${dimension}`, project);
@@ -103,7 +103,7 @@ test("filtered usage is in its own view, and only there", async () => {
   ]);
 });
 
-test("a filtered total is in the filtered view without a value", async () => {
+test("a filtered total is in bi.usage_filtered, without a group value", async () => {
   const { project, seriesId } = await newSeries(db, "none", { filter: DIARIZED });
   await store(db, seriesId, [total(DAY, { requests: "4" })], { grouping: "none" });
   expect(await view(db, "usage_filtered", project)).toMatchObject([{ grouping: "none", group_value: null }]);
@@ -119,7 +119,7 @@ test("a filter without conditions is all usage, whatever its name", async () => 
   expect(await view(db, "usage_filtered", project)).toEqual([]);
 });
 
-test("usage of today is open, of the window that is read again settling, and final before it", async () => {
+test("usage is open today, settling on the days of the window, and final before it", async () => {
   const back = await daysBack(db);
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 2 });
   await store(
@@ -137,7 +137,7 @@ test("usage of today is open, of the window that is read again settling, and fin
   });
 });
 
-test("a reading while the day lasts leaves it open, and undated numbers of a day are never completed later", async () => {
+test("a reading while the day lasts leaves it open, and undated numbers are final when the day ends", async () => {
   const back = await daysBack(db);
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 7 });
   await store(db, seriesId, [total(back(0), { requests: "1" })], { grouping: "none" });
@@ -164,15 +164,21 @@ const OVER = "2026-03-18T00:00:00Z";
 test.each<[string, number | null, string | null, string, string]>([
   ["a day that is not over", 7, null, "2026-03-17T23:59:59Z", "open"],
   ["a day that is just over and was not read since", 7, null, OVER, "open"],
-  ["a day that was last read while it lasted, long ago", 7, null, "2027-01-01T00:00:00Z", "open"],
+  ["a day that was last read before it ended, long ago", 7, null, "2027-01-01T00:00:00Z", "open"],
   ["a day that will be read after this moment", 7, "2026-03-18T02:00:00Z", "2026-03-18T01:00:00Z", "open"],
   ["a day that was read after it was over", 7, "2026-03-18T02:00:00Z", "2026-03-18T03:00:00Z", "settling"],
-  ["a day on the last day that reads it again", 7, "2026-03-18T02:00:00Z", "2026-03-24T23:59:59Z", "settling"],
+  [
+    "a day at the end of the last day on which the window has it",
+    7,
+    "2026-03-18T02:00:00Z",
+    "2026-03-24T23:59:59Z",
+    "settling",
+  ],
   ["a day that the window has left", 7, "2026-03-18T02:00:00Z", "2026-03-25T00:00:00Z", "final"],
-  ["a day of a window of one", 1, OVER, OVER, "settling"],
-  ["a day of a window of one, the day after", 1, OVER, "2026-03-19T00:00:00Z", "final"],
+  ["the only day of a window of one day", 1, OVER, OVER, "settling"],
+  ["the only day of a window of one day, a day later", 1, OVER, "2026-03-19T00:00:00Z", "final"],
   ["a day that no window reads again", null, OVER, OVER, "final"],
-  ["a day that no window reads again, before its first reading after it", null, null, OVER, "open"],
+  ["a day that no window reads again, not read since it ended", null, null, OVER, "open"],
 ])("%s: of a window of %s days, closed %s, at %s it is %s", async (_, windowDays, closedAt, at, finality) => {
   for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
     const { rows } = await db.transaction().execute(async (tx) => {

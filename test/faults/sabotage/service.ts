@@ -152,7 +152,7 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/db/usage/fetch-numbers.ts",
     replace: "ageMs <= VALID_MS ?",
     by: "ageMs <= VALID_MS * 1000 ?",
-    caughtBy: ["test/db/usage/fetch-numbers.test.ts", "a number is taken not long before it is given out"],
+    caughtBy: ["test/db/usage/fetch-numbers.test.ts", "a spare number is used for 50 ms"],
   },
   {
     name: "a renewal of the lease ends the pause that the service asked for meanwhile",

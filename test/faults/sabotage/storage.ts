@@ -31,7 +31,7 @@ export const STORAGE: readonly Sabotage[] = [
     by: "",
     caughtBy: [
       "test/db/usage/merge-concurrency.test.ts",
-      "an answer that was unchanged when it came, and waits for one fetched after it with other numbers: stale",
+      "an answer that seemed unchanged waits for other numbers that were fetched after it: stale",
     ],
   },
   {
@@ -53,7 +53,7 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/db/usage/failures.ts",
     replace: "and greatest(fetch_no, suspect_fetch_no) < ",
     by: "and fetch_no < 1000000 + ",
-    caughtBy: ["test/db/usage/failures.test.ts", "a failure that comes after a later fetch has completed the day"],
+    caughtBy: ["test/db/usage/failures.test.ts", "a failure does not change a day that a later fetch has completed"],
   },
   {
     name: "a day that is not over is closed by its reading",
@@ -67,14 +67,14 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/db/usage/slices.ts",
     replace: "return askedAt >= over ? seenAt : undefined;",
     by: "return seenAt >= over ? seenAt : undefined;",
-    caughtBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began while it lasted is due again"],
+    caughtBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began before it ended is due again"],
   },
   {
     name: "an open day counts as complete for ever",
     file: "migrations/views/coverage.sql",
     replace: "sl.status = 'complete' and sl.closed_at is null",
     by: "false",
-    caughtBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began while it lasted is due again"],
+    caughtBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began before it ended is due again"],
   },
   {
     name: "sequences that are behind what is stored stay there",
@@ -116,7 +116,7 @@ export const STORAGE: readonly Sabotage[] = [
     file: "migrations/views/usage_total.sql",
     replace: `from usage_export.visible_row where "grouping" = 'none' and filter_key = '{}'`,
     by: `from usage_export.visible_row where filter_key = '{}'`,
-    caughtBy: ["test/db/views/usage-views.test.ts", "what is read by a dimension too is not in the total"],
+    caughtBy: ["test/db/views/usage-views.test.ts", "usage that is also read by a dimension is not in the total"],
   },
   {
     name: "what is called when a view is read is looked up by who reads it",
@@ -142,7 +142,7 @@ end $$;`,
     by: "when usage_date + window_days > (seen_from",
     caughtBy: [
       "test/db/views/usage-views.test.ts",
-      "usage of today is open, of the window that is read again settling",
+      "usage is open today, settling on the days of the window, and final before it",
     ],
   },
   {
@@ -152,7 +152,7 @@ end $$;`,
     by: "else replace(sl.status, 'failed', 'complete') end as status",
     caughtBy: [
       "test/db/views/coverage-views.test.ts",
-      "gaps are stretches of days, failed ones separate from missing ones",
+      "a gap is a stretch of consecutive days, either failed or missing",
     ],
   },
   {
@@ -160,7 +160,7 @@ end $$;`,
     file: "migrations/views/due_series.sql",
     replace: "then greatest(due_through, (now() at time zone 'UTC')::date - 1)",
     by: "then due_through",
-    caughtBy: ["test/db/views/coverage-views.test.ts", "a worker that was down for days is missing all of them"],
+    caughtBy: ["test/db/views/coverage-views.test.ts", "all days for which the worker was down are missing"],
   },
   {
     name: "what a number was is not kept when it changes",
@@ -169,7 +169,7 @@ end $$;`,
     by: "where d.revision > 2\n    ), updated",
     caughtBy: [
       "test/db/views/history-views.test.ts",
-      "as of a moment, what was shown then is shown: before, between and after",
+      "bi.usage_as_of shows what the views showed at a moment: before, between and after changes",
     ],
   },
   {
@@ -177,14 +177,17 @@ end $$;`,
     file: "migrations/views/restatements.sql",
     replace: "and old.revision = c.revision - 1",
     by: "and old.revision = c.revision - 2",
-    caughtBy: ["test/db/views/history-views.test.ts", "a changed number is one restatement, with what it was"],
+    caughtBy: ["test/db/views/history-views.test.ts", "a changed number is one restatement, with its old value"],
   },
   {
     name: "what a filter's name meant in between is forgotten",
     file: "src/db/usage/series.ts",
     replace: "    await updatePeriods(tx);\n",
     by: "",
-    caughtBy: ["test/db/views/history-views.test.ts", "as of a moment a filter that had other conditions in between"],
+    caughtBy: [
+      "test/db/views/history-views.test.ts",
+      "bi.usage_as_of shows a filter with the conditions that it had at the moment",
+    ],
   },
   {
     name: "a filter's name means two filters in two groupings",

@@ -29,7 +29,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/slice.ts",
     replace: "askedAt.getTime() - doubt.since.getTime() >= CONFIRM_AFTER_MS",
     by: "askedAt >= doubt.since",
-    caughtBy: ["test/usage/slice.test.ts", "another run of the same hour does not"],
+    caughtBy: ["test/usage/slice.test.ts", "another run within the hour does not confirm an empty slice"],
   },
   {
     name: "an older answer settles a newer doubt",
@@ -64,7 +64,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/normalise.ts",
     replace: "if (present) return;",
     by: "if (present || results.length > 0) return;",
-    caughtBy: ["test/usage/normalise-refusals.test.ts", "null everywhere is an answer only under the name"],
+    caughtBy: ["test/usage/normalise-refusals.test.ts", "null in every row is accepted only under the name"],
   },
   {
     name: "a day without rows is not known to be empty",
@@ -95,28 +95,28 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/normalise.ts",
     replace: "if (window && (start !== window.start || end !== window.end)) {",
     by: "if (window && start === undefined && end === undefined) {",
-    caughtBy: ["test/usage/normalise-refusals.test.ts", "an answer to a window names that window"],
+    caughtBy: ["test/usage/normalise-refusals.test.ts", "an answer that does not name the requested window is refused"],
   },
   {
     name: "the order of tags makes two groups of one",
     file: "src/usage/groups.ts",
     replace: "[...new Set(texts)].sort()",
     by: "[...new Set(texts)]",
-    caughtBy: ["test/usage/groups.test.ts", "the order of a set and what it repeats do not matter"],
+    caughtBy: ["test/usage/groups.test.ts", "the order and the repetition of values make no difference"],
   },
   {
     name: "null and nothing are one group",
     file: "src/usage/groups.ts",
     replace: `return { key: "null", sent: "null", display: null };`,
     by: `return { key: "absent", sent: "null", display: null };`,
-    caughtBy: ["test/usage/groups.test.ts", "no value, an empty text, an empty set and nothing at all are four groups"],
+    caughtBy: ["test/usage/groups.test.ts", "null, an empty text, an empty set and an absent value are four groups"],
   },
   {
     name: "an empty set and an empty text are one group",
     file: "src/usage/groups.ts",
     replace: "const key = JSON.stringify(values);",
     by: "const key = values.join();",
-    caughtBy: ["test/usage/groups.test.ts", "no value, an empty text, an empty set and nothing at all are four groups"],
+    caughtBy: ["test/usage/groups.test.ts", "null, an empty text, an empty set and an absent value are four groups"],
   },
   {
     name: "a number goes through a double",
@@ -144,7 +144,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/backfill.ts",
     replace: `only === "all" || only === status`,
     by: `only === "all" || only === status || (only === "missing" && status === "complete")`,
-    caughtBy: ["test/usage/backfill.test.ts", "whatever is stored, the modes read just their days"],
+    caughtBy: ["test/usage/backfill.test.ts", "for any stored statuses, each mode reads exactly its days"],
   },
   {
     name: "a filter by another value is the same series",
@@ -189,7 +189,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/slice.ts",
     replace: `if (newest.fetchNo > incoming.fetchNo) return "stale";`,
     by: "",
-    caughtBy: ["test/usage/undated.test.ts", "an older fetch is stale, whatever it says"],
+    caughtBy: ["test/usage/undated.test.ts", "an older fetch is stale, whatever its numbers"],
   },
   {
     name: "a group that is new since the snapshot before has not grown",
@@ -250,6 +250,6 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/slice.ts",
     replace: " || filterDoubt?.isConfirmable === false",
     by: " || (filterDoubt?.isConfirmable === false && runId === '')",
-    caughtBy: ["test/usage/slice.test.ts", "a filter that is ignored is confirmed by no run"],
+    caughtBy: ["test/usage/slice.test.ts", "an answer whose filter is ignored is confirmed by no run"],
   },
 ];
