@@ -1,5 +1,4 @@
-// What follows from the health state: alerts, which `status` and the dashboard show, and the notifications to send, one when an
-// alert opens and one when it is resolved. Pure.
+// Computes from the health state the alerts that `status` and the dashboard show, and the notifications to send. Pure.
 
 import type { Gap, LastOutcome } from "../db/health.ts";
 import type { RotationStatus } from "../db/keys/status.ts";
@@ -18,7 +17,7 @@ export type Alert = {
   readonly section: "jobs" | "runs" | "gaps" | "keys";
 };
 
-/** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
+/** There is no alert: every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
 export function isWell(state: HealthState): boolean {
   return alertsOf(state).length === 0;
 }
@@ -44,7 +43,7 @@ export function alertsOf(state: HealthState): readonly Alert[] {
   ];
 }
 
-/** If another scheduler runs the exports, no worker ever registered the jobs, so no worker is missing. */
+/** No alert if another scheduler runs the exports: then no worker has registered the jobs, and none of them needs a worker. */
 function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker)) return undefined;
   if (workers.some(({ recent }) => recent)) return undefined;
@@ -128,12 +127,12 @@ export function rotationWarnings({ failedAttempts, lastError, fallback, fallback
   ];
 }
 
-// The notifications: of each job, of its gaps, and of each condition of a rotation.
+// Notifications: about each job, about the gaps of each export, and about each condition of a rotation.
 
 export type AlertPhase = "wrong" | "well";
 
 export type Notification = {
-  /** What it is about: the same in every replica. */
+  /** What the notification is about. Every replica uses the same subject, so that only one of them sends the notification. */
   readonly subject: string;
   readonly state: AlertPhase;
   readonly text: string;
@@ -142,11 +141,11 @@ export type Notification = {
 type Condition = { readonly subject: string; readonly isWrong: boolean; readonly text: () => string };
 
 /**
- * The notifications to send now. `lastSent` holds what was sent last of each subject; a subject of which nothing was ever sent is
- * "well".
+ * The notifications to send now: one for each subject whose phase differs from the one that was sent last. `lastSent` has that
+ * phase by subject; a subject without an entry counts as "well".
  *
- * A job that fails for the fifth night is no news, nor is a gap that grows before it was closed. Each condition of a rotation has a
- * subject of its own: a key that waits for its removal, as it may for weeks, must not silence the refusal of another key.
+ * So nothing is sent if a job fails again, or if its gaps grow. Each condition of a rotation has a subject of its own: a key may
+ * wait weeks for its removal, and meanwhile the refusal of another key must still be sent.
  */
 export function notificationsOf(
   state: HealthState,
@@ -187,8 +186,9 @@ function outcomeText(
 }
 
 /**
- * None for a job that failed, because the notification of its failure covers its gaps; what is left once it works again is sent
- * then. None while a run may be about to read the gaps, and while a person keeps the job paused.
+ * There is no condition for a job whose newest outcome is failed: the notification about the failure covers its gaps, and gaps that
+ * are left are sent once the job works again. There is also none while a job that reads the same series is paused, or has a run in
+ * progress or about to start, which may fill the gaps.
  */
 function gapsCondition({ kind, job, outcome, series }: JobHealth, { jobs, gaps }: HealthState): Condition[] {
   if (kind !== "export" || outcome?.status === "failed") return [];
@@ -224,10 +224,10 @@ function daysText(days: readonly Day[]): string {
   return oldest === newest ? `${oldest}` : `${days.length} days from ${oldest} to ${newest}`;
 }
 
-/** A key may be replaced on the night after it reached its maximum age, and once more if that night fails. */
+/** How many days over its maximum age a key may be: it is replaced on the following night, or a night later if that one fails. */
 const LATE_DAYS_MAX = 2;
 
-/** The most important first. A rotation that is not configured any more has none. */
+/** The conditions of a rotation, the most important first; none if the rotation is not configured any more. */
 function rotationConditions({ rotation, configured, failedAttempts, lastError, ...row }: RotationHealth): Condition[] {
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
@@ -285,10 +285,11 @@ const NOTIFICATION_LENGTH_MAX = 500;
 
 /**
  * The text as it is sent: on one line, without secrets, and not too long. The three characters that Slack interprets are escaped,
- * because an error may quote anything, and `<!channel>` would ring everybody's phone. Secrets are removed first, while they are whole.
+ * because an error may quote anything, and `<!channel>` would notify everybody. Secrets are removed first: once cut or escaped, they
+ * would not be found.
  */
 function sanitizeText(text: string, scrub: (text: string) => string): string {
   const line = truncate(scrub(text).replaceAll(/\s+/g, " "), NOTIFICATION_LENGTH_MAX);
-  // In some chats @channel would ring everybody too: an invisible character behind the sign prevents it.
+  // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.
   return line.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");
 }

@@ -27,7 +27,7 @@ export type Metrics = ProcessMetrics & {
   readonly scrape: () => Promise<{ readonly contentType: string; readonly text: string }>;
 };
 
-/** Half of what Prometheus waits for a scrape. */
+/** Half of the time that Prometheus waits for the answer to a scrape. */
 const DATABASE_MS_MAX = 5_000;
 /** Default gauges whose names end in `_total`, which Prometheus reserves for counters. */
 const MISNAMED_DEFAULT_METRICS = [
@@ -61,7 +61,7 @@ export function openMetrics(deps: MetricsDeps): Metrics {
   return { ...counters, scrape };
 }
 
-/** Describes this process. Returns the gauge that says whether a scrape could read the database. */
+/** Registers the gauges that describe this process. Returns the gauge that says whether a scrape could read the database. */
 function openProcessGauges(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps): Gauge {
   const gauge = (name: string, help: string, ...labelNames: readonly string[]) =>
     new Gauge<string>({ name: `usage_export_${name}`, help, labelNames, registers: [registry] });
@@ -91,7 +91,7 @@ function openProcessGauges(registry: Registry, { build, configHash, rotations, r
 // Counters and histograms of this process: they start at 0 with it.
 
 export type ProcessMetrics = {
-  /** A run that this process ended. */
+  /** Counts a run that this process ended. */
   readonly runEnded: (run: {
     readonly kind: string;
     readonly job: string;
@@ -99,7 +99,7 @@ export type ProcessMetrics = {
     readonly status: string;
   }) => void;
   readonly rowsChanged: (job: string, rows: number) => void;
-  /** One attempt of a call of the service. */
+  /** Counts one attempt of a call of the service. */
   readonly attemptEnded: (attempt: {
     readonly operation: string;
     readonly result: string;
@@ -115,7 +115,7 @@ export type ProcessMetrics = {
 export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
 const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
 
-/** A breakdown takes from a tenth of a second to the time limit of an attempt. */
+/** Buckets of a histogram: a breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -159,7 +159,7 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
     "Notifications to the webhook and pings of the dead man's switch, sent or failed.",
     ...(["to", "result"] as const),
   );
-  // From 0, so that the first one shows as an increase.
+  // These counters start at 0, so that Prometheus sees an increase when the first event is counted.
   for (const rotation of rotations) fallbacks.inc({ rotation }, 0);
   for (const to of NOTIFICATION_TARGETS) for (const result of ["sent", "failed"]) notifications.inc({ to, result }, 0);
 
@@ -177,7 +177,8 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
   };
 }
 
-// Gauges of the health state: the same at each replica, and created again for each scrape, so that removed series and jobs disappear.
+// Gauges of the health state. Every replica has the same values. They are created again for each scrape, so that removed series and
+// jobs disappear.
 
 /** One number of the health state. */
 export type MetricSample = {
@@ -187,7 +188,7 @@ export type MetricSample = {
 };
 
 const SERIES_LABELS = ["project", "grouping", "filter"] as const;
-/** Not "job", which is the name Prometheus gives to what it scrapes. */
+/** Not "job": Prometheus uses that label for the target of a scrape. */
 const JOB_LABELS = ["kind", "job_name"] as const;
 
 const GAUGES = {
@@ -235,7 +236,7 @@ const GAUGES = {
   },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
-/** The gauges of a health state. A gauge is absent where there is no such number. */
+/** The gauges of a health state. A number that is not known has no sample. */
 export function metricSamples({ series, jobs, rotations, queue, workers }: HealthState): readonly MetricSample[] {
   const seen = workers[0]?.lastSeenAt;
   return [

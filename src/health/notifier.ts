@@ -14,7 +14,7 @@ import type { HealthState } from "./state.ts";
 import { ping, postText, type Receiver, type Receivers, type WebhookLimits } from "./webhook.ts";
 
 export type Notifier = {
-  /** Never throws. Its calls take at most SENDING_MS_MAX plus the time limits of one notification and one ping. */
+  /** Never throws. Its HTTP calls take at most SENDING_MS_MAX plus the time limits of one notification and one ping. */
   readonly tick: () => Promise<void>;
 };
 
@@ -65,11 +65,11 @@ export function openNotifier(
 
   async function evaluate(): Promise<void> {
     const minute = Math.floor(Date.now() / MINUTE_MS);
-    // At most once a minute, however often a tick comes.
+    // At most one ping a minute, however often a tick comes.
     const isPingDue = deadMan !== undefined && minute !== pingedMinute;
     if (!webhook && !isPingDue) return;
-    // Read before the health state. In the other order another replica could send a notification in between, and this one, with
-    // the older state, would send one that is no longer true.
+    // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between,
+    // and this replica would then send one from its older state.
     const lastSent = webhook && (await readLastSent(db));
     const state = await readHealth(db, config);
     if (webhook && lastSent) await sendNotifications(webhook, state, lastSent);
@@ -99,7 +99,7 @@ const PROBLEM_MESSAGES = {
 
 type Problem = keyof typeof PROBLEM_MESSAGES;
 
-/** Counts what is sent, and logs each problem once until it has ended. */
+/** Counts the calls that succeeded and failed, and logs a problem only when it begins. */
 function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
   const current = new Set<Problem>();
 
@@ -114,7 +114,7 @@ function openAttempts({ log, metrics }: NotifierContext, stop: AbortSignal) {
   /** Returns whether the problem had begun before. */
   const problemEnded = (problem: Problem): boolean => current.delete(problem);
 
-  /** Returns whether it was sent. */
+  /** Returns whether `send` succeeded. */
   async function attempt(target: NotificationTarget, send: () => Promise<void>): Promise<boolean> {
     try {
       await send();

@@ -1,5 +1,5 @@
-// Reads the health state of jobs, workers, coverage, rotations and queue at one moment, what only the dashboard shows, and which
-// windows should be changed.
+// Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, the runs and keys that only the
+// dashboard shows, and advice on the windows of exports.
 
 import { type Config, jobsOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -48,7 +48,7 @@ async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
   const series = await readSeriesHealth(tx);
   const slices = countSlices(series);
   const workers = await storedWorkers(tx);
-  const isWorked = workers.some(({ recent }) => recent);
+  const hasLiveWorker = workers.some(({ recent }) => recent);
   const causes = slices.failed > 0 ? await failureCauses(tx, now) : [];
   const rotations = await rotationRows(tx);
   return {
@@ -63,7 +63,7 @@ async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
     slices,
     gaps: await readGaps(tx, series),
     // If no worker runs, nothing is retried.
-    causes: causes.map((cause) => (isWorked ? cause : { ...cause, nextTry: undefined })),
+    causes: causes.map((cause) => (hasLiveWorker ? cause : { ...cause, nextTry: undefined })),
     rotations: rotations.map((row) => ({
       ...row,
       configured: config.rotations.find(({ name }) => name === row.rotation),
@@ -121,7 +121,7 @@ function jobHealth(job: ConfiguredJob, now: Date, { stored, lastRun, outcome, re
     firstUnplanned: stored?.scheduledThrough && !isPaused ? nextRunAt(job, stored.scheduledThrough) : undefined,
     paused: stored?.pause,
     needsWorker: stored !== undefined && !isPaused,
-    // A moment that waits for the run before it is not overdue.
+    // A run that waits for the end of the previous run is not overdue.
     overdueSince: lastRun?.status === "running" ? undefined : overdue,
     isInProgress: isAboutToBegin || record?.isRunning === true,
     failedRun: failedRunOf(job, lastRun, outcome),
@@ -130,7 +130,7 @@ function jobHealth(job: ConfiguredJob, now: Date, { stored, lastRun, outcome, re
   };
 }
 
-/** An interrupted backfill says nothing about the job: a person chose its days and can run it again. */
+/** An interrupted backfill is ignored: a person chose its days and can run it again. */
 function failedRunOf(
   { hasNoFailedSlice }: ConfiguredJob,
   lastRun: LastRun | undefined,
@@ -142,7 +142,7 @@ function failedRunOf(
   }
   if (outcome?.status !== "failed") return undefined;
   const { trigger, startedAt, error, suspect } = outcome;
-  // If a run met only doubtful answers, its slices are suspect for as long as the doubt lasts, and already report it.
+  // If suspect slices are the only problem of a run, the alert about these slices already reports it.
   const isReported = suspect > 0 && error === null;
   return { status: "failed", trigger, startedAt, error, overCompleteDays: hasNoFailedSlice && !isReported };
 }
@@ -151,7 +151,7 @@ function failedRunOf(
 
 const RUNS_SHOWN_MAX = 50;
 
-/** For a page: the read is given up soon. */
+/** A page waits for this read, so each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
   const readAll = async (tx: Tx) => {
     const health = await healthAt(tx, config);
@@ -191,7 +191,7 @@ export async function adviseWindows(db: Database, exports: readonly ExportJob[])
   return advice;
 }
 
-/** The history of each group is read, so the grouping that usually has the fewest is chosen. */
+/** The history of every group is read, so the grouping that usually has the fewest groups comes first. */
 const FEWEST_GROUPS_FIRST: readonly Grouping[] = ["none", "method", "deployment", "endpoint", "model"];
 
 /** Late usage is late in every grouping, so one grouping is enough. */

@@ -13,7 +13,7 @@ import type { SliceStatus } from "../usage/slice.ts";
 export type HealthState = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
-  /** When the pause of all calls, which the service asked for, ends. */
+  /** The service asked for a pause of all calls; this is when the pause ends. */
   readonly callsPausedUntil: Date | undefined;
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
@@ -53,7 +53,7 @@ export type JobHealth = {
   readonly failedRun: FailedRun | undefined;
   /** When the newest successful run ended, in seconds since 1970; null if none did. */
   readonly lastSuccess: number | null;
-  /** Runs that failed or were interrupted since then. */
+  /** Runs that failed or were interrupted since `lastSuccess`. */
   readonly failures: number;
   /** The series that an export reads, by seriesKey. */
   readonly series: ReadonlySet<string>;
@@ -64,7 +64,7 @@ export type FailedRun = {
   readonly trigger: string;
   readonly startedAt: Date;
   readonly error: string | null;
-  /** The days it read are complete all the same, so no slice reports the failure. */
+  /** No alert about slices reports this run: no slice of the job is failed, and the run has another problem than suspect slices. */
   readonly overCompleteDays: boolean;
 };
 
@@ -140,7 +140,7 @@ export function groupGaps(gaps: readonly Gap[]): readonly GapGroup[] {
   });
 }
 
-// Adds up the jobs in the queue, for a person.
+// Sums of the jobs in the queue, as text for people.
 
 const QUEUE_STATE_WORDS = {
   waiting: "waiting",
@@ -149,10 +149,10 @@ const QUEUE_STATE_WORDS = {
   dead: "given up in the last day",
 } as const;
 
-/** A job that was given up is copied to a queue of its own, where it would count a second time. */
+/** A job that is given up is copied to this queue. Counting the copy would count the job twice. */
 const DEAD_LETTER_QUEUE = "usage_request_dead";
 
-/** The total of each state as "3 waiting", in the order in which a job passes through them. */
+/** The total of each state as "3 waiting", in the order in which a job passes through the states. */
 export function queueTotals(queue: readonly QueueDepth[]): readonly { readonly jobs: number; readonly text: string }[] {
   return Object.entries(QUEUE_STATE_WORDS).map(([state, words]) => {
     const counts = queue.filter((one) => one.state === state && one.queue !== DEAD_LETTER_QUEUE);

@@ -9,7 +9,7 @@ import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 
 export type Receiver = {
-  /** The field of the configuration that names it. */
+  /** The configuration field with the receiver's address. */
   readonly path: "notify.webhook" | "notify.deadMan";
   readonly address: Secret;
   readonly proxy?: HttpProxy | undefined;
@@ -64,8 +64,8 @@ async function callWithRetries(
 type AttemptFailure = { readonly text: string; readonly retryable: boolean };
 
 /**
- * Undefined if the receiver accepted it. The agent lives for this attempt only: with one call a minute, keeping a connection open
- * gains nothing.
+ * Undefined if the receiver accepted the request. The agent is closed after this attempt: with one call a minute, keeping a
+ * connection open gains nothing.
  */
 async function attemptOnce(
   agent: Dispatcher,
@@ -83,7 +83,7 @@ async function attemptOnce(
       path: `${url.pathname}${url.search}`,
       signal: limit,
     });
-    // While undici connects, it ignores its signal.
+    // undici ignores the signal while it connects.
     const { statusCode, body } = await Promise.race([request, ended]);
     await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
     return statusFailure(statusCode);
@@ -101,7 +101,7 @@ function statusFailure(status: number): AttemptFailure | undefined {
   return { text: `answered ${status}${redirect}`, retryable: status === 429 || status >= 500 };
 }
 
-/** Shows only a code, because the message may contain the address. The program's own errors are safe: they name the proxy only. */
+/** Only the error's code, because its message may contain the address. An AppError is safe to show: it names only the proxy. */
 function connectionFailure(error: unknown): string {
   if (error instanceof AppError) return error.message;
   if (error instanceof AggregateError) return connectionFailure(error.errors[0]);

@@ -177,7 +177,7 @@ type Layout = {
   readonly gapDaysMax: number;
 };
 
-/** The library gets numbered keys, not labels: it interprets names as patterns, and confuses equal ones. */
+/** The library gets numbered keys as names, not labels: it interprets names as patterns, and confuses equal names. */
 function chartOption({ days, bars, marks }: StackedDays, { grid, legend, labelsMax, gapDaysMax }: Layout): ChartOption {
   const labels = new Map([
     ...bars.map(({ label }, i): [string, string] => [`s${i}`, label]),
@@ -199,7 +199,7 @@ function chartOption({ days, bars, marks }: StackedDays, { grid, legend, labelsM
           type: "bar",
           name: `s${i}`,
           stack: "day",
-          // All bars of a layer are one path, a third of the size.
+          // "large" draws all bars of a layer as one path, which is a third of the size.
           large: true,
           largeThreshold: 0,
           silent: true,

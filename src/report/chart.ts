@@ -20,7 +20,7 @@ export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
 /** In pixels. Displayed at this size, the chart's texts are as large as those of the page. */
 export type Drawing = { readonly width: number; readonly height: number; readonly option: ChartOption };
 
-/** For wide screens and paper, and for phones. */
+/** `wide` is for wide screens and paper, `narrow` for phones. */
 export type Drawings = { readonly wide: Drawing; readonly narrow: Drawing };
 
 /** A chart under its heading. The style sheet shows one of the drawings, by the width of the screen. */

@@ -116,7 +116,7 @@ export type MapRow = { readonly label: string; readonly statuses: readonly (Slic
 
 type StatusMark = { readonly symbol: string; readonly colour: string; readonly height: number };
 
-/** They differ without colour as well: in shape, and complete days are pale. */
+/** The marks differ without colour as well: by their shape, and complete days are pale. */
 const STATUS_MARKS: Readonly<Record<SliceStatus, StatusMark>> = {
   complete: { symbol: "rect", colour: "var(--complete)", height: 1 },
   suspect: { symbol: "diamond", colour: "var(--warn)", height: 1 },
@@ -173,7 +173,7 @@ function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, label
       type: "scatter",
       name: status,
       silent: true,
-      // All marks of a status are one path. With no marks at all the library fails to draw that path.
+      // "large" draws all marks of a status as one path. Without any mark the library fails to draw that path.
       large: rows.some(({ statuses }) => statuses.includes(status)),
       largeThreshold: 0,
       symbol: STATUS_MARKS[status].symbol,
@@ -184,7 +184,7 @@ function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, label
   };
 }
 
-/** With many days, a mark that is not complete is wider than its day, so that it stands out. */
+/** With many days, the mark of a day that is not complete is wider than the day, so that it stands out. */
 function markWidth(status: SliceStatus, dayWidth: number): number {
   const width = Math.min(dayWidth * 0.86, MAP_ROW_PX * 2);
   return status === "complete" ? width : Math.max(width, 7);

@@ -21,10 +21,10 @@ const PERCENT_FORMAT = new Intl.NumberFormat("en-US", {
 });
 
 const HEADLINE_DIGITS_MAX = 5;
-/** Above this, a compact number would grow with the amount: Intl has no name for more than trillions. */
+/** With more digits a compact number would grow with the amount, because Intl has no name beyond trillions. */
 const NAMED_DIGITS_MAX = 18;
 
-/** What a chart can draw; sums of it stay finite. */
+/** The largest number that a chart gets. Sums of such numbers stay finite. */
 const CHART_NUMBER_MAX = 1e300;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
@@ -54,7 +54,7 @@ export function exactText(amount: string): string {
   return digits === "" ? separated : `${separated}.${digits}`;
 }
 
-/** A whole number and its noun. */
+/** A whole number with its noun in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${ROUNDED_FORMAT.format(count)} ${count === 1 ? one : many}`;
 }
@@ -64,7 +64,7 @@ export function compactText(value: number): string {
   return COMPACT_FORMAT.format(value);
 }
 
-/** For lengths in a chart, never for a figure. */
+/** For lengths in a chart only; a figure would lose digits. */
 export function chartNumber(amount: string): number {
   return Math.min(Number(amount), CHART_NUMBER_MAX);
 }
@@ -73,7 +73,7 @@ export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
 
-/** In percent of the amount before; in words if that means nothing. */
+/** The change in percent of the amount before, or in words if a percentage would mean nothing. */
 export function changeText(amount: string, before: string | null): string {
   if (before === null) return "not known before";
   if (exactText(amount) === exactText(before)) return "unchanged";
@@ -87,7 +87,7 @@ function wholeDigits(amount: string): number {
   return amount.replace(/^-/, "").split(".")[0]?.length ?? 0;
 }
 
-/** Intl formats a decimal text exactly; a number would lose digits. */
+/** True for a decimal text. Intl formats such a text exactly, while a number would lose digits. */
 function isNumeric(text: string): text is `${number}` {
   return /^-?\d+(\.\d+)?$/.test(text);
 }

@@ -15,7 +15,7 @@ export type Section = {
 export type PageOptions = {
   readonly title: string;
   readonly subtitle: string;
-  /** Above the sections: whether the page can be trusted. */
+  /** Shown above the sections: whether the page's numbers are complete. */
   readonly lead: Html;
   readonly sections: readonly Section[];
   readonly footer: Html;
@@ -26,11 +26,11 @@ export type PageOptions = {
 export const ADDING_UP_WARNING =
   "Days are UTC calendar days. Each grouping is the same usage counted again: figures of different groupings, and of different filters, are never to be added up.";
 
-/** Without it a browser would ask the server for an icon, and report that the policy forbids it. */
+/** Without this link a browser would request an icon from the server, and report that the policy forbids it. */
 const NO_ICON = html`<link rel="icon" href="data:,">
 `;
 
-/** Allows a page its own style sheet only. A server sends the policy as a header too. */
+/** Allows only the page's own style sheet, and in a served page its icon and its forms. The worker also sends it as a header. */
 export function contentSecurityPolicy(served = false): string {
   const style = createHash("sha256").update(STYLE).digest("base64");
   const server = served ? "img-src data:; form-action 'self'" : "form-action 'none'";

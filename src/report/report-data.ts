@@ -7,7 +7,7 @@ import type { SliceStatus } from "../usage/slice.ts";
 
 export type ReportData = {
   readonly period: Window;
-  /** As many days, right before it. */
+  /** The same number of days, right before the period. */
   readonly before: Window;
   readonly madeAt: Date;
   readonly totals: Totals;
@@ -77,11 +77,11 @@ export type BreakdownGroup = DayAmounts & { readonly group: string | null };
 export type Ranking = Shortfall & {
   readonly grouping: "accessor" | "tags";
   readonly projects: readonly string[];
-  /** Of the period, by hours and then requests, the largest first, at most 10. */
+  /** The groups with usage in the period, ordered by hours and then requests, the largest first; at most 10. */
   readonly groups: readonly RankedGroup[];
-  /** Of all groups, also those that are not among `groups`. */
+  /** The number of all groups, including those that are not in `groups`. */
   readonly groupCount: number;
-  /** Of all groups. Null for tags: a request with two tags counts for both. */
+  /** The sum over all groups. Null for tags: a request with two tags counts for both. */
   readonly hours: string | null;
   readonly requests: string | null;
 };

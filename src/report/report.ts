@@ -22,7 +22,10 @@ export function renderReport(data: ReportData): string {
   });
 }
 
-/** The sections that the report and the dashboard share; `trustNotice` belongs above them. Without any series only the coverage, which says so. */
+/**
+ * The sections that the report and the dashboard share; `trustNotice` belongs above them. Without any series there is only the
+ * coverage section, which says so.
+ */
 export function usageSections(data: ReportData): readonly Section[] {
   if (data.coverage.series.length === 0) return [coverageSection(data)];
   return [

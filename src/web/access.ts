@@ -1,5 +1,6 @@
-// Decides whose requests are answered. Health checks are for everybody; the rest needs the configured credentials. If none are
-// configured, requests to this machine's own address are trusted, and the dashboard is shown to nobody else.
+// Decides which requests are answered. Health checks always are; everything else needs the configured credentials. Without configured
+// credentials, a monitor on a loopback address answers requests to the names of this machine, and any other monitor answers
+// everything except the dashboard.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -8,14 +9,17 @@ import { type Page, textPage } from "./page.ts";
 /** What must be sent: a token, or a user name and password as `name:password`. */
 export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials: Secret };
 
-/** "anyone": always answered. "machines": also without configured credentials. "people": without them only on loopback. */
+/**
+ * "anyone": always answered. "machines" and "people": need the credentials if any are configured. If none are configured, "people"
+ * are answered only on a loopback address.
+ */
 export type Audience = "anyone" | "machines" | "people";
 
 type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
 
 export type Gate = (audience: Audience, visitor: RequestHeaders) => Page | undefined;
 
-/** `isLoopback`: only this machine reaches the monitor. The gate returns the page of a refusal, or undefined. */
+/** `isLoopback`: only this machine can reach the monitor. The gate returns the page of a refusal, or undefined to let a request in. */
 export function openGate(access: Access | undefined, isLoopback: boolean): Gate {
   const hasCredentials = access && credentialsCheck(access);
   return (audience, { host, authorization }) => {

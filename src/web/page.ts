@@ -1,10 +1,10 @@
-// What the monitor answers with.
+// A page: the monitor's answer to a request.
 
 export type Page = {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
-  /** In addition to those of every page. */
+  /** Sent in addition to the headers of every page. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 

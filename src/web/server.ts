@@ -28,9 +28,9 @@ const SOCKET_IDLE_MS_MAX = 10_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
-/** When a client may ask again for a page that could not be made. */
+/** The Retry-After of an answer that is refused because too many pages are being made. */
 const BUSY_SECONDS = 5;
-/** After the monitor closes, answers in progress have this long. */
+/** When the monitor closes, answers in progress have this long to end. */
 const CLOSE_MS_MAX = 500;
 
 const HEADERS = {
@@ -60,8 +60,9 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
     const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(request.url ?? "") ?? [];
     const route = routes[path] ?? { audience: "machines", answer: () => notFoundPage(routes) };
     const isAdmitted = admit(request, response, route.audience !== "anyone");
-    // A request's body is not read, and would be taken for the next request: the connection of such a request is closed.
-    const stays = () => server.listening && isAdmitted && !hasBody(request);
+    // The body of a request is not read. On a connection that stays open it would be taken for the next request, so the connection
+    // is closed.
+    const keepsOpen = () => server.listening && isAdmitted && !hasBody(request);
     const answer = async () => {
       try {
         return await pageOf(route, gate, request, query);
@@ -71,9 +72,9 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
       }
     };
     const page = isAdmitted ? answer() : Promise.resolve(BUSY);
-    void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, stays()));
+    void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, keepsOpen()));
   });
-  // Such as too many open files: no reason to end the process.
+  // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
   return {
     url: monitorUrl({ host: address.host, port: bound.port }),
@@ -99,7 +100,7 @@ function listenProblem(host: string, port: number, cause: unknown): string {
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
 }
 
-/** Listening resolves a host name: only then is it known whether other machines reach the address. */
+/** The address that the host name was resolved to, which shows whether other machines can reach the monitor. */
 function boundAddress(server: Server): AddressInfo {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error(`expected a TCP address, got ${address}`);
@@ -126,13 +127,13 @@ function notFoundPage(routes: Routes): Page {
   return textPage(404, ["there is nothing here; there is:", ...Object.keys(routes)]);
 }
 
-function send(response: ServerResponse, { status, contentType, body, headers }: Page, stays: boolean): void {
+function send(response: ServerResponse, { status, contentType, body, headers }: Page, keepsOpen: boolean): void {
   response.writeHead(status, {
     ...HEADERS,
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     ...headers,
-    ...(!stays && { connection: "close" }),
+    ...(!keepsOpen && { connection: "close" }),
   });
   response.end(body);
 }
@@ -156,31 +157,31 @@ const PAGES_IN_PROGRESS_MAX = 50;
 type Admit = (request: IncomingMessage, response: ServerResponse, isPage: boolean) => boolean;
 
 /**
- * One connection too many closes the one that has waited longest. If the new connection were refused instead, half-sent requests
- * could fill the limit and block health checks.
+ * If there are too many connections without a request in progress, the one that has been idle longest is closed. If the new connection
+ * were refused instead, half-sent requests could fill the limit and block health checks.
  */
 function limitConnections(server: Server): Admit {
-  const waiting = new Set<Socket>();
+  const idle = new Set<Socket>();
   let pages = 0;
-  const wait = (socket: Socket) => {
-    waiting.add(socket);
-    if (waiting.size <= IDLE_CONNECTIONS_MAX) return;
-    const [longest] = waiting;
-    longest?.destroy();
-    if (longest) waiting.delete(longest);
+  const addIdle = (socket: Socket) => {
+    idle.add(socket);
+    if (idle.size <= IDLE_CONNECTIONS_MAX) return;
+    const [oldest] = idle;
+    oldest?.destroy();
+    if (oldest) idle.delete(oldest);
   };
   server.on("connection", (socket: Socket) => {
-    wait(socket);
-    socket.once("close", () => waiting.delete(socket));
+    addIdle(socket);
+    socket.once("close", () => idle.delete(socket));
   });
   return ({ socket }, response, isPage) => {
     const isAdmitted = !isPage || pages < PAGES_IN_PROGRESS_MAX;
     const counts = isPage && isAdmitted;
     if (counts) pages++;
-    waiting.delete(socket);
+    idle.delete(socket);
     response.once("close", () => {
       if (counts) pages--;
-      if (!socket.destroyed) wait(socket);
+      if (!socket.destroyed) addIdle(socket);
     });
     return isAdmitted;
   };

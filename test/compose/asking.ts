@@ -1,4 +1,4 @@
-// Asks a database what a dashboard asks it, as the role that dashboards read with.
+// Runs the statements of a dashboard on a database, with the role that dashboards read with.
 
 import pg from "pg";
 import { afterAll } from "vitest";
@@ -7,7 +7,7 @@ import { asSent, type TimeRange, type Values } from "./grafana-sql.ts";
 
 type Row = Readonly<Record<string, string | null>>;
 type Answer = {
-  /** Types by their numbers in pg_type. */
+  /** `type` is the type's oid in pg_type. */
   readonly fields: readonly { readonly name: string; readonly type: number }[];
   readonly rows: readonly Row[];
 };
@@ -18,11 +18,11 @@ export type Options = Readonly<Record<string, readonly string[]>>;
 export type Reader = {
   readonly ask: (rawSql: string, values: Values) => Promise<Answer>;
   readonly optionsOf: (dashboard: Dashboard) => Promise<Options>;
-  /** With the choices that the dashboard opens with. */
+  /** Runs the statement with the values that the dashboard has when it is opened. */
   readonly open: (query: { readonly of: Dashboard; readonly rawSql: string }) => Promise<Answer>;
 };
 
-/** Called at the top of a test file. Everything comes as text: a number stays exact, and a day a day. */
+/** Call it at the top of a test file. All values are returned as text, so that numbers stay exact and days are not converted. */
 export async function openReader(url: string, range: TimeRange): Promise<Reader> {
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: () => (value: string) => value } });
   await client.connect();
@@ -56,7 +56,7 @@ export async function openReader(url: string, range: TimeRange): Promise<Reader>
   };
 }
 
-/** All options where several can be chosen, else the first. */
+/** The values when a dashboard is opened: all options of a variable that may have several values, else the first. */
 export function firstChoices({ templating }: Dashboard, options: Options): Values {
   return Object.fromEntries(
     templating.list.map(({ name, multi }) => [name, multi ? (options[name] ?? []) : (options[name]?.[0] ?? "")]),

@@ -1,4 +1,4 @@
-// The dashboards of compose/grafana, as much of them as the tests look at.
+// Reads the dashboards of compose/grafana, as far as the tests need them.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -37,7 +37,7 @@ const panel = z.object({
     })
     .optional(),
   options: z.object({ xField: z.string().optional() }).optional(),
-  // It could add up what the statement kept apart.
+  // A transformation could add up series that the statement keeps apart.
   transformations: z.never().optional(),
 });
 const variable = z.object({

@@ -1,20 +1,20 @@
-// What holds of the dashboards without a database: that Grafana finds them, and that no panel mixes series.
+// Checks of the dashboards that need no database: that Grafana finds them, and that no panel mixes series.
 
 import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { COMPOSE, DASHBOARDS, type Panel, QUERIES, viewsOf } from "./dashboards.ts";
 
-/** Each of them holds one series of a project: all usage by one grouping. */
+/** Each of these views has one series of each project: all usage by one grouping. */
 const ONE_GROUPING = /^usage_(total|by_\w+)$/;
-/** The amounts of many series: the same usage counted again and again. */
+/** These views have the amounts of many series, so they count the same usage several times. */
 const MANY_SERIES = ["usage_filtered", "restatements", "restatement_curve"];
-/** What is known of series, keys and runs: no amounts of usage that could be added up. */
+/** These views are about series, keys and runs. They have no amounts of usage that could be added up. */
 const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation", "runs", "api_keys"];
 
 const read = (file: string) => fs.readFileSync(path.join(COMPOSE, file), "utf8");
 
-test("the dashboards keep their addresses, are changed by their files only and count days in UTC", () => {
+test("the dashboards keep their uids, can't be edited in Grafana, and use UTC", () => {
   expect(DASHBOARDS.map(({ uid }) => uid)).toEqual(["usage-export-trust", "usage-export-usage"]);
   for (const { editable, timezone, time } of DASHBOARDS) {
     expect({ editable, timezone, time }).toEqual({
@@ -25,7 +25,7 @@ test("the dashboards keep their addresses, are changed by their files only and c
   }
 });
 
-test("everything reads the data source that is provisioned", () => {
+test("panels, variables and annotations read the provisioned data source", () => {
   const provisioned = read("grafana/provisioning/datasources/usage-export.yml");
   const sources = DASHBOARDS.flatMap(({ panels, templating, annotations }) => [
     ...panels.flatMap(({ datasource, targets }) => [datasource, ...targets.map((target) => target.datasource)]),
@@ -38,7 +38,7 @@ test("everything reads the data source that is provisioned", () => {
   }
 });
 
-test("compose mounts the files where Grafana looks for them, and gives the data source all it names", () => {
+test("compose mounts the files where Grafana looks for them, and sets every variable that the data source uses", () => {
   const compose = read("../docker-compose.yml");
   const [, folder] = /\n +path: (\S+)\n/.exec(read("grafana/provisioning/dashboards/usage-export.yml")) ?? [];
   expect(compose).toContain(`- ./compose/grafana/dashboards:${folder}:ro\n`);
@@ -47,7 +47,7 @@ test("compose mounts the files where Grafana looks for them, and gives the data 
   }
 });
 
-test.each(DASHBOARDS)("in $title no two panels have the same number or position", ({ panels }) => {
+test.each(DASHBOARDS)("in $title no two panels have the same id or overlap", ({ panels }) => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
   expect(overlapping).toEqual([]);
@@ -58,7 +58,7 @@ function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-test.each(QUERIES)("$name says in a sentence what it shows", ({ panel }) => {
+test.each(QUERIES)("$name has a description of at least one sentence", ({ panel }) => {
   expect(panel.description).toMatch(/^[A-Z].{30,}\.$/);
 });
 
@@ -70,7 +70,7 @@ test.each(QUERIES)("$name reads one view of bi, and nothing else", ({ rawSql }) 
   expect(new Set(others)).toEqual(new Set([`bi.${viewsOf(rawSql)[0]}`]));
 });
 
-test.each(QUERIES)("$name adds nothing up across series", ({ rawSql }) => {
+test.each(QUERIES)("$name does not add up amounts of several series", ({ rawSql }) => {
   const [view = ""] = viewsOf(rawSql);
   if (ONE_GROUPING.test(view)) return;
   expect([...MANY_SERIES, ...ABOUT_SERIES]).toContain(view);
@@ -87,7 +87,7 @@ test.each(QUERIES)("$name adds nothing up across series", ({ rawSql }) => {
   }
 });
 
-test("a variable that chooses a series has one value", () => {
+test("only the variable project may have several values", () => {
   const several = DASHBOARDS.flatMap(({ templating }) => templating.list).filter(
     ({ multi, includeAll }) => multi || includeAll,
   );

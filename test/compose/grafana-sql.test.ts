@@ -20,9 +20,9 @@ test.each([
 
 test.each([
   ["a macro that Grafana does not have", "$__timefilter(usage_date)"],
-  ["a macro without what it needs", "$__timeFilter()"],
+  ["a macro without its argument", "$__timeFilter()"],
   ["a variable that the dashboard does not have", variable("projects:sqlstring")],
-  ["a variable without a format, which is quoted only where it may have several values", variable("project")],
+  ["a variable without a format, which Grafana quotes only if it may have several values", variable("project")],
   ["a variable in a format that quotes nothing", variable("project:csv")],
   ["a variable without braces", "$project"],
   ["a variable in double brackets", "[[project]]"],

@@ -5,14 +5,17 @@
 
 export type TimeRange = { readonly from: Date; readonly to: Date };
 
-/** One value of a variable that has one, all chosen ones of a variable that may have several; "" and none without options. */
+/** The chosen value of each variable, or a list of them if it may have several. Without options it is "" or an empty list. */
 export type Values = Readonly<Record<string, string | readonly string[]>>;
 
 const VARIABLE = /\$\{([^}]*)\}/g;
-/** As the server matches them: an argument has no bracket. */
+/** The pattern of Grafana's server: an argument contains no bracket. */
 const MACRO = /\$([_a-zA-Z0-9]+)\(([^)]*)\)/g;
 
-/** Throws where Grafana would send the text on as it stands, or would quote it in another way than `sqlstring`. */
+/**
+ * The SQL that Postgres gets. Throws if Grafana would leave a variable or macro in the text, or quote a value in another way than
+ * `sqlstring`.
+ */
 export function asSent(rawSql: string, range: TimeRange, values: Values): string {
   const left = rawSql.replaceAll(VARIABLE, "").replaceAll(MACRO, "");
   if (/\$|\[\[/.test(left)) throw new Error(`expected variables as \${name:sqlstring} and macros with (), got ${left}`);

@@ -1,4 +1,4 @@
-// Runs what the dashboards ask on a database with usage, and on an empty one.
+// Runs the statements of the dashboards on a database with usage, and on an empty one.
 
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
@@ -16,11 +16,11 @@ const TEXT = 25;
 const DATE = 1082;
 /** date, timestamp and timestamptz. */
 const TIMES = [DATE, 1114, 1184];
-/** What Grafana reads as a number. */
+/** The types that Grafana reads as numbers. */
 const NUMBERS = [20, 21, 23, 700, 701, 1700];
 
 const COUNT_UNITS = ["short", "locale"];
-/** Of all columns with numbers that are not plain counts. */
+/** The unit of each column with numbers that are not plain counts. */
 const UNITS: ReadonlyMap<string, string> = new Map([
   ...["hours", "total_hours", "agent_hours"].map((name) => [name, "suffix:h"] as const),
   ...["days", "days_behind", "days_late", "age_days"].map((name) => [name, "suffix:d"] as const),
@@ -28,7 +28,7 @@ const UNITS: ReadonlyMap<string, string> = new Map([
   ["tts_characters", "suffix:characters"],
   ["duration", "s"],
   ...["requests_known", "hours_known"].map((name) => [name, "percentunit"] as const),
-  // Their unit stands in a column beside them, or each number has a text.
+  // Their unit is in another column, or each number is shown as a text.
   ...["total", "sum_of_groups", "difference", "old_value", "new_value", "status"].map(
     (name) => [name, "none"] as const,
   ),
@@ -52,7 +52,7 @@ test.each(QUERIES)("$name gives each number and each day its unit", async (query
     overrides.map(({ matcher, properties }) => [matcher.options, properties.find(({ id }) => id === "unit")?.value]),
   );
   const isTable = query.panel.type === "table";
-  // A table's own unit would also be put behind text that reads as a number.
+  // A default unit of a table would also be put after text that looks like a number.
   if (isTable) expect(defaults.unit).toBeUndefined();
   expect(fields.map(({ name }) => name)).toEqual(expect.arrayContaining([...byName.keys()]));
   for (const { name, type } of fields) {
@@ -63,7 +63,7 @@ test.each(QUERIES)("$name gives each number and each day its unit", async (query
 });
 
 test.each(QUERIES.filter(({ panel }) => panel.targets[0]?.format === "time_series"))(
-  "$name has moments in their order, one column of names, and numbers",
+  "$name has ordered times, one column of names, and one of numbers",
   async (query) => {
     const { fields, rows } = await onStored.open(query);
     expect(fields.map(({ name }) => name).slice(0, 2)).toEqual(["time", "metric"]);
@@ -77,7 +77,7 @@ test.each(QUERIES.filter(({ panel }) => panel.targets[0]?.format === "time_serie
 );
 
 test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
-  "$name has its bars beside a text",
+  "$name labels its bars with a text column",
   async (query) => {
     const { fields } = await onStored.open(query);
     expect(fields.find(({ name }) => name === query.panel.options?.xField)?.type).toBe(TEXT);
@@ -102,7 +102,7 @@ test.each(usageQueries)("$name shows the usage of one series, once", async ({ of
 });
 
 test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
-  "$name leaves the hours empty that the service did not send",
+  "$name leaves the hours empty if the service did not send any",
   async ({ of, rawSql }) => {
     const options = await onStored.optionsOf(of);
     const filtered = options.filtered?.find((one) => one.includes(context.silent.id)) ?? "";
@@ -125,7 +125,7 @@ test("a chart by API key has one line for all keys of a rotation", async () => {
   expect(new Set(rows.map(({ metric }) => metric).filter((line) => line?.startsWith("rotation"))).size).toBe(2);
 });
 
-test("the days that are not complete are marked, with how many series and why", async () => {
+test("each day that is not complete is marked, with the number of series and their status", async () => {
   const marks = DASHBOARDS.flatMap((of) => of.annotations.list.map(({ target }) => ({ of, rawSql: target.rawSql })));
   expect(marks).toHaveLength(1);
   for (const query of marks) {

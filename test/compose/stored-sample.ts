@@ -12,13 +12,13 @@ import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
 import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
 
-/** A day of a project: the same in each of its series. In quarters of an hour, which add up exactly. */
+/** The usage of each project on each day, the same in each unfiltered series. The hours are binary fractions, which add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
-/** The part of it that the filter lets through. */
+/** The part of the usage that each filter lets through. */
 export const FILTERED_DAY = { requests: 8, hours: 0.5 };
 export const DAYS_STORED = 2;
 
-/** They overlap: each lets the same part through. */
+/** Both filters let the same part of the usage through. */
 const FILTERS: readonly Filter[] = [
   { name: `narrow: "it's" <b>`, features: { diarize: "true" }, dimensions: {} },
   { name: "also narrow", features: { punctuate: "true" }, dimensions: {} },
@@ -27,7 +27,7 @@ const GROUPINGS: readonly Grouping[] = ["none", "accessor", "endpoint", "model",
 
 export type StoredSample = {
   readonly projects: readonly Project[];
-  /** One of them, of which the service sends requests and no hours. */
+  /** One of the projects: the service sends its requests, but no hours. */
   readonly silent: Project;
   readonly from: Date;
 };
@@ -61,7 +61,7 @@ export async function storeSample(db: Database): Promise<StoredSample> {
       fetchNo: await nextFetchNo(db),
       reason: "the service is away",
     });
-    // Late usage: the first group comes a night later.
+    // The first group is only in the second answer, as late usage is.
     for (const part of [rows.slice(1), rows]) {
       await store(db, seriesId, [rowsOn(back(2), part), rowsOn(back(1), part)], { grouping });
     }
@@ -81,7 +81,7 @@ function rowFor(grouping: Grouping, value: unknown, numbers: Numbers): SnapshotR
   return rowOf(value, numbers, null, grouping === "none" ? "endpoint" : grouping);
 }
 
-/** More models than a chart has colours for, values that are missing, and a metric that adds up to something else. */
+/** There are more models than a chart has colours, values that are missing, and tokens of models that do not add up to the total. */
 function groupsOf(project: Project, grouping: Grouping): Groups {
   const models = Array.from({ length: 12 }, (_, i) => `model ${i}`);
   const [first, second] = keysOf(project);
@@ -119,7 +119,7 @@ function keysOf({ id }: Project): readonly [string, string] {
   return [newKey(`ue-first-${id}`).apiKeyId, newKey(`ue-second-${id}`).apiKeyId];
 }
 
-/** A rotation that has replaced a key, and one whose answer was lost. */
+/** A rotation that has replaced a key, and a key whose creation was not answered. */
 async function storeKeys(db: Database, project: Project): Promise<void> {
   const { key } = await newRotation(db, { project });
   await key(`ue-first-${project.id}`, "active");

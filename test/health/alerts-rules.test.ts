@@ -1,5 +1,5 @@
-// What the alerts look at is there: an alert on a metric of another name never fires. That each fires when it should is
-// tested with promtool, on alerts.test.yml.
+// The alert rules use only metrics that exist: a rule on a metric with another name would never fire. alerts.test.yml tests with
+// promtool that each rule fires when it should.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -13,7 +13,7 @@ const ruleTests = await readFile(path.join(FOLDER, "alerts.test.yml"), "utf8");
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name);
 const expressions = [...rules.matchAll(/expr: (?:>-\n((?: {10}.*\n)+)|(.*))/g)].map(([, long, short]) => long ?? short);
 
-test("every metric that an alert looks at is one that a scrape answers", async () => {
+test("every metric that an alert rule uses is in the answer to a scrape", async () => {
   const { text } = await testMetrics().scrape();
   const exposed = [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name);
   const used = expressions.flatMap((expression) => expression?.match(/\busage_export_\w+/g) ?? []);
@@ -22,6 +22,6 @@ test("every metric that an alert looks at is one that a scrape answers", async (
   expect(exposed).toEqual(expect.arrayContaining(used));
 });
 
-test.each(alerts)("%s is tested", (alert) => {
+test.each(alerts)("alerts.test.yml has a test of %s", (alert) => {
   expect(ruleTests).toContain(alert);
 });

@@ -1,4 +1,4 @@
-// What people are told, when, and how often. The situation and what was said come in, notices come out.
+// Which notifications follow from a health state and from what was sent before.
 
 import { expect, test } from "vitest";
 import type { LastOutcome } from "../../src/db/health.ts";
@@ -22,63 +22,95 @@ const GAPS = "gaps nightly";
 
 type Case = {
   readonly now: Situation;
-  readonly said?: Readonly<Record<string, AlertPhase>>;
-  readonly told: readonly string[];
+  readonly lastSent?: Readonly<Record<string, AlertPhase>>;
+  readonly sent: readonly string[];
 };
 
 const CASES: Readonly<Record<string, Case>> = {
-  "nothing is configured": { now: {}, told: [] },
-  "a job has not ended yet": { now: { jobs: exportOf(undefined) }, told: [] },
-  "a job ended well and nothing was ever said": { now: { jobs: exportOf(OK) }, told: [] },
-  "a job failed": { now: { jobs: exportOf(FAILED) }, told: ["export nightly: wrong"] },
-  "it fails again": { now: { jobs: exportOf(FAILED) }, said: { [EXPORT]: "wrong" }, told: [] },
-  "it works again": { now: { jobs: exportOf(OK) }, said: { [EXPORT]: "wrong" }, told: ["export nightly: well"] },
-  "it goes on working": { now: { jobs: exportOf(OK) }, said: { [EXPORT]: "well" }, told: [] },
-  "it fails anew": { now: { jobs: exportOf(FAILED) }, said: { [EXPORT]: "well" }, told: ["export nightly: wrong"] },
-  "its runs are gone": { now: { jobs: exportOf(undefined) }, said: { [EXPORT]: "wrong" }, told: [] },
+  "nothing is configured": { now: {}, sent: [] },
+  "a job has not ended yet": { now: { jobs: exportOf(undefined) }, sent: [] },
+  "a job ended well and nothing was sent before": { now: { jobs: exportOf(OK) }, sent: [] },
+  "a job failed": { now: { jobs: exportOf(FAILED) }, sent: ["export nightly: wrong"] },
+  "a job fails again after its failure was sent": {
+    now: { jobs: exportOf(FAILED) },
+    lastSent: { [EXPORT]: "wrong" },
+    sent: [],
+  },
+  "a job works again after its failure was sent": {
+    now: { jobs: exportOf(OK) },
+    lastSent: { [EXPORT]: "wrong" },
+    sent: ["export nightly: well"],
+  },
+  "a job goes on working after its recovery was sent": {
+    now: { jobs: exportOf(OK) },
+    lastSent: { [EXPORT]: "well" },
+    sent: [],
+  },
+  "a job fails after its recovery was sent": {
+    now: { jobs: exportOf(FAILED) },
+    lastSent: { [EXPORT]: "well" },
+    sent: ["export nightly: wrong"],
+  },
+  "the runs of a job are gone after its failure was sent": {
+    now: { jobs: exportOf(undefined) },
+    lastSent: { [EXPORT]: "wrong" },
+    sent: [],
+  },
   "a rotation failed": {
     now: { jobs: [jobOf("rotation", "exporter", FAILED)] },
-    told: ["rotation exporter: wrong"],
+    sent: ["rotation exporter: wrong"],
   },
   "a job of the other kind has the same name": {
     now: { jobs: [jobOf("rotation", "nightly", OK)] },
-    said: { [EXPORT]: "wrong" },
-    told: [],
+    lastSent: { [EXPORT]: "wrong" },
+    sent: [],
   },
-  "there are gaps": { now: { jobs: exportOf(OK), gaps: gapsOf([GAP]) }, told: ["gaps nightly: wrong"] },
-  "the gaps grow": { now: { gaps: gapsOf([GAP, { ...GAP, day: "2026-03-15" }]) }, said: { [GAPS]: "wrong" }, told: [] },
-  "the gaps are closed": { now: { gaps: gapsOf([]) }, said: { [GAPS]: "wrong" }, told: ["gaps nightly: well"] },
-  "there are none": { now: { gaps: gapsOf([]) }, told: [] },
-  "a run reads the gaps": { now: { gaps: gapsOf(undefined) }, told: [] },
-  "a run reads the gaps that were told": { now: { gaps: gapsOf(undefined) }, said: { [GAPS]: "wrong" }, told: [] },
-  "the job that failed has gaps": {
+  "a job has gaps": { now: { jobs: exportOf(OK), gaps: gapsOf([GAP]) }, sent: ["gaps nightly: wrong"] },
+  "gaps grow after they were sent": {
+    now: { gaps: gapsOf([GAP, { ...GAP, day: "2026-03-15" }]) },
+    lastSent: { [GAPS]: "wrong" },
+    sent: [],
+  },
+  "gaps are closed after they were sent": {
+    now: { gaps: gapsOf([]) },
+    lastSent: { [GAPS]: "wrong" },
+    sent: ["gaps nightly: well"],
+  },
+  "a job has no gaps and none were sent": { now: { gaps: gapsOf([]) }, sent: [] },
+  "a run in progress may read the gaps": { now: { gaps: gapsOf(undefined) }, sent: [] },
+  "a run in progress may read gaps that were sent": {
+    now: { gaps: gapsOf(undefined) },
+    lastSent: { [GAPS]: "wrong" },
+    sent: [],
+  },
+  "a job that failed has gaps": {
     now: { jobs: exportOf(FAILED), gaps: gapsOf([GAP]) },
-    told: ["export nightly: wrong"],
+    sent: ["export nightly: wrong"],
   },
-  "the job that was told to fail has gaps": {
+  "a job has gaps after its failure was sent": {
     now: { jobs: exportOf(FAILED), gaps: gapsOf([GAP]) },
-    said: { [EXPORT]: "wrong" },
-    told: [],
+    lastSent: { [EXPORT]: "wrong" },
+    sent: [],
   },
-  "it works again and left gaps": {
+  "a job works again with gaps left after its failure was sent": {
     now: { jobs: exportOf(OK), gaps: gapsOf([GAP]) },
-    said: { [EXPORT]: "wrong" },
-    told: ["export nightly: well", "gaps nightly: wrong"],
+    lastSent: { [EXPORT]: "wrong" },
+    sent: ["export nightly: well", "gaps nightly: wrong"],
   },
   "a rotation of the same name as the export fails": {
     now: { jobs: [jobOf("rotation", "nightly", FAILED)], gaps: gapsOf([GAP]) },
-    told: ["rotation nightly: wrong", "gaps nightly: wrong"],
+    sent: ["rotation nightly: wrong", "gaps nightly: wrong"],
   },
-  "a rotation is as it should be": { now: { rotations: [rotationOf()] }, told: [] },
-  "two things are wrong with a rotation, and one is known": {
+  "a rotation has no problem": { now: { rotations: [rotationOf()] }, sent: [] },
+  "a rotation has two problems and one was sent before": {
     now: { rotations: [rotationOf({ dueForRemoval: 1, fallback: true })] },
-    said: { "key removal exporter": "wrong" },
-    told: ["key fallback exporter: wrong"],
+    lastSent: { "key removal exporter": "wrong" },
+    sent: ["key fallback exporter: wrong"],
   },
 };
 
-test.each(Object.entries(CASES))("%s", (_, { now, said, told }) => {
-  expect(notices(now, said).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(told);
+test.each(Object.entries(CASES))("what is sent if %s", (_, { now, lastSent, sent }) => {
+  expect(notices(now, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
 const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
@@ -89,33 +121,33 @@ const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
     { failedAttempts: 5, lastError: "the service answered 403" },
     /^Rotation exporter: 5 attempts failed in a row, .* "rotate --now"\. The last error: the service answered 403$/,
   ],
-  ["a key as old as it may be and two days", { ageDays: 32 }, undefined],
-  ["a key older than that", { ageDays: 33 }, /is 33 days old and should have been replaced after 30/],
-  ["a refused key", { fallback: true }, /the service refused the key in use, and the one before it/],
-  ["a lost key", { orphans: 1 }, /: 1 key may exist at the service whose secret is lost/],
-  ["keys to remove", { dueForRemoval: 2 }, /: 2 keys can be removed at the service/],
-  ["keys that are deleted by themselves", { dueForRemoval: 2, retire: "delete" }, undefined],
+  ["a key two days over its maximum age", { ageDays: 32 }, undefined],
+  ["a key three days over its maximum age", { ageDays: 33 }, /is 33 days old and should have been replaced after 30/],
+  ["a key in use that was refused", { fallback: true }, /the service refused the key in use, and the one before it/],
+  ["a key whose secret is lost", { orphans: 1 }, /: 1 key may exist at the service whose secret is lost/],
+  ["keys that a person should remove", { dueForRemoval: 2 }, /: 2 keys can be removed at the service/],
+  ["keys that are about to be deleted automatically", { dueForRemoval: 2, retire: "delete" }, undefined],
   [
-    "keys that should have been deleted by themselves",
+    "keys that should have been deleted automatically",
     { dueForRemoval: 2, longDueForRemoval: 1, retire: "delete" },
     /: 1 key due for removal, and not deleted: "keys" says why/,
   ],
 ];
 
-test.each(ROTATIONS)("a rotation with %s", (_, state, text) => {
+test.each(ROTATIONS)("what is sent about a rotation with %s", (_, state, text) => {
   expect(notices({ rotations: [rotationOf(state)] })).toEqual(
     text ? [expect.objectContaining({ state: "wrong", text: expect.stringMatching(text) })] : [],
   );
 });
 
 test.each(["attention", "fallback", "age", "orphans", "removal"])(
-  "the end of the alert %s is notified, too",
-  (concern) => {
-    const told = notices({ rotations: [rotationOf()] }, { [`key ${concern} exporter`]: "wrong" });
+  "the end of the condition %s of a rotation is sent",
+  (condition) => {
+    const sent = notices({ rotations: [rotationOf()] }, { [`key ${condition} exporter`]: "wrong" });
 
-    expect(told).toEqual([
+    expect(sent).toEqual([
       {
-        subject: `key ${concern} exporter`,
+        subject: `key ${condition} exporter`,
         state: "well",
         text: expect.stringMatching(/^Rotation exporter: .*\.$/),
       },
@@ -130,27 +162,27 @@ const FAILURES: readonly [string, Partial<LastOutcome>, string][] = [
     "Export nightly failed in its run of 2026-03-17 02:15 UTC (schedule): 2 of 14 slices not read. The first error: the service answered 503",
   ],
   [
-    "slices that were empty",
+    "suspect slices",
     { failed: 0, suspect: 1, error: null, trigger: "catchup" },
     "Export nightly failed in its run of 2026-03-17 02:15 UTC (catchup): 1 of 14 slices empty where there were numbers, which stay.",
   ],
   [
-    "both, of one slice each",
+    "one slice of each kind",
     { planned: 1, failed: 1, suspect: 1, error: "no" },
     "Export nightly failed in its run of 2026-03-17 02:15 UTC (schedule): 1 of 1 slice not read, 1 of 1 slice empty where there were numbers, which stay. The first error: no",
   ],
   [
-    "nothing that is counted",
+    "only the error if no slice is counted",
     { planned: 0, failed: 0, error: "the key file is gone" },
     "Export nightly failed in its run of 2026-03-17 02:15 UTC (schedule). The first error: the key file is gone",
   ],
 ];
 
-test.each(FAILURES)("a failure with %s says so", (_, outcome, text) => {
+test.each(FAILURES)("the notification about a failed run names %s", (_, outcome, text) => {
   expect(notices({ jobs: exportOf({ ...FAILED, ...outcome }) })).toMatchObject([{ text }]);
 });
 
-test("a recovery names the run", () => {
+test("the notification about a recovery names the run", () => {
   expect(notices({ jobs: exportOf(OK) }, { [EXPORT]: "wrong" })).toMatchObject([
     { text: "Export nightly works again: its run of 2026-03-17 02:15 UTC (schedule) went well." },
   ]);
@@ -183,17 +215,17 @@ function textOf(error: string, scrub?: (text: string) => string): string {
   return notices({ jobs: exportOf({ ...FAILED, error }) }, {}, scrub)[0]?.text ?? "";
 }
 
-test("what Slack takes for its own is escaped", () => {
+test("characters that Slack interprets are escaped", () => {
   expect(textOf("<!channel> & <https://evil.example|click>")).toMatch(
     /: &lt;!channel&gt; &amp; &lt;https:\/\/evil\.example\|click&gt;$/,
   );
 });
 
-test("an error of several lines stays on one", () => {
+test("an error of several lines is sent on one line", () => {
   expect(textOf("one\n\ttwo\r\n three")).toMatch(/: one two three$/);
 });
 
-test("a long text is cut, and neither an escape nor a character is cut in two", () => {
+test("a long text is cut, but never inside an escape or a character", () => {
   const text = textOf("&😀".repeat(400));
   const plain = text.replaceAll("&amp;", "&");
 

@@ -1,4 +1,4 @@
-// Workers say that all is well while `status` says so, and only then.
+// A worker pings the dead man's switch only while all is well.
 
 import { expect, test } from "vitest";
 import { recordFailure } from "../../src/db/usage/failures.ts";
@@ -9,11 +9,11 @@ import { testNotices } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
 
-test("once a minute while all is well, and not while a slice is failed", async () => {
+test("the dead man's switch is pinged once a minute while all is well, and not while a slice is failed", async () => {
   await using notices = await testNotices(db);
   const { tick, counts } = notices.notifier("deadMan");
   for (let i = 0; i < 5; i++) await tick();
-  // The minute may have changed in between, once.
+  // A new minute may have begun during the ticks; then there are two pings.
   expect(notices.asked.length).toBeLessThanOrEqual(2);
   expect(notices.asked[0]).toBe("GET /deadMan");
   expect(counts[0]).toBe("dead_man sent");

@@ -9,7 +9,7 @@ const MISSING: SeriesHealth = {
 };
 const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
 
-test("what this process does is counted", async () => {
+test("the events of this process are counted", async () => {
   const metrics = testMetrics({ rotations: [{ name: "exporter", maxAgeDays: 30 }] });
   metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
   metrics.rowsChanged("nightly", 7);
@@ -36,7 +36,7 @@ test("what this process does is counted", async () => {
   );
 });
 
-test("what it is stands there from the start, with the counts whose first step matters at 0", async () => {
+test("the first scrape has the facts about this process, and 0 for counters whose first increase matters", async () => {
   const rotations = [{ name: "exporter", maxAgeDays: 30 }];
   expect(await testMetrics({ rotations, ready: () => false }).samples()).toEqual(
     expect.arrayContaining([
@@ -50,7 +50,7 @@ test("what it is stands there from the start, with the counts whose first step m
   );
 });
 
-test("what the process uses is there too", async () => {
+test("a scrape also has the default metrics of the process and of Node", async () => {
   const { text, contentType } = await testMetrics().scrape();
   expect(contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_seconds", "nodejs_active_handles"]) {
@@ -58,13 +58,13 @@ test("what the process uses is there too", async () => {
   }
 });
 
-test("two of them in a process do not share their counts", async () => {
+test("metrics that are opened twice in a process do not share their counts", async () => {
   const [one, other] = [testMetrics(), testMetrics()];
   one.rowsChanged("nightly", 1);
   expect((await other.samples()).filter((line) => line.startsWith("usage_export_rows_changed_total"))).toEqual([]);
 });
 
-test("what the database knows is shown, and no longer when it is gone", async () => {
+test("each scrape reads the gauges from the database, and a series that is gone has no sample", async () => {
   const series = [MISSING];
   const metrics = testMetrics({ readHealth: async () => healthState({ series }) });
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
@@ -72,11 +72,11 @@ test("what the database knows is shown, and no longer when it is gone", async ()
   expect(await metrics.samples()).not.toContain(MISSING_LINE);
 });
 
-test("without the database the rest is answered, and the log says why once", async () => {
-  let away = true;
+test("without the database a scrape has all other metrics, and the reason is logged once", async () => {
+  let isDown = true;
   const metrics = testMetrics({
     readHealth: async () => {
-      if (away) throw new Error("connect ECONNREFUSED 10.0.0.1:5432");
+      if (isDown) throw new Error("connect ECONNREFUSED 10.0.0.1:5432");
       return healthState({ series: [MISSING] });
     },
   });
@@ -90,11 +90,11 @@ test("without the database the rest is answered, and the log says why once", asy
   expect(metrics.lines).toHaveLength(1);
   expect(metrics.lines[0]).toContain("ECONNREFUSED");
 
-  away = false;
+  isDown = false;
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
 });
 
-test("a name of the configuration may hold anything", async () => {
+test("a configured name with any characters is escaped in labels", async () => {
   const series = [{ ...MISSING, project: 'a "b"\\\n' }];
   const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
   expect(samples.join()).toContain('project="a \\"b\\"\\\\\\n"');

@@ -1,4 +1,4 @@
-// What receivers get from workers on one database, whatever happens on the way.
+// Which notifications workers that share a database send, also if a receiver, a worker or the database fails meanwhile.
 
 import { randomUUID } from "node:crypto";
 import os from "node:os";
@@ -22,7 +22,7 @@ const { db } = await testDatabase();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-test("of two workers one tells that a job fails, once, and that it works again", async () => {
+test("two workers together send one notification when a job fails, and one when it works again", async () => {
   await using notices = await testNotices(db);
   const workers = [notices.notifier(), notices.notifier()];
   const tickAll = () => Promise.all(workers.map(({ tick }) => tick()));
@@ -49,14 +49,14 @@ test.each([
     { publicUrl: "https://tools.example.com:8443/usage/" },
     "usage-export at tools.example.com:8443, https://tools.example.com:8443/usage/",
   ],
-])("with %j a notice says which installation sends it, and where to look", async (monitor, signature) => {
+])("with monitor %j a notification names the installation that sent it", async (monitor, signature) => {
   await using notices = await testNotices(db, { monitor });
   await notices.endRun("failed", "x".repeat(1000));
   await notices.notifier().tick();
   expect(notices.signatures).toEqual([signature]);
 });
 
-test("a receiver that was away gets it later, once, and the log says so once", async () => {
+test("a receiver that was not available gets the notification later and once, and the failure is logged once", async () => {
   await using notices = await testNotices(db);
   const worker = notices.notifier();
   await notices.endRun("failed", "no");
@@ -77,7 +77,7 @@ test("a receiver that was away gets it later, once, and the log says so once", a
   expect(worker.lines.join("")).not.toContain("127.0.0.1");
 });
 
-test("a worker that stops while it sends lets another send at once", async () => {
+test("if a worker stops while it sends a notification, another worker can send it at once", async () => {
   await using notices = await testNotices(db);
   const stop = new AbortController();
   const stopping = notices.notifier("webhook", stop.signal);
@@ -94,7 +94,7 @@ test("a worker that stops while it sends lets another send at once", async () =>
   expect(notices.texts).toHaveLength(1);
 });
 
-test("one that died while it sent lets another send when its claim ran out", async () => {
+test("if a worker dies while it sends a notification, another worker sends it once the claim has expired", async () => {
   await using notices = await testNotices(db);
   await notices.endRun("failed", "no");
   await sql`
@@ -111,14 +111,14 @@ test("one that died while it sent lets another send when its claim ran out", asy
   expect(notices.texts).toHaveLength(1);
 });
 
-test("a notice holds no secret", async () => {
+test("a notification contains no secret", async () => {
   await using notices = await testNotices(db);
   await notices.endRun("failed", `the service does not know ${SECRET}`);
   await notices.notifier().tick();
   expect(notices.texts).toEqual([expect.stringMatching(/the service does not know \[secret\]$/)]);
 });
 
-test("a database that can't be read does not end the notifier, and is logged once", async () => {
+test("a tick that can't read the database does not throw, and the failure is logged once", async () => {
   await using notices = await testNotices(db);
   const worker = notices.notifier();
   await sql`alter table usage_export.notice rename to notice_away`.execute(db);
@@ -127,7 +127,7 @@ test("a database that can't be read does not end the notifier, and is logged onc
   expect(worker.lines).toEqual([expect.stringMatching(/relation .*notice.* does not exist/)]);
 });
 
-/** Three days are due, and the newest is read. */
+/** Makes three days due and reads only the newest, so that two are missing. */
 async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => string> {
   const back = await daysBack(db);
   const [start, end] = [back(3), back(1)];
@@ -136,7 +136,7 @@ async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => str
   return back;
 }
 
-test("gaps are notified with their days, and again when they are closed", async () => {
+test("gaps are notified once with their days, and once more when they are closed", async () => {
   await using notices = await testNotices(db);
   const back = await twoGaps(notices);
   const fetchNo = await nextFetchNo(db);
@@ -152,7 +152,7 @@ test("gaps are notified with their days, and again when they are closed", async 
   expect(notices.texts.slice(1)).toEqual([`Export ${notices.name} has no gaps any more.`]);
 });
 
-test("nothing is said of gaps while a run of the job is under way, and then of what it left", async () => {
+test("gaps are not notified while a run of the job is in progress; those that it leaves are notified after it", async () => {
   await using notices = await testNotices(db);
   await twoGaps(notices);
   const runId = randomUUID();
@@ -165,7 +165,7 @@ test("nothing is said of gaps while a run of the job is under way, and then of w
   expect(notices.texts).toHaveLength(1);
 });
 
-test("nothing is said of the gaps of a job that a person paused", async () => {
+test("the gaps of a paused job are notified only after it was resumed and a tick has planned its run", async () => {
   await using notices = await testNotices(db);
   await twoGaps(notices);
   const job = { kind: "export", name: notices.name } as const;
@@ -177,27 +177,27 @@ test("nothing is said of the gaps of a job that a person paused", async () => {
   await notices.notifier().tick();
   expect(notices.texts).toEqual([]);
 
-  // The next tick took it up.
+  // The next tick planned the run.
   await inTransaction(db, (tx) => markScheduled(tx, job, new Date()));
   await notices.notifier().tick();
   expect(notices.texts).toHaveLength(1);
 });
 
 test.each([
-  ["what the next tick is about to read is no gap yet", "* * * * *", 90_000, 0],
-  ["what no tick has taken up is one", farSchedule(), 2 * DAY_MS, 1],
-  ["what no tick has taken up is one, however new the newest moment is", "* * * * *", 5 * 60_000, 1],
-])("%s", async (_, schedule, takenUpAgoMs, told) => {
+  ["gaps are not notified while the next tick is about to plan a run", "* * * * *", 90_000, 0],
+  ["gaps are notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],
+  ["gaps are notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
+])("%s", async (_, schedule, plannedAgoMs, notifications) => {
   await using notices = await testNotices(db, { schedule });
   await twoGaps(notices);
   const job = { kind: "export", name: notices.name } as const;
   await registerJobs(db, [job]);
-  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - takenUpAgoMs)));
+  await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - plannedAgoMs)));
   await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(told);
+  expect(notices.texts).toHaveLength(notifications);
 });
 
-test("a key that needs a person is notified", async () => {
+test("each condition of a rotation that needs a person is notified", async () => {
   const { job, write, key } = await newRotation(db);
   await using notices = await testNotices(db, { name: job.name });
   const [old, lost] = [newIntent(), newIntent()];

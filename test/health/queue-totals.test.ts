@@ -3,11 +3,11 @@ import { queueTotals } from "../../src/health/state.ts";
 
 const textsOf = (...queue: Parameters<typeof queueTotals>[0]) => queueTotals(queue).map(({ text }) => text);
 
-test("an empty queue has nothing in any state", () => {
+test("an empty queue has 0 jobs in each state", () => {
   expect(textsOf()).toEqual(["0 waiting", "0 waiting for a retry", "0 in progress", "0 given up in the last day"]);
 });
 
-test("work of one state is added up over the queues", () => {
+test("the jobs of one state are added up over all queues", () => {
   const texts = textsOf(
     { queue: "usage_request", state: "waiting", jobs: 3 },
     { queue: "rotation", state: "waiting", jobs: 1 },
@@ -16,7 +16,7 @@ test("work of one state is added up over the queues", () => {
   expect(texts).toEqual(["4 waiting", "0 waiting for a retry", "2 in progress", "0 given up in the last day"]);
 });
 
-test("what was given up counts once, though it is moved to a queue of its own", () => {
+test("a job that was given up counts once, although the dead letter queue has a copy of it", () => {
   const texts = textsOf(
     { queue: "usage_request", state: "dead", jobs: 1 },
     { queue: "usage_request_dead", state: "waiting", jobs: 1 },

@@ -1,4 +1,4 @@
-// Health states in which all is well but for what a test says.
+// Health states in which all is well, except for the parts that a test sets.
 
 import type { Gap, LastOutcome, RecentRun } from "../../src/db/health.ts";
 import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
@@ -91,7 +91,7 @@ export function rotationLine(part: Partial<RotationHealth> = {}): RotationHealth
   };
 }
 
-// What notifications are made from.
+// Parts of health states for tests of notifications.
 
 export const FAILED: LastOutcome = {
   status: "failed",
@@ -107,7 +107,7 @@ export const OK: LastOutcome = { ...FAILED, status: "ok", failed: 0, error: null
 
 export type UnreadSlice = { readonly series: string; readonly day: string; readonly status: Gap["status"] };
 
-/** Of a rotation, by what a test changes. */
+/** The facts about a rotation that tests change. */
 export type RotationFacts = {
   readonly retire?: Retire;
   readonly failedAttempts?: number;
@@ -140,7 +140,7 @@ export function exportOf(outcome: LastOutcome | undefined): readonly JobHealth[]
 
 export type Situation = {
   readonly jobs?: readonly JobHealth[];
-  /** Of the export; undefined while a run reads them. */
+  /** The gaps of the export. `slices` is undefined while a run of the export is in progress. */
   readonly gaps?: { readonly slices: readonly UnreadSlice[] | undefined };
   readonly rotations?: readonly RotationHealth[];
 };
@@ -149,7 +149,7 @@ export function gapsOf(slices: readonly UnreadSlice[] | undefined): Situation["g
   return { slices };
 }
 
-/** What is sent, where `lastSent` was sent before. */
+/** The notifications to send if `lastSent` was sent before. */
 export function notices(
   { jobs = [], gaps, rotations = [] }: Situation,
   lastSent: Readonly<Record<string, AlertPhase>> = {},

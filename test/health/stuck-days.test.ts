@@ -1,4 +1,4 @@
-// A day that can't be read makes one notice, and not one every night.
+// A day that can't be read is notified once, and not every night.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -12,7 +12,7 @@ import { testNotices } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
 
-async function end(name: string, trigger: string, status: string, scheduled: boolean) {
+async function storeRun(name: string, trigger: string, status: string, scheduled: boolean) {
   await sql`insert into usage_export.run (run_id, kind, job, trigger, status, started_at, finished_at, scheduled_for, error)
     values (${randomUUID()}, 'export', ${name}, ${trigger}, ${status}, clock_timestamp(), clock_timestamp(), ${scheduled ? sql`clock_timestamp()` : null}, 'refused')`.execute(
     db,
@@ -31,24 +31,24 @@ test("a day that is always refused is notified once, as a gap", async () => {
     reason: "404",
   });
   for (let night = 0; night < 5; night++) {
-    await end(notices.name, "schedule", "ok", true);
+    await storeRun(notices.name, "schedule", "ok", true);
     await notices.notifier().tick();
-    await end(notices.name, "catchup", "failed", false);
+    await storeRun(notices.name, "catchup", "failed", false);
     await notices.notifier().tick();
   }
   expect(notices.texts).toEqual([expect.stringMatching(/has gaps: 1 slice/)]);
 });
 
-test("a failed run is resolved by a catch-up that fills its gaps", async () => {
+test("the failure of a job is resolved by a catch-up run that leaves no slice failed", async () => {
   await using notices = await testNotices(db);
-  await end(notices.name, "schedule", "failed", true);
+  await storeRun(notices.name, "schedule", "failed", true);
   await notices.notifier().tick();
-  await end(notices.name, "catchup", "ok", false);
+  await storeRun(notices.name, "catchup", "ok", false);
   await notices.notifier().tick();
   expect(notices.texts).toEqual([expect.stringMatching(/failed/), expect.stringMatching(/works again/)]);
 });
 
-test("a failed run is not resolved by a catch-up that fills some of its gaps", async () => {
+test("the failure of a job is not resolved by a catch-up run that leaves a slice failed", async () => {
   await using notices = await testNotices(db);
   const back = await daysBack(db);
   await recordFailure(db, {
@@ -57,21 +57,21 @@ test("a failed run is not resolved by a catch-up that fills some of its gaps", a
     fetchNo: await nextFetchNo(db),
     reason: "404",
   });
-  await end(notices.name, "schedule", "failed", true);
+  await storeRun(notices.name, "schedule", "failed", true);
   await notices.notifier().tick();
-  await end(notices.name, "catchup", "ok", false);
+  await storeRun(notices.name, "catchup", "ok", false);
   await notices.notifier().tick();
   expect(notices.texts).toHaveLength(1);
 });
 
-test("a night that was late counts as a night", async () => {
+test("the failure of a scheduled run that was started late, as catchup, is notified", async () => {
   await using notices = await testNotices(db);
-  await end(notices.name, "catchup", "failed", true);
+  await storeRun(notices.name, "catchup", "failed", true);
   await notices.notifier().tick();
   expect(notices.texts).toHaveLength(1);
 });
 
-test("a slice that failed and is due by nobody's schedule is a gap", async () => {
+test("a failed slice is notified as a gap even if its day was never due", async () => {
   await using notices = await testNotices(db);
   const back = await daysBack(db);
   await recordFailure(db, {

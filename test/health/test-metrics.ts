@@ -1,4 +1,4 @@
-// Opens the metrics, with everything filled in that a test does not care about, and reads what a scrape answers.
+// Opens the metrics with defaults for everything that a test does not set, and reads the answer to a scrape.
 
 import { pino } from "pino";
 import { type Metrics, type MetricsDeps, openMetrics } from "../../src/health/metrics.ts";
@@ -6,7 +6,7 @@ import { healthState } from "./sample-health-state.ts";
 
 export type TestMetrics = Metrics & {
   readonly lines: readonly string[];
-  /** The samples of our own metrics, as they stand in the answer. */
+  /** The lines of a scrape that have samples of our own metrics. */
   readonly samples: () => Promise<readonly string[]>;
 };
 

@@ -1,5 +1,5 @@
-// Opens notifiers on a database, each as a replica of its own, for an export and a rotation of one test, with a receiver that
-// notes what it gets.
+// Opens notifiers for one export and one rotation of a test, and a receiver that records what it gets. Each notifier acts as one
+// replica on the same database.
 
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
@@ -15,23 +15,23 @@ import { configuredSeries } from "../../src/usage/plan.ts";
 import { farSchedule } from "../cli/workers.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 
-/** Known to the scrubber. */
+/** The scrubber hides it. */
 export const SECRET = "open-sesame-41";
 
 export type TestNotices = AsyncDisposable & {
   /** The name of the export, and of the rotation. */
   readonly name: string;
-  /** Of its one series. */
+  /** The id of the export's only series. */
   readonly seriesId: number;
-  /** How the receiver answers from now on; undefined does not answer. */
+  /** The status that the receiver answers from now on; undefined if it does not answer. */
   status: number | undefined;
-  /** What it took, but for who says so. */
+  /** The texts that the receiver accepted, without their signatures. */
   readonly texts: readonly string[];
-  /** By whom each says that it is sent. */
+  /** For each accepted text, the end that names the sender. */
   readonly signatures: readonly string[];
-  /** What it was asked, method and path, taken or not. */
+  /** Method and path of each request that the receiver got, accepted or not. */
   readonly asked: readonly string[];
-  /** With one of the two receivers. */
+  /** Opens a notifier with one of the two receivers. */
   readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
 };

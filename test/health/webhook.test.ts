@@ -1,4 +1,4 @@
-// How the addresses of notices are called, at a local server that answers as each test tells it.
+// How the webhook and the dead man's switch are called. A local server answers as each test says.
 
 import tls from "node:tls";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ function webhookAt(origin: string): Receiver {
   return { path: "notify.webhook", address: new Secret(`${origin}${PATH}`) };
 }
 
-/** Posts to a server that answers so, and says what it was asked and how it ended. */
+/** Posts to a server with this script. Returns the requests that the server got, and the error; "" if there was none. */
 async function posted(script: Script, limits = FAST) {
   await using server = await scriptedServer(script);
   const error = await failureOf(postText(webhookAt(server.origin), "hello", NEVER, limits));
@@ -30,7 +30,7 @@ async function failureOf(call: Promise<void>): Promise<string> {
   );
 }
 
-test("a notice is posted as text and nothing else", async () => {
+test("a notification is posted as JSON with the text and nothing else", async () => {
   const { error, requests } = await posted((_, response) => answer(response, 200, "ok"));
 
   expect(error).toBe("");
@@ -46,7 +46,7 @@ test("a ping is a GET without a body", async () => {
   expect(server.requests).toMatchObject([{ method: "GET", target: PATH, body: "" }]);
 });
 
-test.each([429, 500, 503])("after %i it is tried again", async (status) => {
+test.each([429, 500, 503])("a call that is answered with %i is retried", async (status) => {
   const { error, requests } = await posted(({ number }, response) => answer(response, number < 3 ? status : 200, ""));
 
   expect({ error, count: requests.length }).toEqual({ error: "", count: 3 });
@@ -57,7 +57,7 @@ test.each([
   [400, 1, "notify.webhook answered 400"],
   [404, 1, "notify.webhook answered 404"],
   [302, 1, "notify.webhook answered 302, which leads elsewhere and is not followed: expected the address it leads to"],
-])("with nothing but %i it fails after %i attempts", async (status, count, message) => {
+])("if every answer is %i, the call fails after attempt %i", async (status, count, message) => {
   const { error, requests } = await posted((_, response) =>
     answer(response, status, "open-sesame", { location: "http://127.0.0.1:1/elsewhere" }),
   );
@@ -65,13 +65,13 @@ test.each([
   expect({ error, count: requests.length }).toEqual({ error: message, count });
 });
 
-test("a receiver that can't be reached is named by its path and the reason only", async () => {
+test("the error about a receiver that can't be reached has only its configuration path and the reason", async () => {
   const error = await failureOf(postText(webhookAt("http://127.0.0.1:1"), "hello", NEVER, FAST));
 
   expect(error).toBe("notify.webhook can't be reached: ECONNREFUSED");
 });
 
-test("a connection that is cut is tried again", async () => {
+test("a call whose connection is cut is retried", async () => {
   await using server = await rawServer((socket, number) => {
     if (number < 3) socket.destroy();
     else socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
@@ -89,8 +89,8 @@ test("all attempts together have one time limit", async () => {
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-test("a connection that is never made ends with the time limit", async () => {
-  // Takes the connection and leaves the handshake unanswered.
+test("a TLS handshake without an answer ends with the time limit", async () => {
+  // Accepts the connection and never answers the handshake.
   await using server = await rawServer(() => {});
   const address = new Secret(server.origin.replace("http:", "https:"));
   const limits = { timeoutMs: 100, delayMs: 1 };
@@ -106,7 +106,7 @@ test("a pause between attempts ends with the time limit, and the last failure is
   expect(error).toBe("notify.webhook answered 503");
 });
 
-test("it goes through the proxy, which learns nothing of the address but its host", async () => {
+test("calls go through the proxy, which learns only the host of the address", async () => {
   tls.setDefaultCACertificates([AUTHORITY.cert]);
   await using server = await scriptedServer((_, response) => answer(response, 200, "ok"));
   await using front = await tlsFront(server.origin);
@@ -123,7 +123,7 @@ test("it goes through the proxy, which learns nothing of the address but its hos
   expect(proxy.seen()).not.toMatch(/sesame|hello/);
 });
 
-test("a proxy that takes nobody is named, without its password", async () => {
+test("the error about a proxy that refuses the credentials names the proxy without its password", async () => {
   await using proxy = await connectProxy({ credentials: "someone:else" });
   const env = { HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` };
   const error = await failureOf(
@@ -134,7 +134,7 @@ test("a proxy that takes nobody is named, without its password", async () => {
   );
 });
 
-test("an answer without an end does not keep it", async () => {
+test("a call does not wait for the end of an endless answer", async () => {
   const { error } = await posted((_, response) => {
     response.writeHead(200);
     const flow = () => void (response.writable && response.write("x".repeat(65_536)));
@@ -145,7 +145,7 @@ test("an answer without an end does not keep it", async () => {
   expect(error).toBe("");
 });
 
-test("it ends with the signal", async () => {
+test("an abort of the signal ends the call", async () => {
   const stop = new AbortController();
   await using server = await scriptedServer(() => stop.abort(new Error("the worker stops")));
 

@@ -1,4 +1,4 @@
-// A real browser, and a page in it that notes what it complains of and what it fetches.
+// Opens pages in a real browser, and records what they write to the console and what they request.
 
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll } from "vitest";
@@ -14,7 +14,7 @@ export async function openBrowser(): Promise<Browser> {
 
 export type WatchedPage = {
   readonly page: Page;
-  /** Everything on the console, breaches of the content security policy and uncaught errors among it. */
+  /** Everything on the console, including violations of the content security policy, and uncaught errors. */
   readonly complaints: readonly string[];
   readonly requests: readonly string[];
 };
@@ -35,7 +35,7 @@ export async function openPage(
   return { page, complaints, requests };
 }
 
-/** On a phone and on a desk, in light and in dark. */
+/** The width of a phone and of a desktop screen, each in light and in dark. */
 export const SCREENS: readonly (readonly [string, BrowserContextOptions])[] = [390, 1440].flatMap((width) =>
   (["light", "dark"] as const).map((colorScheme): [string, BrowserContextOptions] => [
     `${width} px, ${colorScheme}`,

@@ -1,4 +1,4 @@
-// The dashboard of a real worker in a real browser, with names and errors from outside that would rather be markup.
+// The dashboard of a real worker in a real browser, with hostile names and errors from outside.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -14,19 +14,19 @@ const browser = await openBrowser();
 const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
-/** Where to leave pictures, for a person to look at. */
+/** The folder for screenshots, for a person to look at. Without it none are saved. */
 const PICTURES = process.env.PICTURES;
 
 /** By how much the page is wider than the window. */
 const SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
-/** What the service may send, and a configuration may hold. */
+/** The hostile names that the service may send. Those of at most 100 characters may also be in a configuration. */
 const SENT = HOSTILE_NAMES.filter((name) => name.trim() !== "" && name.isWellFormed() && !/\p{Cc}/u.test(name));
 const CONFIGURED = SENT.filter((name) => name.length <= 100);
 const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
 const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
 
-/** The address of a worker that has read what there is, of which a part failed, and has a job that somebody paused. */
+/** Starts a worker with one paused job, and waits for a run in which some slices fail. Returns the address of the dashboard. */
 async function startWorker(context: ProgramContext): Promise<string> {
   const records = SENT.map((name, i) => ({
     ...{ model: [name], tags: [name, "tag"], accessor: name, endpoint: "listen", feature_set: ["diarize"] },
@@ -53,7 +53,7 @@ async function startWorker(context: ProgramContext): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
-test("nothing from outside becomes markup, nothing is complained of, and nothing is asked of anybody else", async ({
+test("nothing from outside becomes markup, the console stays empty, and the page requests nothing else", async ({
   context,
 }) => {
   const url = `${await startWorker(context)}/`;
@@ -75,7 +75,7 @@ test("nothing from outside becomes markup, nothing is complained of, and nothing
   await page.context().close();
 });
 
-test("what it says is what the database says, and an error unfolds whole", async ({ context }) => {
+test("the page shows the numbers of the database, and an error unfolds to its whole text", async ({ context }) => {
   const url = await startWorker(context);
   const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
 
@@ -106,7 +106,7 @@ test("what it says is what the database says, and an error unfolds whole", async
   await page.context().close();
 });
 
-test("other days are chosen by a link and by the form, and wrong ones are said to be", async ({ context }) => {
+test("other days are chosen by a link and by the form, and invalid days get an error", async ({ context }) => {
   const url = await startWorker(context);
   const { page, complaints } = await openPage(browser, url);
   await page.getByRole("link", { name: "7 days", exact: true }).click();
@@ -126,7 +126,7 @@ test("other days are chosen by a link and by the form, and wrong ones are said t
   await page.context().close();
 });
 
-test("with a password the browser is asked for it, and shows the page to who knows it", async ({ context }) => {
+test("with a configured password, a browser that sends it shows the page", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
   await serveAndConfigure(context, { rest: { monitor: { port: 0, access } } });
   const password = context.newSecret();

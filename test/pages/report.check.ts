@@ -14,10 +14,10 @@ import { openBrowser, openPage, SCREENS } from "./browser.ts";
 const browser = await openBrowser();
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "report-check-"));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
-/** Where to leave pictures, for a person to look at. */
+/** The folder for screenshots, for a person to look at. Without it none are saved. */
 const PICTURES = process.env.PICTURES;
 
-// As text, since they are for the browser: what it knows, a program of Node does not.
+// These expressions are texts because they are evaluated in the browser: their names do not exist in Node.
 const SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 const COLOURS = `[
   getComputedStyle(document.body).backgroundColor,
@@ -40,7 +40,7 @@ const PAGES = {
 
 for (const [name, url] of Object.entries(PAGES)) {
   test.each(SCREENS)(
-    `the ${name} report at %s complains of nothing, fetches nothing and does not scroll sideways`,
+    `the ${name} report at %s writes nothing to the console, requests nothing else and does not scroll sideways`,
     async (screen, options) => {
       const { page, complaints, requests } = await openPage(browser, url, options);
       expect(complaints).toEqual([]);
@@ -55,7 +55,7 @@ for (const [name, url] of Object.entries(PAGES)) {
   );
 }
 
-/** Of each figure its column, and how far its texts reach. */
+/** For each figure the box of its column, and the left and right ends of its texts. */
 const FIGURE_BOXES = `[...document.querySelectorAll(".figures > div")].map((column) => {
   const box = column.getBoundingClientRect();
   const texts = [...column.querySelectorAll("dt, dd > *")].map((element) => {
@@ -122,7 +122,7 @@ test("the figures on the page are those of the data", async () => {
   await page.context().close();
 });
 
-test.each([0, 6, 12, 18])("hostile names from %i on run nothing, and are shown as they are", async (shift) => {
+test.each([0, 6, 12, 18])("hostile names from number %i on run nothing and are shown as text", async (shift) => {
   const { page, complaints } = await openPage(browser, save(`hostile-${shift}`, makeHostileData(shift)));
   expect(complaints).toEqual([]);
   expect(await page.locator("script, img").count()).toBe(0);
@@ -131,7 +131,7 @@ test.each([0, 6, 12, 18])("hostile names from %i on run nothing, and are shown a
   await page.context().close();
 });
 
-test("one drawing of each chart is shown, on a desk the wide one and on a phone the narrow one, each with its name", async () => {
+test("each chart shows one drawing with its name: the wide one on a desktop screen, the narrow one on a phone", async () => {
   for (const [width, shown] of [
     [1440, "wide"],
     [390, "narrow"],
@@ -146,7 +146,7 @@ test("one drawing of each chart is shown, on a desk the wide one and on a phone 
   }
 });
 
-test("the scheme is the one that is asked for, in the page and in its charts, and paper is light", async () => {
+test("the page and its charts follow the preferred colour scheme, and paper is always light", async () => {
   const { page } = await openPage(browser, PAGES.troubled, {
     colorScheme: "dark",
     viewport: { width: 1440, height: 900 },
@@ -162,7 +162,7 @@ test("the scheme is the one that is asked for, in the page and in its charts, an
   await page.context().close();
 });
 
-test("on paper what is folded on a screen is shown", async () => {
+test("content that is folded on a screen is shown on paper", async () => {
   const { page } = await openPage(browser, PAGES.troubled);
   const table = page.getByRole("table", { name: "Freshness by series" });
   expect(await table.isVisible()).toBe(false);
@@ -172,7 +172,7 @@ test("on paper what is folded on a screen is shown", async () => {
   await page.context().close();
 });
 
-/** What HTML can't hold is replaced; a blank name is said to be one. */
+/** The name as a page shows it: characters that HTML can't contain are replaced. */
 function asShown(name: string): string {
   return name.replaceAll(/[\p{Cc}\p{Cs}]/gu, (char) => (/[\t\n]/.test(char) ? char : "\ufffd"));
 }

@@ -34,9 +34,9 @@ test("the tables behind the charts have every number", () => {
 });
 
 test("a note above the charts names the projects, and the days that lack some of their usage", () => {
-  const said = text().replaceAll(/<[^>]*>/g, "");
-  expect(said).toContain("Projects: production, &lt;lab&gt;. Too low on 2026-11-20 (hatched)");
-  expect(said).toContain("not read (dotted) on 2026-11-18");
+  const note = text().replaceAll(/<[^>]*>/g, "");
+  expect(note).toContain("Projects: production, &lt;lab&gt;. Too low on 2026-11-20 (hatched)");
+  expect(note).toContain("not read (dotted) on 2026-11-18");
   expect(text({ incompleteDays: [], unreadDays: [] })).not.toMatch(/Too low|not read|not complete/);
 });
 

@@ -22,7 +22,7 @@ test("each status marks the cells (day, row) that have it; a day that was not du
   ]);
 });
 
-test("the map grows by 22 px a row, and its labels have the room they need", () => {
+test("the map grows by 22 px a row, and its left margin is as wide as the longest label", () => {
   const many = Array.from({ length: 60 }, () => row("a series with a long name", "complete"));
   const [few, more] = [coverageMap(days, rows, rows), coverageMap(days, many, rows)];
   expect(more.wide.height - few.wide.height).toBe(58 * 22);

@@ -89,7 +89,7 @@ test.each([
   expect(isZero(amount)).toBe(expected);
 });
 
-test("counts with a noun, and shortens for an axis", () => {
+test("a count has its noun in singular or plural, and a number for an axis is shortened", () => {
   expect([counted(1, "day"), counted(0, "day"), counted(1200, "day")]).toEqual(["1 day", "0 days", "1,200 days"]);
   expect(counted(2, "day is", "days are")).toBe("2 days are");
   expect([compactText(0), compactText(950), compactText(30_000), compactText(2.5e6)]).toEqual([

@@ -1,4 +1,5 @@
-// Names as somebody could give them to a model, a tag, a project or a key, or a service could put into an error.
+// Names that could break a page. Somebody could give them to a model, a tag, a project or a key, or a service could put them into
+// an error.
 
 export const HOSTILE_NAMES: readonly string[] = [
   "<script>alert(1)</script>",

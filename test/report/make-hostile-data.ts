@@ -1,4 +1,4 @@
-// A report in which every text from outside is a hostile one.
+// The data of a report in which every text from outside is one of HOSTILE_NAMES.
 
 import type { ReportData } from "../../src/report/report-data.ts";
 import { HOSTILE_NAMES } from "./hostile-names.ts";
@@ -6,7 +6,7 @@ import { makeGroup, makeTroubledData } from "./make-report-data.ts";
 
 const name = (i: number): string => HOSTILE_NAMES[i % HOSTILE_NAMES.length] ?? "";
 
-/** The names go round: with several shifts each has stood everywhere. */
+/** `shift` is the index of the first name to use. With several shifts every name is used for every text. */
 export function makeHostileData(shift: number): ReportData {
   const data = makeTroubledData({ days: 14, groups: 12, series: 12 });
   const { breakdowns, rankings, coverage, restatements, totals } = data;

@@ -1,4 +1,4 @@
-// Reports to draw in tests: an ordinary one, of any size, and parts to replace in it.
+// The data of reports for tests: an ordinary report of any size, and one with gaps and restatements.
 
 import type {
   Breakdown,
@@ -17,7 +17,7 @@ export type Size = { readonly days: number; readonly groups: number; readonly se
 
 export const WHOLE: Shortfall = { incompleteDays: 0, incompleteDaysBefore: 0, unreadDays: 0, unreadDaysBefore: 0 };
 
-/** All complete, nothing restated. Made without chance, so that it is the same each time. */
+/** Every day is complete, and nothing is restated. The data have no random part, so they are the same each time. */
 export function makeReportData(
   overrides: Partial<ReportData> = {},
   { days, groups, series }: Size = { days: 30, groups: 4, series: 5 },
@@ -88,7 +88,7 @@ function makeBreakdown(grouping: "model" | "endpoint", days: readonly Day[], gro
   };
 }
 
-/** Weeks have a shape, as those of people do. */
+/** The amounts are lower on two days of each week, as on weekends. */
 export function makeGroup(group: string | null, rank: number, days: readonly Day[]): BreakdownGroup {
   const week = [1, 0.94, 1.02, 0.98, 0.87, 0.34, 0.29];
   const amounts = days.map((_, day) => ((week[day % 7] ?? 1) * (60 + ((day * 37) % 17)) * 8) / (rank + 1.5) ** 1.4);
@@ -137,26 +137,28 @@ export function makeSeries(
   };
 }
 
-/** Some days of some series are not there, some numbers changed. */
+/** Some days of some series are missing, failed, suspect or unread, and some numbers changed. */
 export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 }): ReportData {
   const whole = makeReportData({}, size);
   const { days } = whole.coverage;
-  const lacking = new Map<Day, SliceStatus>([
+  const statusOfDay = new Map<Day, SliceStatus>([
     [addDays(LAST_DAY, 0), "missing"],
     [addDays(LAST_DAY, -1), "missing"],
     [addDays(LAST_DAY, -9), "failed"],
     [addDays(LAST_DAY, -15), "suspect"],
   ]);
-  const touched = whole.coverage.series.map((series, i) =>
+  const seriesWithGaps = whole.coverage.series.map((series, i) =>
     i > 2
       ? series
       : {
           ...series,
-          statuses: days.map((day) => (i === 1 && day < "2026-10-28" ? undefined : (lacking.get(day) ?? "complete"))),
+          statuses: days.map((day) =>
+            i === 1 && day < "2026-10-28" ? undefined : (statusOfDay.get(day) ?? "complete"),
+          ),
           freshThrough: addDays(LAST_DAY, -16),
         },
   );
-  const incompleteDays = [...lacking.keys()].sort();
+  const incompleteDays = [...statusOfDay.keys()].sort();
   return {
     ...whole,
     totals: { ...whole.totals, incompleteDays: 4, unreadDaysBefore: 12 },
@@ -172,7 +174,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
     ),
     coverage: {
       ...whole.coverage,
-      series: touched,
+      series: seriesWithGaps,
       counts: { complete: days.length * size.series - 12, missing: 6, failed: 3, suspect: 3 },
       incompleteDays,
       gaps: [
@@ -236,7 +238,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
   };
 }
 
-/** A day that was never read has nothing to draw. */
+/** Sets the last two days to 0: they are missing, so there is nothing to draw. */
 function emptied(group: BreakdownGroup, days: readonly Day[]): BreakdownGroup {
   const cut = (amounts: readonly string[]) =>
     amounts.map((amount, i) => ((days[i] ?? "") >= addDays(LAST_DAY, -1) ? "0" : amount));

@@ -1,4 +1,5 @@
-// Calculates what the palette promises: contrast as WCAG 2 has it, and differences as people with each kind of colour blindness see them.
+// Calculates what style.ts promises: contrasts as WCAG 2 defines them, and the differences between colours as people with each kind
+// of colour blindness see them.
 
 import { expect, test } from "vitest";
 import { customProperties, DARK, LIGHT, type Scheme } from "../../src/report/style.ts";
@@ -8,28 +9,37 @@ const SCHEMES: readonly [string, Scheme][] = [
   ["dark", DARK],
 ];
 
-test.each(SCHEMES)("in the %s scheme every text stands out from every ground it is on by 4.5 to 1", (_, scheme) => {
-  const { paper, wash, goodWash, badWash, ink, soft, accent, good, warn, bad } = scheme;
-  for (const ground of [paper, wash, goodWash, badWash]) {
-    for (const text of [ink, soft, accent]) expect(contrast(text, ground)).toBeGreaterThanOrEqual(4.5);
-  }
-  for (const text of [good, warn, bad]) expect(contrast(text, paper)).toBeGreaterThanOrEqual(4.5);
-  expect(contrast(good, goodWash)).toBeGreaterThanOrEqual(4.5);
-  expect(contrast(bad, badWash)).toBeGreaterThanOrEqual(4.5);
-});
-
-test.each(SCHEMES)("in the %s scheme every bar and mark stands out from the ground by 3 to 1", (_, scheme) => {
-  const { paper, series, rest, hatch, accent, warn, bad } = scheme;
-  for (const mark of [...series, rest, hatch, accent, warn, bad])
-    expect(contrast(mark, paper)).toBeGreaterThanOrEqual(3);
-});
-
-test.each(SCHEMES)("in the %s scheme what is wrong stands out from complete days without colour", (_, scheme) => {
-  for (const mark of [scheme.warn, scheme.bad]) expect(contrast(mark, scheme.complete)).toBeGreaterThanOrEqual(3);
-});
+test.each(SCHEMES)(
+  "in the %s scheme every text contrasts with every background it is on by at least 4.5 to 1",
+  (_, scheme) => {
+    const { paper, wash, goodWash, badWash, ink, soft, accent, good, warn, bad } = scheme;
+    for (const ground of [paper, wash, goodWash, badWash]) {
+      for (const text of [ink, soft, accent]) expect(contrast(text, ground)).toBeGreaterThanOrEqual(4.5);
+    }
+    for (const text of [good, warn, bad]) expect(contrast(text, paper)).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(good, goodWash)).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(bad, badWash)).toBeGreaterThanOrEqual(4.5);
+  },
+);
 
 test.each(SCHEMES)(
-  "in the %s scheme series differ for everybody, neighbours more than others",
+  "in the %s scheme every bar and mark contrasts with the background by at least 3 to 1",
+  (_, scheme) => {
+    const { paper, series, rest, hatch, accent, warn, bad } = scheme;
+    for (const mark of [...series, rest, hatch, accent, warn, bad])
+      expect(contrast(mark, paper)).toBeGreaterThanOrEqual(3);
+  },
+);
+
+test.each(SCHEMES)(
+  "in the %s scheme marks of days that are not complete contrast with complete days by at least 3 to 1",
+  (_, scheme) => {
+    for (const mark of [scheme.warn, scheme.bad]) expect(contrast(mark, scheme.complete)).toBeGreaterThanOrEqual(3);
+  },
+);
+
+test.each(SCHEMES)(
+  "in the %s scheme the colours of any two series differ for every kind of vision, those of neighbours more",
   (_, { series, rest }) => {
     const colours = [...series, rest];
     for (const [i, one] of colours.entries()) {
@@ -40,7 +50,7 @@ test.each(SCHEMES)(
   },
 );
 
-test("the properties have names of CSS", () => {
+test("the custom properties have CSS names", () => {
   const properties = customProperties(LIGHT);
   expect(properties).toContain(`--good-wash:${LIGHT.goodWash};`);
   expect(properties).toContain(`--series-8:${LIGHT.series[7]};`);
@@ -63,7 +73,7 @@ function contrast(one: string, other: string): number {
   return light / dark;
 }
 
-/** Machado, Oliveira and Fernandes 2009, of the full strength: none, protanopia, deuteranopia, tritanopia. */
+/** Matrices of Machado, Oliveira and Fernandes 2009, full strength: normal vision, protanopia, deuteranopia, tritanopia. */
 const SIGHTS: readonly (readonly [Triple, Triple, Triple])[] = [
   [
     [1, 0, 0],
@@ -87,7 +97,7 @@ const SIGHTS: readonly (readonly [Triple, Triple, Triple])[] = [
   ],
 ];
 
-/** The least of all sights, in OKLab, where black and white are 1 apart. */
+/** The smallest distance that any of SIGHTS sees, in OKLab, where black and white are 1 apart. */
 function difference(one: string, other: string): number {
   return Math.min(
     ...SIGHTS.map((sight) => {

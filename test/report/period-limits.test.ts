@@ -11,6 +11,6 @@ test.each([
   ["1999-12-31", "2000-01-01", "FROM: expected 2000-01-01 or after; got 1999-12-31"],
   ["2024-01-01", "2024-12-31", undefined],
   ["2024-01-01", "2025-01-01", "FROM: expected 2024-01-02 or after, as a report has at most 366 days; got 2024-01-01"],
-])("the period %s to %s is refused: %s", (start, end, error) => {
+])("the period %s to %s has the error: %s", (start, end, error) => {
   expect(periodError({ start, end }, TODAY, { from: "FROM", to: "TO" })).toBe(error);
 });

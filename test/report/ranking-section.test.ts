@@ -26,11 +26,11 @@ test("each group has its amounts, its change and its project", () => {
   expect(text()).toContain('<span title="200.5">201</span>');
 });
 
-test("bars are as long as their share of the largest", () => {
+test("the length of a bar is the group's share of the largest group", () => {
   expect([...text().matchAll(/<rect width="([^"]*)"/g)].map(([, width]) => width)).toEqual(["100.0%", "25.0%"]);
 });
 
-test("without hours it goes by requests", () => {
+test("without hours, bars and changes are those of the requests", () => {
   const groups = ranking.groups.map((one) => ({ ...one, hours: null }));
   expect(cells(text({ groups, hours: null }))).toContain("exporter k1|bar|1,000|-50%|production|");
   expect([...text({ groups }).matchAll(/<rect width="([^"]*)"/g)].map(([, width]) => width)).toEqual([
@@ -39,19 +39,19 @@ test("without hours it goes by requests", () => {
   ]);
 });
 
-test("says how many there are, and what all accessors used together", () => {
+test("the note has the number of groups, and the sum of all accessors", () => {
   expect(text()).toContain(
     "The 2 largest of 3 groups. An accessor is an API key; all of them together: 301 hours, 1,500 requests.",
   );
 });
 
-test("of tags no sum is given, and that they overlap is said", () => {
+test("the note on tags has no sum and says that tags overlap", () => {
   const tags = text({ grouping: "tags", groups: [group({ group: '["a","b"]' })], hours: null, requests: null });
   expect(tags).toContain("Tags overlap");
   expect(tags).not.toContain("together");
 });
 
-test("with days missing nothing is compared, and the figures are said to be too low", () => {
+test("with incomplete days no changes are shown; if they are in the period, the figures are marked as too low", () => {
   expect(text({ incompleteDays: 2 })).toMatch(
     /too low.*Not compared with the period before: in this period 2 days are not complete/,
   );

@@ -17,18 +17,21 @@ const EMPTY: ReportData = {
 };
 
 const PAGES: readonly [string, ReportData][] = [
-  ["an ordinary one", makeReportData()],
-  ["one with gaps and restatements", makeTroubledData()],
-  ["one without any series", EMPTY],
-  ["one with no usage", makeReportData({}, { days: 30, groups: 0, series: 2 })],
-  ["one with one grouping", makeReportData({ breakdowns: makeReportData().breakdowns.slice(1), rankings: [] })],
-  ["one of one day", makeReportData({}, { days: 1, groups: 3, series: 1 })],
-  ["one of 366 days and 60 series", makeTroubledData({ days: 366, groups: 50, series: 60 })],
-  ...[0, 8, 16].map((shift): [string, ReportData] => [`one of hostile names from ${shift} on`, makeHostileData(shift)]),
+  ["an ordinary report", makeReportData()],
+  ["a report with gaps and restatements", makeTroubledData()],
+  ["a report without any series", EMPTY],
+  ["a report with no usage", makeReportData({}, { days: 30, groups: 0, series: 2 })],
+  ["a report with one grouping", makeReportData({ breakdowns: makeReportData().breakdowns.slice(1), rankings: [] })],
+  ["a report of one day", makeReportData({}, { days: 1, groups: 3, series: 1 })],
+  ["a report of 366 days and 60 series", makeTroubledData({ days: 366, groups: 50, series: 60 })],
+  ...[0, 8, 16].map((shift): [string, ReportData] => [
+    `a report of hostile names from number ${shift} on`,
+    makeHostileData(shift),
+  ]),
 ];
 const rendered = PAGES.map(([name, data]): [string, string] => [name, renderReport(data)]);
 
-test.each(rendered)("%s holds nothing that a browser would run, fetch or be refused", (_, page) => {
+test.each(rendered)("%s contains nothing that a browser would run, load or block", (_, page) => {
   expect(page).not.toMatch(/<(script|img|image|link|iframe|object|embed|base|form|foreignObject)\b/i);
   expect(page).not.toMatch(/<[^>]*\s(style|on\w+|src|xlink:href)=/i);
   expect(page).not.toMatch(/\bhref="(?!#)/);
@@ -38,11 +41,11 @@ test.each(rendered)("%s holds nothing that a browser would run, fetch or be refu
   expect(page.isWellFormed()).toBe(true);
 });
 
-test.each(rendered)("%s has no id twice, and every id that is pointed at", (_, page) => {
+test.each(rendered)("%s has no id twice, and every id that it refers to", (_, page) => {
   const ids = [...page.matchAll(/<[^>]*\sid="([^"]*)"/g)].map(([, id]) => id);
   expect(ids).toEqual([...new Set(ids)]);
-  const pointedAt = [...page.matchAll(/(?:href="#|url\(#|aria-labelledby=")([^")]+)/g)].map(([, id]) => id);
-  expect(ids).toEqual(expect.arrayContaining(pointedAt));
+  const referredTo = [...page.matchAll(/(?:href="#|url\(#|aria-labelledby=")([^")]+)/g)].map(([, id]) => id);
+  expect(ids).toEqual(expect.arrayContaining(referredTo));
 });
 
 test.each(rendered)("%s has its headings in order", (_, page) => {
@@ -51,11 +54,11 @@ test.each(rendered)("%s has its headings in order", (_, page) => {
   for (const [i, level] of levels.slice(1).entries()) expect(level - (levels[i] ?? 0)).toBeLessThanOrEqual(1);
 });
 
-test("the same data make the same bytes, whatever was drawn before", () => {
+test("the same data make the same bytes, whatever was rendered before", () => {
   for (const [i, [, data]] of PAGES.slice(0, 3).entries()) expect(renderReport(data)).toBe(rendered[i]?.[1]);
 });
 
-test("the policy lets in the style sheet of the page, and nothing else", () => {
+test("the content security policy allows the style sheet of the page, and nothing else", () => {
   const page = renderReport(makeReportData());
   const [, style = ""] = /<style>([\s\S]*?)<\/style>/.exec(page) ?? [];
   const hash = createHash("sha256").update(style).digest("base64");
@@ -65,7 +68,7 @@ test("the policy lets in the style sheet of the page, and nothing else", () => {
   expect(page.indexOf("Content-Security-Policy")).toBeLessThan(page.indexOf("<style>"));
 });
 
-test("no name changes what all objects of this process inherit", () => {
+test("no name changes the prototype of all objects", () => {
   for (const name of ["__proto__", "constructor"]) renderReport(makeHostileData(HOSTILE_NAMES.indexOf(name)));
   const inherited: string[] = [];
   for (const key in {}) inherited.push(key);
@@ -73,7 +76,7 @@ test("no name changes what all objects of this process inherit", () => {
   expect(Object.keys(Object)).toEqual([]);
 });
 
-test("every name is in the page as text, whole", () => {
+test("names are in the page as text, uncut", () => {
   const page = renderReport(makeHostileData(0));
   expect(page).toContain("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>");
   expect(page).toContain("<bdi>&quot;&gt;&lt;img src=x onerror=alert(1)&gt;</bdi>");
@@ -86,7 +89,7 @@ test("without any series there is no empty chart or table", () => {
   expect(page).not.toMatch(/<(svg|table|nav)/);
 });
 
-test("groups that are cut to the same label in a chart stay two", () => {
+test("two groups whose names are cut to the same text have different labels in a chart", () => {
   const [model] = makeReportData().breakdowns;
   if (model === undefined) throw new Error("expected a breakdown by model");
   const groups = ["a", "b"].map((end, i) => makeGroup(`${"long-model-name-".repeat(3)}${end}`, i, model.days));
@@ -95,7 +98,7 @@ test("groups that are cut to the same label in a chart stay two", () => {
   expect(page).toContain(">long-model-name-long-… (2)</text>");
 });
 
-test("hours that are all zero are not drawn, requests are", () => {
+test("if all hours are zero there is no chart of hours, but one of requests", () => {
   const [model] = makeReportData().breakdowns;
   if (model === undefined) throw new Error("expected a breakdown by model");
   const noHours = model.groups.map((group) => ({ ...group, hours: group.hours.map(() => "0.00") }));
@@ -108,7 +111,7 @@ test("days that are not complete and days that are not read are marked in the ch
   const page = renderReport(makeTroubledData());
   const [, chart = ""] =
     /<svg class="wide"[^>]*aria-labelledby="hours-by-model"[^>]*>([\s\S]*?)<\/svg>/.exec(page) ?? [];
-  // From the bottom to the top of the chart, above whatever bar there is.
+  // The marks reach from the bottom to the top of the chart, whatever the height of the bar.
   expect(
     chart.match(/<path d="M[\d.]+ \d+l[\d.]+ 0l0 -2\d\dl-[\d.]+ 0Z"[^>]* fill="url\(#hours-by-model-w-p\d\)"/g),
   ).toHaveLength(4 + 3);
@@ -119,12 +122,12 @@ test("days that are not complete and days that are not read are marked in the ch
   expect(renderReport(makeReportData())).not.toMatch(/>not (complete|read)</);
 });
 
-test("90 days of 8 series and 50 groups stay below 1.5 MB and a second", () => {
+test("a report of 90 days, 8 series and 50 groups is smaller than 1.5 MB and rendered within 20 seconds", () => {
   renderReport(makeReportData());
   const data = makeTroubledData({ days: 90, groups: 50, series: 8 });
   const startedMs = performance.now();
   const page = renderReport(data);
   expect(Buffer.byteLength(page)).toBeLessThan(1_500_000);
-  // Many times what it takes, as other work goes on at the machines that test.
+  // The limit is many times the usual duration, because other work goes on at the machines that test.
   expect(performance.now() - startedMs).toBeLessThan(20_000);
 });

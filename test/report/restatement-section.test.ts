@@ -5,7 +5,7 @@ import { makeReportData } from "./make-report-data.ts";
 
 const data = makeReportData();
 
-/** What a person reads before the chart. */
+/** The text of the note above the chart. */
 function noteOf(part: Partial<Restatements>): string {
   const { body } = restatementSection({ ...data, restatements: { ...data.restatements, ...part } });
   const [, note = ""] = /<p class="note">([\s\S]*?)<\/p>/.exec(String(body)) ?? [];
@@ -17,7 +17,7 @@ const BY_DAYS = [
   { daysLate: 4, numbers: 1 },
 ];
 
-test("it says which changes are counted, and where the others are", () => {
+test("the note says which changes are counted, and which view has the others", () => {
   const sources = [
     { project: "production", grouping: "none" },
     { project: "staging", grouping: "tags" },
@@ -27,15 +27,15 @@ test("it says which changes are counted, and where the others are", () => {
   );
 });
 
-test("where none is counted it does not say that no number changed", () => {
+test("if no change is counted, the note does not claim that no number changed", () => {
   expect(noteOf({})).toMatch(/^No change counted\. A change is counted each time/);
 });
 
-test("no reason is given for a change, as none is known", () => {
+test("the note gives no reason for the changes, because none is known", () => {
   expect(noteOf({ byDaysLate: BY_DAYS })).not.toMatch(/late|because|as usage|reaches/i);
 });
 
-test("of many projects only their number is shown", () => {
+test("if there are many projects, the note has only their number", () => {
   const sources = Array.from({ length: 6 }, (_, i) => ({ project: `project ${i}`, grouping: "none" as const }));
   expect(noteOf({ sources })).toContain("in one series of each of 6 projects.");
 });

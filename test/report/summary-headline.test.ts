@@ -6,7 +6,7 @@ import { makeReportData } from "./make-report-data.ts";
 const { totals } = makeReportData();
 const shown = (part: Partial<Totals>) => String(headlineFigures(makeReportData({ totals: { ...totals, ...part } })));
 
-test("the figures that the service sent, each with its exact value and its change", () => {
+test("each figure that the service sent is shown with its exact value and its change", () => {
   const figures = [
     ...shown({}).matchAll(
       /<dt>(.*?)<\/dt><dd><span class="figure">(.*?)<\/span>(?: <span class="exact">(.*?)<\/span>)?\s*<span class="change">(.*?)</g,
@@ -20,13 +20,13 @@ test("the figures that the service sent, each with its exact value and its chang
   ]);
 });
 
-test("every digit stands in the table below", () => {
+test("the table below the figures has every digit", () => {
   expect(shown({})).toContain(
     '<th scope="row">Hours</th><td class="n">1,619.7242069444444</td><td class="n">1,480.25</td>',
   );
 });
 
-test("where nothing was sent that is said", () => {
+test("if the service sent no figures, the summary says so", () => {
   expect(shown({ metrics: [] })).toContain("The service sent no figures for this period.");
 });
 
@@ -40,9 +40,9 @@ test.each([
     "in this period 4 days are not complete and 1 day was not read; in the period before 30 days were not read.",
     true,
   ],
-])("with %j the periods are not compared, and it says why", (lack, why, low) => {
-  const text = shown(lack);
+])("with %j the periods are not compared, and the reason is given", (shortfall, why, isTooLow) => {
+  const text = shown(shortfall);
   expect(text).toContain(`Not compared with the period before: ${why}`);
   expect(text).not.toMatch(/class="change"|\d%/);
-  expect(text.includes("too low")).toBe(low);
+  expect(text.includes("too low")).toBe(isTooLow);
 });

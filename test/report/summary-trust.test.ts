@@ -20,21 +20,21 @@ const withCoverage = (coverage: Partial<Coverage>, other: Partial<ReportData> = 
   return { ...data, coverage: { ...data.coverage, ...coverage }, ...other };
 };
 
-test("all that was due is here", () => {
+test("if everything that was due is complete, the notice says so", () => {
   expect(notice(makeReportData({}, SMALL))).toBe(`Everything that was due is here through ${LAST_DAY}.`);
 });
 
-test("here through the day by which every series was due, and what is not due yet is said", () => {
+test("if some series are not due through the last day, the notice names the last day that is due in all", () => {
   expect(notice(withCoverage({ dueThrough: "2026-11-18" }))).toBe(
     "Everything that was due is here through 2026-11-18. The days after it are not due yet for every series.",
   );
 });
 
-test("where nothing that is read today was due, no day is named", () => {
+test("if no day was due in the series that are still configured, no day is named", () => {
   expect(notice(withCoverage({ dueThrough: undefined }))).toBe("Everything that was due is here.");
 });
 
-test("days before a series began are said to be left out of the figures", () => {
+test("the notice says that the figures do not include the days before a series began", () => {
   const late = makeSeries(
     0,
     days,
@@ -51,13 +51,13 @@ test("a day that was read before it was over makes the figures too low, although
   expect(notice(data)).toBe("A day was read before it was over. Too low until it is read again: the headline figures.");
 });
 
-test("what is not complete is counted by day, named by status, and the figures that are too low are listed", () => {
-  const said = notice(makeTroubledData());
-  expect(said).toContain("4 days are not complete: 2026-11-05, 2026-11-11, 2026-11-19 to 2026-11-20.");
-  expect(said).toContain("Too low, as usage of these days is not in them: the headline figures, usage by model.");
-  expect(said).toContain("missing, 6 times: never read");
-  expect(said).toContain("failed, 3 times:");
-  expect(said).toContain("suspect, 3 times:");
+test("incomplete days are listed and counted by status, and the figures that are too low are named", () => {
+  const text = notice(makeTroubledData());
+  expect(text).toContain("4 days are not complete: 2026-11-05, 2026-11-11, 2026-11-19 to 2026-11-20.");
+  expect(text).toContain("Too low, as usage of these days is not in them: the headline figures, usage by model.");
+  expect(text).toContain("missing, 6 times: never read");
+  expect(text).toContain("failed, 3 times:");
+  expect(text).toContain("suspect, 3 times:");
 });
 
 test("gaps in series that no figure comes from do not cast doubt on the figures", () => {
@@ -69,13 +69,13 @@ test("gaps in series that no figure comes from do not cast doubt on the figures"
     ),
   ];
   const counts = { ...none, complete: 9, missing: 1 };
-  const said = notice(withCoverage({ series, counts, incompleteDays: [LAST_DAY] }));
-  expect(said).toContain(`1 day is not complete: ${LAST_DAY}.`);
-  expect(said).toContain("come from other series, and are whole");
-  expect(said).not.toContain("Too low");
+  const text = notice(withCoverage({ series, counts, incompleteDays: [LAST_DAY] }));
+  expect(text).toContain(`1 day is not complete: ${LAST_DAY}.`);
+  expect(text).toContain("come from other series, and are whole");
+  expect(text).not.toContain("Too low");
 });
 
-test("nothing was due in the period", () => {
+test("if nothing was due in the period, the notice says so", () => {
   const series = [
     makeSeries(
       0,
@@ -88,7 +88,7 @@ test("nothing was due in the period", () => {
   );
 });
 
-test("nothing was read ever", () => {
+test("if nothing was ever read, the notice says so", () => {
   expect(notice(withCoverage({ series: [], counts: none }))).toBe(
     "There are no numbers yet. No job has read any usage.",
   );
@@ -96,6 +96,6 @@ test("nothing was read ever", () => {
 
 test("projects that the figures do not include are named", () => {
   const { totals } = makeReportData({}, SMALL);
-  const said = notice(makeReportData({ totals: { ...totals, projectsLeftOut: ["<lab>", "old"] } }, SMALL));
-  expect(said).toContain("The headline figures do not include &lt;lab&gt;, old:");
+  const text = notice(makeReportData({ totals: { ...totals, projectsLeftOut: ["<lab>", "old"] } }, SMALL));
+  expect(text).toContain("The headline figures do not include &lt;lab&gt;, old:");
 });

@@ -12,7 +12,7 @@ const SVG = `<svg width="10" height="20" xmlns="http://www.w3.org/2000/svg" view
 ]]></style>
 </svg>`;
 
-test("a chart's SVG gets ids of its own, and attributes for what the policy forbids; texts stay", () => {
+test("the SVG of a chart gets unique ids, and attributes in place of the styles that the policy forbids; its texts stay", () => {
   expect(embeddableSvg(SVG, "hours-w", "wide", "hours")).toBe(
     `<svg class="wide" role="img" aria-labelledby="hours" viewBox="0 0 10 20"><g clip-path="url(#hours-w-c0)">` +
       `<path d="M0 0" fill="var(--ink)"></path></g>` +

@@ -19,7 +19,7 @@ test.each([
   ["10.127.0.1", false],
   ["::ffff:10.0.0.1", false],
   ["fe80::1", false],
-])("%s is this machine alone: %s", (address, isLoopback) => {
+])("%s is a loopback address: %s", (address, isLoopback) => {
   expect(isLoopbackAddress(address)).toBe(isLoopback);
 });
 
@@ -39,7 +39,7 @@ test.each([
   ["localhost:9464.evil.example", false],
   ["10.0.0.1:9464", false],
   ["[::ffff:10.0.0.1]", false],
-])("on this machine's own address a page at host %j is answered: %s", (host, answered) => {
+])("on a loopback address a request with the host %j is answered: %s", (host, answered) => {
   const gate = openGate(undefined, true);
   for (const audience of ["people", "machines"] as const) {
     expect(gate(audience, { host })?.status).toBe(answered ? undefined : 403);
@@ -47,7 +47,7 @@ test.each([
   expect(gate("anyone", { host })).toBeUndefined();
 });
 
-test("where others reach it and nothing is asked, the dashboard is shut and says what would open it", () => {
+test("without credentials on an address that other machines reach, the dashboard is refused and names what to configure", () => {
   const gate = openGate(undefined, false);
   const page = gate("people", { host: "worker:9464" });
   expect(page).toMatchObject({ status: 403, body: expect.stringContaining("set monitor.access in the configuration") });
@@ -77,10 +77,10 @@ test.each([
   [BASIC, `Basic ops:${TOKEN}:ä`, false],
   [BASIC, `Bearer ${base64(`ops:${TOKEN}:ä`)}`, false],
   [BASIC, "Basic !!!", false],
-] as const)("asked for %o, %j is let in: %s", (access, authorization, letIn) => {
+] as const)("with the credentials %o, the header %j is accepted: %s", (access, authorization, accepted) => {
   const gate = openGate(access, false);
   for (const audience of ["people", "machines"] as const) {
-    expect(gate(audience, { host: "anywhere", authorization })?.status).toBe(letIn ? undefined : 401);
+    expect(gate(audience, { host: "anywhere", authorization })?.status).toBe(accepted ? undefined : 401);
   }
   expect(gate("anyone", { authorization })).toBeUndefined();
 });
@@ -89,7 +89,7 @@ test.each([
   [BEARER, 'Bearer realm="usage-export"'],
   [BASIC, 'Basic realm="usage-export", charset="UTF-8"'],
 ])(
-  "asked for %o, whoever sends nothing is asked on every path but those of health checks",
+  "with the credentials %o, a request without them gets 401 on every path except health checks",
   async (access, challenge) => {
     await using monitor = await testMonitor({ access });
     const answers = await Promise.all(PATHS.map((path) => fetch(monitor.url + path)));
@@ -101,20 +101,20 @@ test.each([
   },
 );
 
-test("who sends what is asked for is answered, and nothing of any attempt is in the log", async () => {
+test("a request with the right token is answered, and no token that was sent is logged", async () => {
   await using monitor = await testMonitor({ access: BEARER });
   const ask = (token: string) => fetch(monitor.url, { headers: { authorization: `Bearer ${token}` } });
   expect([(await ask(TOKEN)).status, (await ask("open-sesame-?")).status]).toEqual([200, 401]);
   expect(monitor.lines.join("\n")).not.toContain("sesame");
 });
 
-test("at an address of all the machine's networks the dashboard is shut and everything else is answered", async () => {
+test("without credentials on a wildcard address, the dashboard is refused and everything else is answered", async () => {
   await using monitor = await testMonitor({}, "0.0.0.0");
   const answers = await Promise.all(PATHS.map((path) => fetch(`http://127.0.0.1:${monitor.port}${path}`)));
   expect(answers.map(({ status }) => status)).toEqual([403, 403, 200, 404, 200, 200]);
 });
 
-test("with what is asked for, the dashboard is shown there", async () => {
+test("with the right credentials, the dashboard is shown on a wildcard address", async () => {
   await using monitor = await testMonitor({ access: BASIC }, "0.0.0.0");
   const authorization = `Basic ${base64(`ops:${TOKEN}:ä`)}`;
   const response = await fetch(`http://127.0.0.1:${monitor.port}/`, { headers: { authorization } });

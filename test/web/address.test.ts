@@ -7,6 +7,6 @@ test.each([
   ["::1", "http://[::1]:9464"],
   ["0.0.0.0", "http://127.0.0.1:9464"],
   ["::", "http://[::1]:9464"],
-])("a monitor on %s is asked at %s", (host, url) => {
+])("a monitor on %s is reached at %s", (host, url) => {
   expect(monitorUrl({ host, port: 9464 })).toBe(url);
 });

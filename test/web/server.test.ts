@@ -16,7 +16,7 @@ test.each([
   ["/readyz", STARTING, 503, "the database does not answer\nno tick for 5 minutes\n"],
   ["/livez", STUCK, 503, "no tick for an hour\n"],
   ["/readyz?verbose", WELL, 200, "ok\n"],
-])("%s of %o answers %i", async (path, health, status, body) => {
+])("%s with the readiness %o answers %i", async (path, health, status, body) => {
   await using monitor = await testMonitor({ readiness: () => health });
   const response = await fetch(monitor.url + path);
   expect([response.status, await response.text()]).toEqual([status, body]);
@@ -27,7 +27,7 @@ test.each([
   });
 });
 
-test("/metrics answers what is measured, with its content type", async () => {
+test("/metrics answers the metrics, with their content type", async () => {
   await using monitor = await testMonitor({ metrics: async () => ({ contentType: "text/x", text: "up 1\n" }) });
   const response = await fetch(`${monitor.url}/metrics`);
   expect([response.headers.get("content-type"), await response.text()]).toEqual(["text/x", "up 1\n"]);
@@ -50,7 +50,7 @@ test.each([
   expect([response.status, await response.text()]).toEqual([200, body]);
 });
 
-test("no page may be framed, embedded, kept or named to others, and none may load anything", async () => {
+test("the headers of every page forbid framing, embedding, caching, referrers and loading anything", async () => {
   await using monitor = await testMonitor();
   for (const path of ["/", "/livez", "/nothing"]) {
     const { headers } = await fetch(monitor.url + path);
@@ -67,7 +67,7 @@ test("no page may be framed, embedded, kept or named to others, and none may loa
 });
 
 test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
-  "%s is not found, and what there is is named",
+  "%s is not found, and the answer lists the existing paths",
   async (path) => {
     await using monitor = await testMonitor();
     const response = await fetch(monitor.url + path);
@@ -76,7 +76,7 @@ test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
   },
 );
 
-test("another method is refused", async () => {
+test("methods other than GET and HEAD are refused", async () => {
   await using monitor = await testMonitor();
   for (const [method, path] of [
     ["POST", "/metrics"],
@@ -89,7 +89,7 @@ test("another method is refused", async () => {
   }
 });
 
-test("a scrape that hangs holds up nobody else", async () => {
+test("a scrape that hangs does not delay other requests", async () => {
   const never = new Promise<never>(() => {});
   await using monitor = await testMonitor({ metrics: () => never });
   const hanging = fetch(`${monitor.url}/metrics`).catch((error: unknown) => error);
@@ -98,7 +98,7 @@ test("a scrape that hangs holds up nobody else", async () => {
   expect(await hanging).toBeInstanceOf(TypeError);
 });
 
-test("a page that fails says nothing of why, and the log does", async () => {
+test("a page that fails does not show the reason; the log has it", async () => {
   await using monitor = await testMonitor({ metrics: () => Promise.reject(new Error("at postgres://me:pw@db")) });
   const response = await fetch(`${monitor.url}/metrics`);
   expect([response.status, await response.text()]).toEqual([500, "this page could not be made; the log says why\n"]);
@@ -107,13 +107,13 @@ test("a page that fails says nothing of why, and the log does", async () => {
   ]);
 });
 
-test("a secret in use does not stand on a page", async () => {
+test("a secret in use is hidden on a page", async () => {
   const readiness = () => ({ ...STARTING, reasons: ["password sesame refused"] });
   await using monitor = await testMonitor({ readiness, scrub: (text) => text.replaceAll("sesame", "[secret]") });
   expect(await (await fetch(`${monitor.url}/readyz`)).text()).toBe("password [secret] refused\n");
 });
 
-test("it closes at once although a client keeps its connection, and then answers no more", async () => {
+test("the monitor closes at once even if a client keeps its connection open, and answers nothing after that", async () => {
   const monitor = await testMonitor();
   const agent = new Agent({ keepAlive: true });
   const [response] = await once(get(`${monitor.url}/livez`, { agent }), "response");
@@ -126,7 +126,7 @@ test("it closes at once although a client keeps its connection, and then answers
   agent.destroy();
 });
 
-test("an answer that is under way when it closes is finished", async () => {
+test("an answer that is in progress when the monitor closes is finished", async () => {
   const { promise, resolve } = Promise.withResolvers<{ contentType: string; text: string }>();
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   const monitor = await testMonitor({
@@ -147,7 +147,7 @@ test("an answer that is under way when it closes is finished", async () => {
 test.each([
   ["a port that is taken", "127.0.0.1", /^monitor\.port: expected a free port; \d+ at 127\.0\.0\.1 is in use/],
   ["an address of another machine", "192.0.2.1", /^monitor\.host: expected an address of this machine; .*192\.0\.2\.1/],
-])("%s is a mistake of the configuration", async (_name, host, message) => {
+])("listening on %s fails as a mistake of the configuration", async (_name, host, message) => {
   await using other = await testMonitor();
   const never = () => Promise.reject();
   const deps = {
@@ -164,7 +164,7 @@ test.each([
   });
 });
 
-/** Connections that send so much and no more; closed with the test. */
+/** Opens connections that send only these bytes. They are closed at the end of the test. */
 async function halfSent(port: number, count: number, bytes: string): Promise<readonly net.Socket[]> {
   const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
@@ -178,7 +178,7 @@ async function halfSent(port: number, count: number, bytes: string): Promise<rea
   return sockets;
 }
 
-/** The statuses of so many health checks, each on a connection of its own; 0 for one that got no answer. */
+/** The statuses of this many health checks, each on a connection of its own; 0 for one that got no answer. */
 async function healthChecks(url: string, count: number): Promise<readonly number[]> {
   const check = async () => {
     const signal = AbortSignal.timeout(3_000);
@@ -190,22 +190,22 @@ async function healthChecks(url: string, count: number): Promise<readonly number
 }
 
 test.each([
-  ["requests without their headers' end", 100, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
-  ["requests without their headers' end", 1000, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
-  ["connections that say nothing", 300, ""],
-  ["requests without their body", 300, "POST / HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345"],
+  ["requests with unfinished headers", 100, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["requests with unfinished headers", 1000, "GET / HTTP/1.1\r\nHost: localhost\r\n"],
+  ["connections that send nothing", 300, ""],
+  ["requests with an unfinished body", 300, "POST / HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345"],
   [
-    "health checks without their body",
+    "health checks with an unfinished body",
     300,
     "GET /livez HTTP/1.1\r\nHost: localhost\r\ncontent-length: 10\r\n\r\n12345",
   ],
-])("while %s stand open, %i of them, every health check is answered", async (_what, count, bytes) => {
+])("every health check is answered while there are %s (%i of them)", async (_what, count, bytes) => {
   await using monitor = await testMonitor();
   await halfSent(monitor.port, count, bytes);
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
 });
 
-test("pages that hang leave room for health checks, and past their limit say so", async () => {
+test("pages that hang do not block health checks, and a page over their limit is refused", async () => {
   let asked = 0;
   await using monitor = await testMonitor({
     metrics: () => {
@@ -225,7 +225,7 @@ test("pages that hang leave room for health checks, and past their limit say so"
   expect(asked).toBeLessThan(100);
 });
 
-test("a request that does not come to its end is given up after a few seconds", async () => {
+test("the connection of an unfinished request is closed after some seconds", async () => {
   await using monitor = await testMonitor();
   for (const bytes of ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n"]) {
     const [socket] = await halfSent(monitor.port, 1, bytes);

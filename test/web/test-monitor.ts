@@ -1,4 +1,4 @@
-// Opens the monitor on a free port, with everything filled in that a test does not care about.
+// Opens the monitor on a free port, with defaults for everything that a test does not set.
 
 import { pino } from "pino";
 import { type Page, textPage } from "../../src/web/page.ts";
@@ -9,8 +9,8 @@ export const WELL: Readiness = { live: true, reasons: [] };
 
 export type TestMonitor = Monitor & { readonly port: number; readonly lines: readonly string[] };
 
-/** A page that says what was asked for. */
-function said(word: string): (query: URLSearchParams) => Promise<Page> {
+/** Answers a page with the word and the query. */
+function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
   return async (query) => textPage(200, [`${word} ${query}`.trim()]);
 }
 
@@ -27,7 +27,7 @@ export async function testMonitor(
       readiness: () => WELL,
       access: undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
-      dashboard: { page: said("dashboard"), report: said("report") },
+      dashboard: { page: echoPage("dashboard"), report: echoPage("report") },
       ...deps,
     },
   );

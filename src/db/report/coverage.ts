@@ -66,7 +66,7 @@ function countsOf(statuses: readonly (SliceStatus | undefined)[]): Coverage["cou
 
 type Freshness = Pick<SeriesCoverage, "freshThrough" | "dueThrough" | "fetchedAt">;
 
-/** `fetchedAt` is from the slices first, because bi.freshness has only series with due days, and others have answers as well. */
+/** `fetchedAt` comes from the slices if there are any: bi.freshness has only series with due days, but others may be read too. */
 async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<readonly SeriesCoverage[]> {
   const { rows } = await sql<Freshness & { readonly seriesId: number }>`
     select s.series_id as "seriesId", f.due_through as "dueThrough",
@@ -93,7 +93,7 @@ async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<read
   }));
 }
 
-/** bi.coverage_gaps has no suspect days, and its stretches do not end with the period. */
+/** Does not read bi.coverage_gaps: that view has no suspect days, and its stretches do not end with the period. */
 async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
   const { rows } = await sql<CoverageGap & { readonly gapCount: number }>`
     select project, "grouping", filter, status, min(usage_date) as start, max(usage_date) as "end",

@@ -59,7 +59,7 @@ export async function readReportData(
   return readSnapshot(db, readAll, statementSecondsMax);
 }
 
-/** As many days, right before it. */
+/** The same number of days, right before the period. */
 function windowBefore(period: Window): Window {
   return { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) };
 }

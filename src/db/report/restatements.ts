@@ -1,4 +1,5 @@
-// Reads the numbers that changed after their day was over and read, and how much of a day was known after how many days.
+// Reads the numbers that changed after the first reading of their day since it was over, and how much of a day's usage was known
+// after how many days.
 
 import { sql } from "kysely";
 import type { MetricTotal, Restatement, Restatements } from "../../report/report-data.ts";
@@ -17,8 +18,9 @@ type RestatementsRow = {
 };
 
 /**
- * The size of a change is its share of all usage by that metric: so hours and characters can be compared, and a small number that
- * doubles is not a large change. A day that is read before it is over grows, which is no restatement.
+ * The size of a change is its share of the total of its metric. So changes of hours and of characters can be compared, and a small
+ * number that doubles is not a large change. A change before the first reading of a day that is over is left out: the numbers of a
+ * day that lasts grow.
  */
 export async function readRestatements(
   tx: Tx,

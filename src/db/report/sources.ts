@@ -1,4 +1,4 @@
-// Decides which series a report's numbers are from, and what is missing of them. Pure.
+// Chooses the series that a report's numbers come from, and counts the days that these series lack. Pure.
 
 import type { Shortfall } from "../../report/report-data.ts";
 import type { Day } from "../../usage/days.ts";
@@ -60,9 +60,9 @@ const ADDING_UP: readonly Grouping[] = ["none", "endpoint", "model", "method", "
 const OVERLAPPING: readonly Grouping[] = ["feature_set", "tags"];
 
 type Sources = {
-  /** One of each project. */
+  /** For each project one series whose groups add up to all its usage, if there is such a series. */
   readonly totals: readonly ReportSeries[];
-  /** The same, and an overlapping one of each project that has no other. */
+  /** The totals, and one series with overlapping groups for each project without a total. */
   readonly restatements: readonly ReportSeries[];
   readonly projectsLeftOut: readonly string[];
 };
@@ -83,12 +83,15 @@ export function chooseSources(series: readonly ReportSeries[]): Sources {
   return { totals, restatements, projectsLeftOut };
 }
 
-/** The unfiltered series by this grouping: one of each project that has it. */
+/** The unfiltered, configured series by this grouping that were due or read in the periods; at most one for each project. */
 export function seriesBy(series: readonly ReportSeries[], grouping: Grouping): readonly ReportSeries[] {
   return series.filter((one) => one.grouping === grouping && one.unfiltered && one.active && knownDays(one) > 0);
 }
 
-/** The one that covers the most days: a series that was added yesterday has no usage of last month. */
+/**
+ * The series that covers the most days: a series that was added yesterday has no usage of last month. Of several, the one whose
+ * grouping comes first.
+ */
 function sourceAmong(series: readonly ReportSeries[], groupings: readonly Grouping[]): ReportSeries | undefined {
   return groupings.flatMap((grouping) => seriesBy(series, grouping)).sort((a, b) => knownDays(b) - knownDays(a))[0];
 }
@@ -117,7 +120,7 @@ export function shortfallOf(sources: readonly ReportSeries[]): Shortfall {
   };
 }
 
-/** The days of the period on which one of the series is not complete, and those on which one is not read. */
+/** The days of the period on which at least one series is not complete, and those on which at least one was not read. */
 export function incompleteAndUnreadDays(
   sources: readonly ReportSeries[],
   days: readonly Day[],

@@ -49,7 +49,7 @@ type BreakdownRow = {
   readonly groupCount: number;
 };
 
-/** `series`: for each project the one that has this grouping. */
+/** `series`: all by this grouping, one for each project. */
 export async function readBreakdown(
   tx: Tx,
   grouping: Breakdown["grouping"],
@@ -119,7 +119,7 @@ type RankingRow = {
   readonly requests: string | null;
 };
 
-/** `series`: for each project the one that has this grouping. */
+/** `series`: all by this grouping, one for each project. */
 export async function readRanking(
   tx: Tx,
   grouping: Ranking["grouping"],

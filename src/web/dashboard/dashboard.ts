@@ -65,7 +65,7 @@ export function openDashboard(
 // Caches pages for some seconds. Requests for a page that is being made wait for it and share it.
 
 const CACHE_MS = 5_000;
-/** Each is some hundred kilobytes. */
+/** Each page has some hundred kilobytes. */
 const CACHED_PAGES_MAX = 8;
 
 /** `madeMs` is undefined while the page is being made. */

@@ -1,4 +1,4 @@
-// Renders the pages of the dashboard. Loaded with the first request for one, because the library for charts is large.
+// Renders the pages of the dashboard. The first request for a page loads this module, because the library for charts is large.
 
 import type { ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";

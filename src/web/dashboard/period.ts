@@ -5,7 +5,7 @@ import { DAYS_DEFAULT, DAYS_MAX, periodError } from "../../report/report-data.ts
 import { addDays, type Day, dayCount, isDay, type Window } from "../../usage/days.ts";
 
 export type Period = Window & {
-  /** The newest days, whichever they are; otherwise the request named the dates. */
+  /** True for the newest days, which change every day; false if the request named the dates. */
   readonly live: boolean;
 };
 
@@ -25,7 +25,7 @@ export function periodOf(query: URLSearchParams, today: Day): Period | { readonl
   return betweenDays(from, to, today);
 }
 
-/** Complete days, of which yesterday is the newest. */
+/** This many complete days; yesterday is the newest. */
 function lastDays(days: string, today: Day): Period | { readonly error: string } {
   const count = /^\d{1,4}$/.test(days) ? Number(days) : 0;
   if (count < 1 || count > DAYS_MAX) return { error: `days: expected a whole number from 1 to ${DAYS_MAX}` };
@@ -42,7 +42,7 @@ function betweenDays(from: Day | undefined, to: Day | undefined, today: Day): Pe
   return error === undefined ? { ...window, live: false } : { error };
 }
 
-/** Names the dates, so that the days stay the same tomorrow. */
+/** The query names the dates, so that its link still shows the same days tomorrow. */
 export function queryOf({ start, end }: Window): string {
   return `?from=${start}&to=${end}`;
 }
@@ -51,7 +51,7 @@ export function queryOf({ start, end }: Window): string {
 
 const DAY_CHOICES = [7, DAYS_DEFAULT, 90, DAYS_MAX - 1];
 
-/** `period` is what the page shows. */
+/** `period`: the days that the page shows; undefined if it shows none. */
 export function periodForm(period: Period | undefined): Html {
   const shownDays = period?.live ? dayCount(period) : undefined;
   const links = DAY_CHOICES.map((days) => {

@@ -32,7 +32,7 @@ type KeyStatus = RotationKeys["keys"][number];
 
 export type DashboardAlert = { readonly text: string; readonly section?: string };
 
-/** The alerts for which `status` would end with 1, after what keeps the worker that shows the page from its work. */
+/** First why the worker that shows the page can't work, then the alerts for which `status` would end with 1. */
 export function dashboardAlerts(health: HealthState, readiness: Readiness): readonly DashboardAlert[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
@@ -198,7 +198,7 @@ function seriesCell({ series: [first, ...others] }: GapGroup): Html | undefined 
   return html`<details><summary>${others.length + 1} series</summary>${names}${more > 0 ? html`<br>and ${more} more` : undefined}</details>`;
 }
 
-// The keys of each rotation. No secret is read for it.
+// The keys of each rotation. No secret is read for this section.
 
 const KEY_COLUMNS = [
   ...[...columns("Key", "State"), ...numberColumns("Age")],

@@ -1,4 +1,4 @@
-// The dashboard of a worker: what it shows of a night that went wrong, and to whom.
+// The dashboard of a worker: what it shows about a failed run, and to whom it is shown.
 
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -20,12 +20,14 @@ async function urlOf(worker: Program): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
-/** What a person reads, on one line. */
+/** The visible text, on one line. */
 async function read(response: Response): Promise<string> {
   return (await response.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
-test("it shows runs with their errors, gaps and what is not well, and that all is well again", async ({ context }) => {
+test("the dashboard shows runs with their errors, gaps and alerts, and later that all is well again", async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
@@ -47,11 +49,11 @@ test("it shows runs with their errors, gaps and what is not well, and that all i
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   context.start(["start"]);
   await waitForRuns(db, 2);
-  // Not the page of a moment ago, which is kept for some seconds.
+  // Asks for other days, because the earlier page is cached for some seconds.
   expect(await read(await fetch(`${url}/?days=8`))).toContain("Nothing that is due is missing. 4 slices complete");
 });
 
-test("with a password the dashboard is shown at any address to who knows it, and health checks need none", async ({
+test("with a configured password the dashboard is shown on any address to requests with it; health checks need none", async ({
   context,
 }) => {
   const port = await freePort();
@@ -71,7 +73,7 @@ test("with a password the dashboard is shown at any address to who knows it, and
   expect(await context.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
 });
 
-test("at an address that others reach and without a password, the dashboard is shut and the rest is not", async ({
+test("without a password on an address that other machines reach, the dashboard is refused and the rest is answered", async ({
   context,
 }) => {
   await serveAndConfigure(context, { rest: { monitor: { host: "0.0.0.0", port: 0 } } });
@@ -84,7 +86,7 @@ test("at an address that others reach and without a password, the dashboard is s
   expect(await (await fetch(`${url}/metrics`)).text()).toContain("usage_export_ready 1");
 });
 
-test("a password that is too short is refused before anything is called", async ({ context }) => {
+test("a password that is too short is refused before the service is called", async ({ context }) => {
   const emulator = await serveAndConfigure(context, { rest: { monitor: { access: BASIC } } });
   const env = { MONITOR_PASSWORD: "swordfish" };
   for (const args of [["start"], ["check", "--offline"]]) {
@@ -98,7 +100,7 @@ test("a password that is too short is refused before anything is called", async 
   expect(emulator.requests).toEqual([]);
 });
 
-/** For `health`, which asks at the port of the configuration. */
+/** A free port for the configuration: `health` calls the configured port, so that can't be 0. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

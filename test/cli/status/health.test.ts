@@ -1,4 +1,4 @@
-// Asks a monitor in this process: the worker around it does not matter here.
+// The command `health`. It calls a monitor in this process, because the worker around the monitor does not matter here.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
@@ -14,27 +14,27 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const STARTING = { live: true, reasons: ["the database does not answer"] };
 
-test("a worker that is well is 0", async () => {
+test("health exits with 0 if the worker is ready", async () => {
   await using monitor = await testMonitor();
-  expect(await ask(monitor.port)).toEqual({ status: 0, said: "ok\n" });
+  expect(await ask(monitor.port)).toEqual({ status: 0, output: "ok\n" });
 });
 
-test("one that can't work is 1, with the reasons", async () => {
+test("health exits with 1 and prints the reasons if the worker can't work", async () => {
   await using monitor = await testMonitor({ readiness: () => STARTING });
-  expect(await ask(monitor.port)).toEqual({ status: 1, said: "the database does not answer\n" });
+  expect(await ask(monitor.port)).toEqual({ status: 1, output: "the database does not answer\n" });
 });
 
-test("asked only whether it lives, one that can't work is 0", async () => {
+test("with the option live, health exits with 0 although the worker can't work", async () => {
   await using monitor = await testMonitor({ readiness: () => STARTING });
-  expect(await ask(monitor.port, { live: true })).toEqual({ status: 0, said: "ok\n" });
+  expect(await ask(monitor.port, { live: true })).toEqual({ status: 0, output: "ok\n" });
 });
 
-test("a monitor on every address is asked on this machine's own", async () => {
+test("a monitor on a wildcard address is called at a loopback address", async () => {
   await using monitor = await testMonitor();
   expect(await ask(monitor.port, {}, "0.0.0.0")).toMatchObject({ status: 0 });
 });
 
-test("where nobody answers, it says where it asked", async () => {
+test("if no worker answers, the error names the URL that was called", async () => {
   const { port, ...monitor } = await testMonitor();
   await monitor[Symbol.asyncDispose]();
   await expect(ask(port)).rejects.toMatchObject({
@@ -43,20 +43,20 @@ test("where nobody answers, it says where it asked", async () => {
   });
 });
 
-test("a port that is any free one can't be asked at", async () => {
+test("the port 0, which means any free port, is refused", async () => {
   await expect(ask(0)).rejects.toMatchObject({ code: "config", message: expect.stringContaining("monitor.port") });
 });
 
 async function ask(port: number, options: Parameters<typeof runHealth>[1] = {}, host = "127.0.0.1") {
   const config = path.join(folder, `${port}.json`);
   await writeFile(config, JSON.stringify({ ...smallConfig("http://127.0.0.1:1"), monitor: { host, port } }));
-  let said = "";
+  let output = "";
   const app: App = {
     ...(await openApp({ LOG_LEVEL: "silent" }, config, AbortSignal.timeout(10_000))),
     write(text) {
-      said += text;
+      output += text;
     },
   };
   const status = await runHealth(app, options);
-  return { status, said };
+  return { status, output };
 }

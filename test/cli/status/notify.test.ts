@@ -1,4 +1,4 @@
-// Whom `start` tells what: a job that fails, that it works again, and that all is well.
+// What `start` sends to the receivers: that a job fails, that it works again, and that all is well.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -11,10 +11,9 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** A program takes a second or two to start. */
 const NOTIFY = { webhook: { env: "NOTICES_URL" }, deadMan: { env: "ALIVE_URL" } };
 
-/** Two addresses that nobody may see. */
+/** Starts a server for both receivers. Their addresses contain secrets. */
 async function receivers(context: ProgramContext) {
   const texts: string[] = [];
   const pings: string[] = [];
@@ -30,33 +29,35 @@ async function receivers(context: ProgramContext) {
   return { texts, pings, env, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-test("a failing job is one notification, its recovery another, and then that all is well", async ({ context }) => {
-  await using told = await receivers(context);
+test("the failure and the recovery of a job are one notification each, and a ping is sent only once all is well", async ({
+  context,
+}) => {
+  await using received = await receivers(context);
   const emulator = await serveAndConfigure(context, { rest: { notify: NOTIFY } });
   emulator.fault = () => ({ kind: "answer", status: 400, body: "no" });
-  // The next tick of a worker is a minute away; that of a new one is not.
-  const startAnother = () => context.start(["start"], told.env);
+  // A new worker has its first tick at once, while the next tick of a running one may be a minute away.
+  const startAnother = () => context.start(["start"], received.env);
   startAnother();
   await waitForRuns(db, 1);
   startAnother();
-  await expect.poll(() => told.texts).toHaveLength(1);
-  expect(told.texts[0]).toMatch(
+  await expect.poll(() => received.texts).toHaveLength(1);
+  expect(received.texts[0]).toMatch(
     /^Export nightly failed .* \(catchup\): 2 of 2 slices not read\. The first error: .*400/,
   );
-  expect(told.pings).toEqual([]);
+  expect(received.pings).toEqual([]);
 
   emulator.fault = undefined;
   await sql`update usage_export.slice set attempted_at = attempted_at - interval '1 hour'`.execute(db);
   startAnother();
   await waitForRuns(db, 2);
   startAnother();
-  await expect.poll(() => told.pings.length).toBeGreaterThan(0);
-  // Another worker may be at it.
-  await expect.poll(() => told.texts).toHaveLength(2);
-  expect(told.texts[1]).toMatch(/^Export nightly works again/);
+  await expect.poll(() => received.pings.length).toBeGreaterThan(0);
+  // Another worker may still be sending the notification.
+  await expect.poll(() => received.texts).toHaveLength(2);
+  expect(received.texts[1]).toMatch(/^Export nightly works again/);
 });
 
-test("an address that can't be read is refused at the start, with its path and without its value", async ({
+test("at the start an address that is missing or invalid is refused with its configuration path and without its value", async ({
   context,
 }) => {
   await serveAndConfigure(context, { rest: { notify: NOTIFY } });
@@ -73,11 +74,11 @@ test("an address that can't be read is refused at the start, with its path and w
 });
 
 test("`check` says that the addresses can be read, and sends nothing", async ({ context }) => {
-  await using told = await receivers(context);
+  await using received = await receivers(context);
   await serveAndConfigure(context, { rest: { notify: NOTIFY } });
-  const { status, stdout } = await context.run(["check"], told.env);
+  const { status, stdout } = await context.run(["check"], received.env);
   expect(stdout).toContain("  ok   notify.webhook: its address can be read; nothing was sent there\n");
   expect(stdout).toContain("  ok   notify.deadMan: its address can be read; nothing was sent there\n");
   expect(status).toBe(0);
-  expect({ texts: told.texts, pings: told.pings }).toEqual({ texts: [], pings: [] });
+  expect({ texts: received.texts, pings: received.pings }).toEqual({ texts: [], pings: [] });
 });

@@ -1,4 +1,4 @@
-// An outage is told once, by its cause, with since when it lasts, when the next try is and what is shown meanwhile.
+// `status` shows an outage once, by its cause, with its start, the time of the next try and which numbers are shown meanwhile.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -20,7 +20,7 @@ async function retrying(): Promise<number> {
   return rows.length;
 }
 
-test("while the service is away, status says so once, and a skipped moment does not hide the run that tries again", async ({
+test("an unavailable service is shown once, and a skipped run does not hide the run that is retrying", async ({
   context,
 }) => {
   const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
@@ -38,8 +38,8 @@ test("while the service is away, status says so once, and a skipped moment does 
   `.execute(db);
 
   const { status, stdout } = await context.run(["status"]);
-  const told = stdout.match(/^ {2}service not available \(503\) since .*$/gm);
-  expect(told).toEqual([
+  const lines = stdout.match(/^ {2}service not available \(503\) since .*$/gm);
+  expect(lines).toEqual([
     expect.stringMatching(
       /since 20\S+ \d\d:\d\d UTC; 5 requests, 10 slices of 5 series failed; next try 20\S+ \d\d:\d\d UTC; last good numbers shown for 5 of them$/,
     ),
@@ -57,7 +57,7 @@ test("while the service is away, status says so once, and a skipped moment does 
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a service that nobody answers for is not reachable, and without a worker nothing is said of a next try", async ({
+test("a service that refuses connections is shown as not reachable, and without a worker no next try is shown", async ({
   context,
 }) => {
   await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
@@ -68,7 +68,7 @@ test("a service that nobody answers for is not reachable, and without a worker n
   );
 });
 
-test("a refused key is shown once, by its project", async ({ context }) => {
+test("a refused key is shown once, with its project", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: GROUPINGS }] }));
   await context.run(["export"], { USAGE_EXPORT_KEY: "another-key-that-is-not-known" });

@@ -1,4 +1,4 @@
-// What the command `status` tells, and that its exit status agrees with the coverage.
+// What the command `status` prints, and that its exit status agrees with the coverage.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -20,7 +20,9 @@ const test = programTest(database);
 
 const today = dayOf(new Date());
 
-test("before the first run there is nothing due and nothing stored, and when the job will run", async ({ context }) => {
+test("before the first run, status shows that nothing is due or stored, and when the job will run", async ({
+  context,
+}) => {
   await context.configure(smallConfig("https://api.example.com"));
   const { status, stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
@@ -30,7 +32,7 @@ test("before the first run there is nothing due and nothing stored, and when the
   expect(status).toBe(0);
 });
 
-test("after a good run all is complete", async ({ context }) => {
+test("after a successful run, all slices are complete", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -40,7 +42,7 @@ test("after a good run all is complete", async ({ context }) => {
   expect(status).toBe(0);
 });
 
-test("after a failed run it says what failed and why, and exits with 1", async ({ context }) => {
+test("after a failed run, status shows what failed and why, and exits with 1", async ({ context }) => {
   const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -52,7 +54,9 @@ test("after a failed run it says what failed and why, and exits with 1", async (
   expect(status).toBe(1);
 });
 
-test("nights without a run are missing, and those that the window does not reach stay so", async ({ context }) => {
+test("days without a run are missing, and those that are older than the window stay missing after the next run", async ({
+  context,
+}) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -78,7 +82,7 @@ test("a run that was killed is shown as interrupted once it has been silent for 
   expect(await context.run(["status"])).toMatchObject({ stdout: expect.stringMatching(/last run: interrupted, /) });
 });
 
-test("the answer in JSON has the same facts", async ({ context }) => {
+test("`status --json` has the same facts", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -144,7 +148,7 @@ test("status and check advise a longer window if the last reading of a day still
 }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ window: { days: 2 } }] }));
-  // The numbers of each day are others at each reading, as it is another day that the service is asked for.
+  // Ageing moves the stored days back by one, so each export stores the emulator's numbers of another date for the same day.
   for (let night = 0; night < 10; night += 1) {
     await ageStoredData(db, 1);
     await context.run(["export"]);
@@ -156,7 +160,7 @@ test("status and check advise a longer window if the last reading of a day still
   expect((await context.run(["check"])).stdout).toMatch(new RegExp(`^  warn window of nightly: ${advice.source}`, "m"));
 });
 
-test("clocks that differ by more than half a minute are a warning, and no key is sent to read the service's", async ({
+test("clocks that differ by more than half a minute are a warning, and no key is sent to read the service's clock", async ({
   context,
 }) => {
   let aheadSeconds = 3_600;
@@ -164,8 +168,8 @@ test("clocks that differ by more than half a minute are a warning, and no key is
     answerJson(response, 404, {}, { date: new Date(Date.now() + aheadSeconds * 1_000).toUTCString() }),
   );
   await context.configure(smallConfig(server.origin));
-  const told = await context.run(["status"]);
-  expect(told.stdout).toMatch(/^warning: clocks differ: .* the service's (?:3599|36\d\d) s ahead of it/m);
+  const result = await context.run(["status"]);
+  expect(result.stdout).toMatch(/^warning: clocks differ: .* the service's (?:3599|36\d\d) s ahead of it/m);
   expect(JSON.parse((await context.run(["status", "--json"])).stdout).clocks).toMatchObject({
     databaseAheadSeconds: expect.closeTo(0, -1),
     serviceAheadSeconds: expect.closeTo(3_600, -1),
@@ -175,7 +179,7 @@ test("clocks that differ by more than half a minute are a warning, and no key is
   expect(server.requests).toHaveLength(3);
   for (const { headers } of server.requests) expect(headers).not.toHaveProperty("authorization");
 
-  // Nor is a service asked that wants no call.
+  // While calls are paused, the service's clock is not read.
   await pauseCalls(db, server.origin, 60_000);
   await context.run(["status"]);
   expect(server.requests).toHaveLength(3);

@@ -1,5 +1,5 @@
-// `status` says that all is well only while somebody does the work: it knows the workers, and how late the first moment is
-// that none of them took up.
+// `status` says that all is well only while workers do the work: it shows the workers, and since when a job is overdue that none of
+// them has taken up.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -12,7 +12,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** Nobody did anything meanwhile. */
+/** Moves the stored times back, as if this time had passed without any worker. */
 async function passMinutes(minutes: number): Promise<void> {
   const ago = sql`make_interval(mins => ${minutes})`;
   await sql`update usage_export.job set scheduled_through = scheduled_through - ${ago}`.execute(db);
@@ -31,7 +31,7 @@ test("a live worker is shown with its host, process and version, and all is well
   expect(status).toBe(0);
 });
 
-test("a job of every minute that nobody takes up any more is not well, however new its newest moment is", async ({
+test("a job that is due every minute is overdue if no worker runs, although its newest scheduled time is new", async ({
   context,
 }) => {
   await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
@@ -47,7 +47,7 @@ test("a job of every minute that nobody takes up any more is not well, however n
   expect(status).toBe(1);
 });
 
-test("with another worker alive a job that it does not take up is overdue since the first moment", async ({
+test("a job that no live worker takes up is overdue since its first scheduled time that was missed", async ({
   context,
 }) => {
   await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
@@ -58,7 +58,7 @@ test("with another worker alive a job that it does not take up is overdue since 
   expect(status).toBe(1);
 });
 
-test("a job is late since it was resumed, not since a moment of its pause", async ({ context }) => {
+test("a resumed job is not overdue because of scheduled times during its pause", async ({ context }) => {
   await serveAndConfigure(context, { exports: [{ schedule: "* * * * *" }] });
   await workOnce(context, db);
   await context.run(["jobs", "pause", "nightly", "--why", "moving house"]);
@@ -67,7 +67,7 @@ test("a job is late since it was resumed, not since a moment of its pause", asyn
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("a job without a worker is not well two ticks after its last worker was stopped", async ({ context }) => {
+test("two minutes after the last worker stopped, its jobs are an alert until they are paused", async ({ context }) => {
   await serveAndConfigure(context);
   await workOnce(context, db);
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
@@ -81,7 +81,7 @@ test("a job without a worker is not well two ticks after its last worker was sto
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("who exports by a scheduler of their own misses no worker", async ({ context }) => {
+test("without any worker all is well if another scheduler runs the exports", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -90,13 +90,13 @@ test("who exports by a scheduler of their own misses no worker", async ({ contex
   expect(status).toBe(0);
 });
 
-test("a run that failed or was killed over days that are complete is not well until one goes well", async ({
+test("a run that failed or was killed is an alert until the next run succeeds, even if all days are complete", async ({
   context,
 }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
-  for (const [change, said] of [
+  for (const [change, alert] of [
     [
       sql`status = 'failed', error = 'the disk was full'`,
       /nightly failed in its run of .* \(manual\): the disk was full/,
@@ -109,14 +109,14 @@ test("a run that failed or was killed over days that are complete is not well un
     await sql`update usage_export.run set ${change}`.execute(db);
     const { status, stdout } = await context.run(["status"]);
     expect(stdout).toContain("slices: 2 complete, 0 suspect, 0 failed, 0 missing");
-    expect(stdout).toMatch(said);
+    expect(stdout).toMatch(alert);
     expect(status).toBe(1);
   }
   await context.run(["export"]);
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("after a failed night a backfill of what failed makes it well again", async ({ context }) => {
+test("after a failed run, all is well again once a backfill has read the failed days", async ({ context }) => {
   const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);

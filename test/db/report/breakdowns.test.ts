@@ -51,7 +51,7 @@ test("groups are added up over the projects, day by day, the largest first", asy
   });
 });
 
-test("models come before endpoints, and a grouping nobody is read by is not there", async () => {
+test("the breakdown by model comes before the one by endpoint, and a grouping that no project is read by has none", async () => {
   const project = newProject();
   const usage = { [back(1)]: requests({ a: "1" }) };
   await storeSeries(db, [
@@ -66,7 +66,7 @@ test("models come before endpoints, and a grouping nobody is read by is not ther
   expect(await breakdown("model")).toBeUndefined();
 });
 
-test("beyond eight groups the rest is one", async () => {
+test("all groups after the eight largest are added up as the rest", async () => {
   const counts = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`model ${i}`, String(100 + i)]));
   await storeSeries(db, [
     {
@@ -80,7 +80,7 @@ test("beyond eight groups the rest is one", async () => {
   expect(rest).toEqual({ groupCount: 3, hours: ["304.5", "0", "1.5"], requests: ["303", "0", "1"] });
 });
 
-test("no value is a group of its own, at its rank or in the rest", async () => {
+test("usage without a value of the dimension is a group of its own, at its rank or in the rest", async () => {
   const nine = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`model ${i}`, String(100 + i)]));
   const of = (count: string) => ({ [back(1)]: [...requests(nine), [null, { hours: count, requests: "1" }] as const] });
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage: of("1000") }]);
@@ -93,7 +93,7 @@ test("no value is a group of its own, at its rank or in the rest", async () => {
   expect(small?.rest).toMatchObject({ groupCount: 2, hours: ["0", "0", "102.5"] });
 });
 
-test("groups without hours come behind, ordered by their requests", async () => {
+test("groups without hours come last, ordered by their requests", async () => {
   const usage = {
     [back(1)]: [
       ["a", { requests: "1" }],
@@ -111,7 +111,7 @@ test("groups without hours come behind, ordered by their requests", async () => 
   ]);
 });
 
-test("series that are filtered or configured no more are not in it", async () => {
+test("a breakdown does not include series that are filtered or no longer configured", async () => {
   const project = newProject();
   const usage = { [back(1)]: requests({ a: "1", b: "1" }) };
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage }]);
@@ -122,7 +122,7 @@ test("series that are filtered or configured no more are not in it", async () =>
   expect((await breakdown())?.groups).toMatchObject([{ group: "a", requests: ["0", "0", "1"] }]);
 });
 
-test("days that are not complete are named, and those that nobody was to read", async () => {
+test("a breakdown lists the days that are not complete, and those that were neither due nor read", async () => {
   const due = { start: back(2), end: back(1) };
   await storeSeries(db, [
     { project: newProject(), grouping: "model", due, usage: { [back(2)]: requests({ a: "1" }) } },
@@ -130,7 +130,7 @@ test("days that are not complete are named, and those that nobody was to read", 
   expect(await breakdown()).toMatchObject({ incompleteDays: [back(1)], unreadDays: [back(3)] });
 });
 
-test("names come through as they are", async () => {
+test("names are returned unchanged", async () => {
   const hostile = [
     `<script>alert("1")</script>`,
     "' or 1=1 --",
@@ -149,7 +149,7 @@ test("names come through as they are", async () => {
   expect(data?.projects).toEqual([project.name]);
 });
 
-test("the amounts of the groups and the rest are those of the view", async () => {
+test("the amounts of the groups and the rest add up to those of bi.usage_by_model", async () => {
   const some = (factor: number) =>
     Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`m${i}`, String((i * 7 * factor) % 13)]));
   await storeSeries(db, [

@@ -21,7 +21,7 @@ async function coverage(start = back(3), end = back(1)): Promise<Coverage> {
   return (await readReportData(db, { start, end }, new Date(0))).coverage;
 }
 
-/** The total of these days, 1 request each. */
+/** Usage of the total with 1 request on each of these days, counted back from today. */
 function read(...days: readonly number[]): Usage {
   return Object.fromEntries(days.map((day) => [back(day), [[null, { requests: "1" }]]]));
 }
@@ -109,7 +109,7 @@ function asModel(...days: readonly number[]): Usage {
   return Object.fromEntries(days.map((day) => [back(day), [["nova-3", { requests: "1" }]]]));
 }
 
-/** Series of one project under filters of their own, all due and none read. */
+/** Series of one project, each with a filter of its own. All their days are due, and none is read. */
 function many(count: number) {
   const project = newProject();
   return Array.from({ length: count }, (_, i) => ({

@@ -24,7 +24,7 @@ function hours(amounts: Readonly<Record<string, string>>): readonly (readonly [s
   return Object.entries(amounts).map(([value, amount]) => [value, { hours: amount, requests: "1" }]);
 }
 
-test("groups are ordered by the hours of the period, each with those of the period before", async () => {
+test("groups are ordered by their hours in the period, and each has its hours in the period before", async () => {
   const [one, other] = [newProject(), newProject()];
   await storeSeries(db, [
     {
@@ -80,7 +80,7 @@ test("groups are ordered by the hours of the period, each with those of the peri
   });
 });
 
-test("the keys of a rotation are one group, with the comment of the one that was used last", async () => {
+test("the keys of a rotation are one group, with the comment of the key that was used last", async () => {
   const project = newProject();
   const { job, key } = await newRotation(db, { project });
   const [first, second] = [newIntent(), newIntent()];
@@ -108,7 +108,7 @@ test("the keys of a rotation are one group, with the comment of the one that was
   ]);
 });
 
-test("a key of the same identifier in another project has a comment of its own", async () => {
+test("keys with the same identifier in two projects have a comment each", async () => {
   const projects = [newProject(), newProject()];
   for (const { id } of projects) {
     await storeListedKeys(db, id, [{ apiKeyId: "k1", comment: `of ${id}`, scopes: [], tags: [] }]);
@@ -137,7 +137,7 @@ test("only ten groups are listed, with the number of all groups in the period", 
   expect({ groupCount, requests }).toEqual({ groupCount: 12, requests: "12" });
 });
 
-test("no value is a group of its own, with what it had before", async () => {
+test("usage without an accessor is a group of its own, with its hours in the period before", async () => {
   const of = (amount: string) => [[null, { hours: amount }]] as const;
   await storeSeries(db, [
     { project: newProject(), grouping: "accessor", usage: { [back(3)]: of("2"), [back(1)]: of("3") } },
@@ -147,7 +147,7 @@ test("no value is a group of its own, with what it had before", async () => {
   ]);
 });
 
-test("tags are ranked as they were sent together, and not added up", async () => {
+test("each set of tags is a group of its own, and there is no sum of the groups", async () => {
   await storeSeries(db, [
     {
       project: newProject(),
@@ -173,7 +173,7 @@ test("tags are ranked as they were sent together, and not added up", async () =>
   });
 });
 
-test("a period without usage has no groups, and a grouping nobody is read by is not there", async () => {
+test("a period without usage has no groups, and a grouping that no project is read by has no ranking", async () => {
   await storeSeries(db, [
     { project: newProject(), grouping: "accessor", usage: { [back(4)]: hours({ before: "1" }), [back(1)]: [] } },
   ]);
@@ -181,7 +181,7 @@ test("a period without usage has no groups, and a grouping nobody is read by is 
   expect(await ranking("tags")).toBeUndefined();
 });
 
-test("names and comments come through as they are", async () => {
+test("names and comments are returned unchanged", async () => {
   const project = newProject();
   const hostile = `</script>"'&\u202e🎉${"x".repeat(400)}`;
   await storeListedKeys(db, project.id, [{ apiKeyId: hostile, comment: hostile, scopes: [], tags: [] }]);
@@ -189,7 +189,7 @@ test("names and comments come through as they are", async () => {
   expect((await ranking("accessor"))?.groups).toMatchObject([{ group: hostile, comment: hostile }]);
 });
 
-test("the amounts are those of the view", async () => {
+test("the amounts are those of bi.usage_by_key", async () => {
   const amounts = (factor: number) =>
     Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`k${i}`, `${(i * 7 * factor) % 13}.5`]));
   await storeSeries(db, [

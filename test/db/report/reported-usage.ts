@@ -1,4 +1,4 @@
-// Stores usage of several series at once, and reads the report of it.
+// Stores the usage of several series at once, for tests of reports.
 
 import { sql } from "kysely";
 import type { Database } from "../../../src/db/connection/database.ts";
@@ -10,7 +10,7 @@ import { configured, type Numbers, rowOf, rowsOn, store, total } from "../stored
 
 export const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
 
-/** A report is of all there is, so each test begins with nothing. */
+/** Deletes all stored usage: a report is about every series, so each test starts without any. */
 export async function forgetAll(db: Database): Promise<void> {
   await sql`
     truncate usage_export.series, usage_export.slice, usage_export.snapshot_row, usage_export.superseded_row,
@@ -18,7 +18,7 @@ export async function forgetAll(db: Database): Promise<void> {
   `.execute(db);
 }
 
-/** The rows of days: a value of the dimension, which the total has none of, and its numbers. */
+/** The rows of each day: the value of the grouping's dimension, which is not used for the total, and the numbers. */
 export type Usage = Readonly<Record<Day, readonly (readonly [value: unknown, numbers: Numbers])[]>>;
 
 type StoredSeries = {
@@ -27,11 +27,11 @@ type StoredSeries = {
   readonly filter?: Filter;
   readonly windowDays?: number;
   readonly usage?: Usage;
-  /** Which days are due; none where it is left out. */
+  /** The days that are due; none if it is left out. */
   readonly due?: Window;
 };
 
-/** Makes these the configured series, and no other. Returns their numbers. */
+/** Makes these the only configured series, and stores their usage. Returns their ids. */
 export async function storeSeries(db: Database, stored: readonly StoredSeries[]): Promise<readonly number[]> {
   const all = stored.map((part) => ({ part, one: configured(part.project, part.grouping, part) }));
   const ids = await registerSeries(
@@ -47,7 +47,7 @@ export async function storeSeries(db: Database, stored: readonly StoredSeries[])
   return all.map(({ one }) => seriesIdOf(ids, one.series));
 }
 
-/** As the next answer to the series. */
+/** Stores the usage as the next answer for the series. */
 export async function storeUsage(db: Database, seriesId: number, grouping: Grouping, usage: Usage): Promise<void> {
   const slices = Object.entries(usage).map(([day, rows]): NormalisedSlice => {
     if (grouping !== "none")

@@ -1,4 +1,4 @@
-// Which numbers changed after they had been stored, in a report.
+// The restatements in a report: numbers that changed after they had been stored.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -73,7 +73,7 @@ test("changes are counted by how late they were seen, as bi.restatements has the
   expect(byDaysLate).toEqual(rows);
 });
 
-test("the largest come first, by their share of all usage of their metric, whatever its unit", async () => {
+test("the largest changes come first, measured by their share of the metric's total, whatever its unit", async () => {
   const [large, small] = [newProject(), newProject()];
   const ids = await storeSeries(db, [
     {
@@ -96,7 +96,7 @@ test("the largest come first, by their share of all usage of their metric, whate
   ]);
 });
 
-test("only the twenty largest are listed", async () => {
+test("only the twenty largest changes are listed", async () => {
   const days = Array.from({ length: 25 }, (_, i) => i + 1);
   const usage = (factor: number) =>
     Object.fromEntries(days.map((day) => [back(day), total({ requests: String(100 + day * factor) })]));
@@ -107,7 +107,7 @@ test("only the twenty largest are listed", async () => {
   expect(byDaysLate).toHaveLength(25);
 });
 
-test("days outside of the period are left out", async () => {
+test("changes of days outside the period are left out", async () => {
   const [seriesId = 0] = await storeSeries(db, [
     { project: newProject(), grouping: "none", usage: { [back(3)]: total({ requests: "1" }) } },
   ]);
@@ -127,7 +127,7 @@ test("if the total is listed, the same change of its groups is not", async () =>
   expect((await restatements()).largest).toMatchObject([{ grouping: "none", group: null }]);
 });
 
-test("for a project without a total the groups are listed, also one that appeared late or went", async () => {
+test("for a project without a total the changes of groups are listed, also of a group that appeared or disappeared", async () => {
   const usage = (rows: Readonly<Record<string, string>>) => ({
     [back(2)]: Object.entries(rows).map(([model, requests]) => [model, { requests }] as const),
   });
@@ -141,7 +141,7 @@ test("for a project without a total the groups are listed, also one that appeare
   ]);
 });
 
-test("a day that is read while it lasts restates nothing until it is over", async () => {
+test("a changed number of a day is a restatement only after the first reading since the day was over", async () => {
   const [seriesId = 0] = await storeSeries(db, [
     { project: newProject(), grouping: "none", usage: { [back(0)]: total({ requests: "1" }) } },
   ]);

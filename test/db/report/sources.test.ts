@@ -7,7 +7,7 @@ import {
   shortfallOf,
 } from "../../../src/db/report/sources.ts";
 
-/** Complete for two days of the period and the two before it. */
+/** A series that is complete on both days of the period and on both days before it. */
 function series(grouping: ReportSeries["grouping"], part: Partial<ReportSeries> = {}): ReportSeries {
   return {
     seriesId: 1,
@@ -30,45 +30,49 @@ const retired = { active: false };
 type Case = readonly [name: string, series: readonly ReportSeries[], expected: readonly string[]];
 
 const TOTALS: readonly Case[] = [
-  ["nothing where there is nothing", [], []],
+  ["no series if there is none", [], []],
   [
     "the total, whatever else there is",
     [series("tags"), series("model"), series("endpoint"), series("none")],
     ["none"],
   ],
-  ["the endpoints where there is no total", [series("accessor"), series("model"), series("endpoint")], ["endpoint"]],
+  ["the endpoints if there is no total", [series("accessor"), series("model"), series("endpoint")], ["endpoint"]],
   ["the models before the methods", [series("method"), series("model")], ["model"]],
   ["the methods before the accessors", [series("accessor"), series("method")], ["method"]],
   ["the accessors before the deployments", [series("deployment"), series("accessor")], ["accessor"]],
-  ["the deployments at last", [series("deployment"), series("tags")], ["deployment"]],
+  ["the deployments before the tags", [series("deployment"), series("tags")], ["deployment"]],
   ["never tags or feature sets, which overlap", [series("tags"), series("feature_set")], []],
   ["never a filtered series", [series("none", filtered), series("model")], ["model"]],
-  ["never a series that is configured no more", [series("none", retired), series("model")], ["model"]],
+  ["never a series that is no longer configured", [series("none", retired), series("model")], ["model"]],
   [
-    "what reaches over more days than the total",
+    "the series that covers more days than the total",
     [series("none", { daysBefore: "..", days: ".c" }), series("model")],
     ["model"],
   ],
-  ["the total although days of it failed", [series("none", { days: "fm" }), series("model")], ["none"]],
-  ["the total although its newest day is not over", [series("none", { days: "co" }), series("model")], ["none"]],
+  ["the total even if some of its days failed", [series("none", { days: "fm" }), series("model")], ["none"]],
+  [
+    "the total even if its newest day was read before it was over",
+    [series("none", { days: "co" }), series("model")],
+    ["none"],
+  ],
   ["one series of each project", [series("model", other), series("none")], ["model", "none"]],
-  ["nothing of a project with no day in the periods", [series("none", { daysBefore: "..", days: ".." })], []],
+  ["no series of a project that has no day in the periods", [series("none", { daysBefore: "..", days: ".." })], []],
 ];
 
-test.each(TOTALS)("the amounts are from %s", (_, all, expected) => {
+test.each(TOTALS)("the totals come from %s", (_, all, expected) => {
   const { totals, restatements } = chooseSources(all);
   expect(totals.map(({ grouping }) => grouping)).toEqual(expected);
   expect(restatements).toEqual(expect.arrayContaining([...totals]));
 });
 
 const RESTATEMENTS: readonly Case[] = [
-  ["the feature sets where nothing adds up", [series("tags"), series("feature_set")], ["feature_set"]],
-  ["the tags where there is nothing else", [series("none", filtered), series("tags")], ["tags"]],
-  ["nothing filtered", [series("none", filtered)], []],
-  ["nothing that is configured no more", [series("none", retired)], []],
+  ["the feature sets if no grouping adds up", [series("tags"), series("feature_set")], ["feature_set"]],
+  ["the tags if there is no other unfiltered series", [series("none", filtered), series("tags")], ["tags"]],
+  ["never a filtered series", [series("none", filtered)], []],
+  ["never a series that is no longer configured, if there is no total", [series("none", retired)], []],
 ];
 
-test.each(RESTATEMENTS)("restatements are from %s", (_, all, expected) => {
+test.each(RESTATEMENTS)("restatements come from %s", (_, all, expected) => {
   expect(chooseSources(all).restatements.map(({ grouping }) => grouping)).toEqual(expected);
 });
 
@@ -76,16 +80,16 @@ const LEFT_OUT: readonly Case[] = [
   ["that has a total", [series("tags"), series("none")], []],
   ["that is read by tags only", [series("tags"), series("model", other)], ["production"]],
   ["that is read under a filter only", [series("none", filtered)], ["production"]],
-  ["that is configured no more, once", [series("none", retired), series("model", retired)], ["production"]],
-  ["that ended before the period", [series("none", { ...retired, days: ".." })], []],
+  ["that is no longer configured, named once", [series("none", retired), series("model", retired)], ["production"]],
+  ["whose days are all before the period", [series("none", { ...retired, days: ".." })], []],
   ["that was not read yet", [series("tags", { daysBefore: "..", days: ".." })], []],
 ];
 
-test.each(LEFT_OUT)("of a project %s it says whether it is left out", (_, all, expected) => {
+test.each(LEFT_OUT)("projectsLeftOut of a project %s", (_, all, expected) => {
   expect(chooseSources(all).projectsLeftOut).toEqual(expected);
 });
 
-test("a grouping is of the projects that are read by it, unfiltered and now", () => {
+test("seriesBy returns the series by a grouping that are unfiltered, configured and read", () => {
   const read = [series("model"), series("model", other)];
   const not = [
     series("endpoint"),
@@ -96,7 +100,7 @@ test("a grouping is of the projects that are read by it, unfiltered and now", ()
   expect(seriesBy([...read, ...not], "model")).toEqual(read);
 });
 
-test("what is missing of amounts is counted by day and series, in both periods", () => {
+test("incomplete and unread days are counted over all series, in both periods", () => {
   const sources = [
     series("none", { daysBefore: "..cc", days: "cosf" }),
     series("none", { daysBefore: "mccc", days: "mcc." }),
@@ -109,7 +113,7 @@ test("what is missing of amounts is counted by day and series, in both periods",
   });
 });
 
-test("a day is incomplete or unread if it is so in at least one of the series", () => {
+test("a day is incomplete or unread if it is that in at least one of the series", () => {
   const days = ["2026-03-16", "2026-03-17", "2026-03-18", "2026-03-19"];
   const sources = [series("model", { days: "ccf." }), series("model", { days: "omcc" })];
   expect(incompleteAndUnreadDays(sources, days)).toEqual({

@@ -14,7 +14,7 @@ const now = new Date("2026-03-20T08:00:00Z");
 
 beforeEach(() => forgetAll(db));
 
-/** Of the days before yesterday and yesterday. */
+/** The report of yesterday and the day before yesterday. */
 function report(): Promise<ReportData> {
   return readReportData(db, { start: back(2), end: back(1) }, now);
 }
@@ -24,7 +24,7 @@ function amounts({ totals }: ReportData, metric: string): unknown {
   return [amount, before];
 }
 
-test("it says of which days it is, and of which it is compared with", async () => {
+test("a report has its period, and the period that it is compared with", async () => {
   expect(await report()).toMatchObject({
     period: { start: back(2), end: back(1) },
     before: { start: back(4), end: back(3) },
@@ -32,7 +32,7 @@ test("it says of which days it is, and of which it is compared with", async () =
   });
 });
 
-test("amounts are those of bi.usage_total, of the period and of as many days before it", async () => {
+test("the amounts of the period and of the period before are those of bi.usage_total", async () => {
   const projects = [newProject(), newProject()];
   const usage = (factor: number) =>
     Object.fromEntries(
@@ -90,7 +90,7 @@ test("no digit of an amount is lost", async () => {
   expect(amounts(data, "tts_characters")).toEqual(["1000000000000000000000000000001", null]);
 });
 
-test("a project without a total is added up over the first grouping that has each request once", async () => {
+test("the amounts of a project without a total are the sum over a grouping that counts each request once", async () => {
   const [one, other] = [newProject(), newProject()];
   const day = back(1);
   const split = (values: readonly string[]) => ({ [day]: values.map((value) => [value, { requests: "1" }] as const) });
@@ -112,7 +112,7 @@ test("a project without a total is added up over the first grouping that has eac
   );
 });
 
-test("a filtered series never counts, nor one whose name another carries now", async () => {
+test("a filtered series never counts, and neither does one whose filter name has another filter now", async () => {
   const [project, narrow] = [newProject(), newProject()];
   const usage = { [back(1)]: [[null, { requests: "7" }]] } as const;
   const replaced = { name: "all", features: { punctuate: "true" }, dimensions: {} };
@@ -131,7 +131,7 @@ test("a filtered series never counts, nor one whose name another carries now", a
   expect(data.coverage.series).toHaveLength(3);
 });
 
-test("a project that is configured no more is named, and not in the amounts", async () => {
+test("a project that is no longer configured is named as left out, and not in the amounts", async () => {
   const [project, gone] = [newProject(), newProject()];
   const usage = { [back(1)]: [[null, { requests: "7" }]] } as const;
   await storeSeries(db, [{ project: gone, grouping: "none", usage }]);
@@ -153,7 +153,7 @@ test("due days that are missing and days that no job reads are counted separatel
   });
 });
 
-test("a day that was not over when it was read is too low", async () => {
+test("a day that was read before it was over counts as incomplete", async () => {
   await storeSeries(db, [
     { project: newProject(), grouping: "none", usage: { [back(0)]: [[null, { requests: "7" }]] } },
   ]);
@@ -162,7 +162,7 @@ test("a day that was not over when it was read is too low", async () => {
   expect(data.coverage.counts).toMatchObject({ complete: 1 });
 });
 
-test("a database without usage makes a report that says so", async () => {
+test("the report of a database without usage has no amounts and no sections", async () => {
   const data = await report();
   expect(data.totals).toMatchObject({ sources: [], projectsLeftOut: [], incompleteDays: 0 });
   expect(data.totals.metrics.map(({ amount }) => amount)).toEqual([null, null, null, null, null]);

@@ -32,7 +32,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     file: "src/text.ts",
     replace: `.replaceAll(/[&<>"']/g,`,
     by: `.replaceAll(/[&"']/g,`,
-    caughtBy: ["test/report/html.test.ts", "fills in markup"],
+    caughtBy: ["test/report/html.test.ts", "inserts markup, escaped"],
   },
   {
     name: "an unknown field of the configuration is passed over",
@@ -74,6 +74,6 @@ export const OUTPUTS: readonly Sabotage[] = [
     file: "src/web/access.ts",
     replace: "timingSafeEqual(hash(sent), expected)",
     by: "credentials.reveal().startsWith(sent.toString())",
-    caughtBy: ["test/web/access.test.ts", "is let in: false"],
+    caughtBy: ["test/web/access.test.ts", "is accepted: false"],
   },
 ];

@@ -91,14 +91,14 @@ export const WORKER: readonly Sabotage[] = [
     file: "src/schedule/due.ts",
     replace: "if (scheduledThrough) return nextRunAt(job, scheduledThrough);",
     by: "if (scheduledThrough) return latestOccurrence(job, new Date());",
-    caughtBy: ["test/cli/status/workers.test.ts", "a job that it does not take up is overdue since the first moment"],
+    caughtBy: ["test/cli/status/workers.test.ts", "a job that no live worker takes up is overdue since its first"],
   },
   {
     name: "all is well without a worker",
     file: "src/health/alerts.ts",
     replace: "if (workers.some(({ recent }) => recent)) return undefined;",
     by: "if (workers.some(({ recent, pid }) => recent || pid > 0)) return undefined;",
-    caughtBy: ["test/web/dashboard/verdict.test.ts", "is something to look at"],
+    caughtBy: ["test/web/dashboard/verdict.test.ts", "makes one alert"],
   },
   {
     name: "all is well after a run that failed over complete days",
@@ -107,7 +107,7 @@ export const WORKER: readonly Sabotage[] = [
     by: 'if (!failedRun?.overCompleteDays || failedRun.trigger === "manual") return [];',
     caughtBy: [
       "test/cli/status/workers.test.ts",
-      "a run that failed or was killed over days that are complete is not well",
+      "a run that failed or was killed is an alert until the next run succeeds",
     ],
   },
 ];

@@ -26,21 +26,21 @@ function dashboard(deps: Partial<DashboardDeps> = {}, limits?: Parameters<typeof
 
 const DAYS = "from=2026-01-01&to=2026-01-07";
 
-test("what goes on and the usage of the days are read once for all who ask for them", async () => {
+test("concurrent requests for one page read operations and usage once", async () => {
   const { read, ask } = dashboard();
   const pages = await Promise.all([ask(DAYS), ask(DAYS), ask(DAYS)]);
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(read).toEqual(["operations", "2026-01-01 to 2026-01-07"]);
 });
 
-test("wrong days are refused, and nothing is read", async () => {
+test("an invalid period is refused, and nothing is read", async () => {
   const { read, ask, file } = dashboard();
   expect(await ask("days=1000")).toMatchObject({ status: 400 });
   expect(await file(new URLSearchParams("from=2026-01-01"))).toMatchObject({ status: 400 });
   expect(read).toEqual([]);
 });
 
-test("the file to send on is read for its days", async () => {
+test("the report file is read for the requested days", async () => {
   const { read, file } = dashboard();
   expect(await file(new URLSearchParams(DAYS))).toMatchObject({ status: 200 });
   expect(read).toEqual(["2026-01-01 to 2026-01-07"]);
@@ -56,7 +56,7 @@ test("while the database can't be reached, the reasons of the worker and of the 
   expect(body).toMatch(/has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
-test("why there is no dashboard and no report stands in the log", async () => {
+test("the reason why the dashboard or the report is not available is logged", async () => {
   const lines: string[] = [];
   const { ask, file } = dashboard({
     log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
@@ -71,21 +71,21 @@ test("why there is no dashboard and no report stands in the log", async () => {
   ]);
 });
 
-test("a database that says nothing is not waited for", async () => {
+test("if the database does not answer within the time limit, the dashboard is not available", async () => {
   const { ask } = dashboard({ readOperations: () => new Promise(() => {}) }, { operationsMs: 50, usageMs: 50 });
   const { status, body } = await ask(DAYS);
   expect(status).toBe(503);
   expect(body).toContain("not read within 0.05 s");
 });
 
-test("usage that takes too long is left out, and what goes on is shown", async () => {
+test("if reading the usage takes too long, the page shows everything else", async () => {
   const { ask } = dashboard({ readReport: () => new Promise(() => {}) }, { operationsMs: 5_000, usageMs: 50 });
   const { status, body } = await ask(DAYS);
   expect(status).toBe(200);
   expect(body).toContain("The usage could not be read.");
 });
 
-test("where only the usage can't be read, what goes on is shown", async () => {
+test("if only reading the usage fails, the page shows everything else with the reason", async () => {
   const { ask } = dashboard({ readReport: () => Promise.reject(new Error("canceling statement")) });
   const { status, body } = await ask(DAYS);
   expect(status).toBe(200);

@@ -4,7 +4,7 @@ import { type Page, textPage } from "../../../src/web/page.ts";
 
 const period = (day: number) => ({ start: `2026-03-0${day}`, end: `2026-03-0${day}`, live: false });
 
-/** Pages that are made when the test says so. */
+/** A cache whose pages are finished by the test: `begun` has those that were begun. */
 function pages() {
   const begun: PromiseWithResolvers<Page>[] = [];
   const clock = { ms: 0 };
@@ -19,7 +19,7 @@ function pages() {
   return { begun, clock, ask };
 }
 
-test("a page is made once for all who ask while it is made, and for some seconds after", async () => {
+test("requests while a page is made and for 5 seconds after share the page", async () => {
   const { begun, clock, ask } = pages();
   const asked = [ask(period(1)), ask(period(1))];
   clock.ms = 60_000;
@@ -34,7 +34,7 @@ test("a page is made once for all who ask while it is made, and for some seconds
   expect(begun).toHaveLength(2);
 });
 
-test("another period is another page, and so is one that moves on with the days", () => {
+test("another period has another page, and so has a live period with the same days", () => {
   const { begun, ask } = pages();
   void ask(period(1));
   void ask(period(2));
@@ -42,7 +42,7 @@ test("another period is another page, and so is one that moves on with the days"
   expect(begun).toHaveLength(3);
 });
 
-test("of too many different pages at once the last must wait", async () => {
+test("a ninth page at once is refused until another one leaves the cache", async () => {
   const { begun, clock, ask } = pages();
   for (let day = 1; day <= 8; day++) void ask(period(day));
   expect(await ask(period(9))).toMatchObject({ status: 503, headers: { "retry-after": "5" } });
@@ -55,7 +55,7 @@ test("of too many different pages at once the last must wait", async () => {
   expect(begun).toHaveLength(9);
 });
 
-test("a page that could not be made fails for all who wait, and is made anew for who asks later", async () => {
+test("a page that fails does so for all requests that wait for it, and a later request makes it again", async () => {
   const { begun, ask } = pages();
   const asked = [ask(period(1)), ask(period(1))];
   begun[0]?.reject(new Error("no"));
@@ -64,7 +64,7 @@ test("a page that could not be made fails for all who wait, and is made anew for
   expect(begun).toHaveLength(2);
 });
 
-test("a page that says that nothing could be read is not kept for who asks later", async () => {
+test("a page with the status 503 goes to all requests that wait for it, and a later request makes it again", async () => {
   const { begun, ask } = pages();
   const asked = [ask(period(1)), ask(period(1))];
   begun[0]?.resolve(textPage(503, ["away"]));

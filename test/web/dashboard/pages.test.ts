@@ -22,13 +22,13 @@ function shown(part: Partial<DashboardContent> = {}): DashboardContent {
   return { period: PERIOD, operations: operations(), usage: USAGE, readiness: WELL, ...part };
 }
 
-/** What a person reads, on one line. */
+/** The visible text, on one line. */
 function textOf(body: string): string {
   const visible = body.replace(/^[\s\S]*<body>/, "").replaceAll(/<svg[\s\S]*?<\/svg>/g, "");
   return visible.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 }
 
-test("all that goes on is on one page, and the usage of the days below it", () => {
+test("one page shows jobs, runs, keys and gaps, and below them the usage of the period", () => {
   const { status, body } = dashboardPage(shown());
   const text = textOf(body);
   expect(status).toBe(200);
@@ -41,7 +41,7 @@ test("all that goes on is on one page, and the usage of the days below it", () =
   expect(text).toContain("In short");
 });
 
-test("a gap is a row with its days, why they failed, and their series", () => {
+test("a gap is a row with its days, its reason and its series", () => {
   const series = { key: "key", project: "production", grouping: "model", filter: "diarized" };
   const gaps: Gap[] = [{ ...series, status: "failed", from: "2026-03-01", to: "2026-03-02", error: "answered 400" }];
   const { body } = dashboardPage(shown({ operations: operations({ gaps }) }));
@@ -52,7 +52,7 @@ test("a gap is a row with its days, why they failed, and their series", () => {
   expect(cells).toHaveLength(3);
 });
 
-test("an outage, which is the same gap in every series, is one row with its reason once", () => {
+test("the same gap in several series, as after an outage, is one row with its reason once", () => {
   const gaps = ["model", "tags", "none"].map(
     (grouping): Gap => ({
       ...{ key: grouping, project: "production", grouping, filter: "all", status: "failed" },
@@ -64,7 +64,7 @@ test("an outage, which is the same gap in every series, is one row with its reas
   expect(text).toMatch(/3 series production · model production · tags production · total/);
 });
 
-test("of many gaps the newest are shown, and the rest counted", () => {
+test("only the newest gaps are listed, and the others are counted", () => {
   const gap = { key: "key", project: "p", grouping: "model", filter: "all", status: "missing" } as const;
   const gaps = Array.from({ length: 53 }, (_, i) => ({
     ...gap,
@@ -75,7 +75,7 @@ test("of many gaps the newest are shown, and the rest counted", () => {
   expect(textOf(dashboardPage(shown({ operations: operations({ gaps }) })).body)).toContain("And 3 more: see the view");
 });
 
-test("every anchor that the page links to is there once", () => {
+test("every anchor that the page links to exists once", () => {
   const slices = { complete: 1, missing: 1, failed: 1, suspect: 1 };
   const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: ["no"], keys: [] }];
   const jobs = [jobLine({ overdueSince: NOW })];
@@ -87,13 +87,13 @@ test("every anchor that the page links to is there once", () => {
   expect(new Set(links)).toEqual(new Set([...links, "jobs", "runs", "gaps", "keys", "usage"]));
 });
 
-test("a page of days that go on is renewed, one of dates is not", () => {
+test("a page of the newest days is refreshed, a page of fixed dates is not", () => {
   expect(dashboardPage(shown()).headers).toMatchObject({ refresh: "60" });
   expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep these days</a>');
   expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).headers).not.toHaveProperty("refresh");
 });
 
-test("the policy that the header sends is that of the page, and lets nothing be loaded", () => {
+test("the content security policy is the same in the header and in the page, and forbids loading anything", () => {
   const { headers, body } = dashboardPage(shown());
   const policy = headers?.["content-security-policy"] ?? "";
   const inPage = /Content-Security-Policy" content="([^"]*)"/.exec(body)?.[1];
@@ -103,7 +103,7 @@ test("the policy that the header sends is that of the page, and lets nothing be 
   );
 });
 
-test("names and errors from outside are shown as they are, and can't become markup", () => {
+test("names and errors from outside are shown unchanged and can't become markup", () => {
   const hostile = operations({
     jobs: [jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } })],
     runs: [runLine({ job: HOSTILE, status: "failed", error: HOSTILE })],
@@ -136,7 +136,7 @@ test("names and errors from outside are shown as they are, and can't become mark
 
 const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
-test("a long error is folded, and whole", () => {
+test("a long error is folded, with the whole text inside", () => {
   const error = `the service refused the call: ${"and so on ".repeat(100)}the end`;
   const { body } = dashboardPage(shown({ operations: operations({ runs: [runLine({ status: "failed", error })] }) }));
   expect(body).toMatch(
@@ -144,12 +144,12 @@ test("a long error is folded, and whole", () => {
   );
 });
 
-test("of many runs the newest are shown, and the others folded", () => {
+test("only the newest runs are shown, and the others are folded", () => {
   const runs = Array.from({ length: 50 }, () => runLine());
   expect(textOf(dashboardPage(shown({ operations: operations({ runs }) })).body)).toContain("40 runs before these");
 });
 
-test("a key that should have been replaced is marked; one that waits for its removal is not", () => {
+test("an active key over its maximum age is marked; a draining key is not", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const rotations = [{ rotation: "exporter", maxAgeDays: 30, warnings: [], keys }];
   const { body } = dashboardPage(shown({ operations: operations({ rotations }) }));
@@ -157,7 +157,7 @@ test("a key that should have been replaced is marked; one that waits for its rem
   expect(body).toContain(">61 days</td>");
 });
 
-test("where the usage can't be read the rest is shown all the same", () => {
+test("if the usage can't be read, the rest of the page is shown", () => {
   const usage = { ok: false, error: new Error("not read within 5 s") } as const;
   const { status, body } = dashboardPage(shown({ usage }));
   expect(status).toBe(200);
@@ -165,21 +165,21 @@ test("where the usage can't be read the rest is shown all the same", () => {
   expect(textOf(body)).toContain("nightly export at");
 });
 
-test("a database that is away is a page that says so and is tried again", () => {
+test("if the database can't be reached, a page shows the reason and is refreshed", () => {
   const { status, headers, body } = unavailablePage(["connect ECONNREFUSED"]);
   expect(status).toBe(503);
   expect(headers).toMatchObject({ refresh: "10", "retry-after": "10" });
   expect(textOf(body)).toContain("The state of the jobs can't be read now. connect ECONNREFUSED");
 });
 
-test("days that can't be shown are a page that says why and lets others be chosen", () => {
+test("the page for an invalid period shows the reason and a form to choose other days", () => {
   const { status, body } = invalidQueryPage("expected both from and to");
   expect(status).toBe(400);
   expect(textOf(body)).toContain("These days can't be shown. expected both from and to");
   expect(body).toContain('<form action="./" method="get">');
 });
 
-test("the file to send on is the report, by the name of its days", () => {
+test("the report file has its days in its name", () => {
   const { headers, body } = reportFilePage(makeReportData());
   expect(headers).toMatchObject({ "content-disposition": 'attachment; filename="usage-2026-10-22-2026-11-20.html"' });
   expect(body).toContain("<h1>Usage report</h1>");

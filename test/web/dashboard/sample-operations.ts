@@ -1,4 +1,4 @@
-// What the dashboard shows where all is well, with what a test changes in it.
+// The data of a dashboard on which all is well, except for the parts that a test sets.
 
 import type { KeyStatus } from "../../../src/db/keys/status.ts";
 import type { HealthState, Operations } from "../../../src/health/state.ts";

@@ -15,17 +15,17 @@ const FAILED_RUN = {
 } as const;
 const ROTATION = { rotation: "exporter", maxAgeDays: 30, keys: [] };
 
-test("if all is well there is no alert, whatever runs failed before", () => {
+test("a paused job is no alert", () => {
   const paused = jobLine({ paused: { at: NOW, why: "moving", by: "me" } });
   expect(dashboardAlerts(operations({ jobs: [paused] }).health, WELL)).toEqual([]);
 });
 
-test("a job that no worker ever knew, or that is paused, needs none", () => {
+test("that no worker runs is no alert if no job needs a worker", () => {
   const jobs = [jobLine({ needsWorker: false })];
   expect(dashboardAlerts(operations({ jobs, workers: [] }).health, WELL)).toEqual([]);
 });
 
-test("a worker that was stopped a moment ago may be restarting", () => {
+test("a worker that stopped a moment ago is no alert, because it may be restarting", () => {
   const workers = [worker({ state: "stopped" })];
   expect(dashboardAlerts(operations({ workers }).health, WELL)).toEqual([]);
 });
@@ -50,16 +50,18 @@ test.each([
     "runs",
   ],
   [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
-])("%o is something to look at", (part, text, section) => {
+])("the health state with %o makes one alert", (part, text, section) => {
   expect(dashboardAlerts(operations(part).health, WELL)).toEqual([{ text, section }]);
 });
 
-test("a rotation whose run failed is one alert, with its warning if it has one", () => {
+test("a rotation whose run failed is one alert: its warning if it has one, else the run", () => {
   const jobs = [jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN })];
-  const told = (warnings: readonly string[]) =>
+  const alertsWith = (warnings: readonly string[]) =>
     dashboardAlerts(operations({ jobs, rotations: [{ ...ROTATION, warnings }] }).health, WELL).map(({ text }) => text);
-  expect(told(["1 failed attempts, the last: no"])).toEqual(["rotation exporter: 1 failed attempts, the last: no"]);
-  expect(told([])).toEqual([expect.stringMatching(/^rotation exporter failed in its run of /)]);
+  expect(alertsWith(["1 failed attempts, the last: no"])).toEqual([
+    "rotation exporter: 1 failed attempts, the last: no",
+  ]);
+  expect(alertsWith([])).toEqual([expect.stringMatching(/^rotation exporter failed in its run of /)]);
 });
 
 const CAUSE: FailureCause = {
@@ -90,20 +92,20 @@ test.each<[Partial<FailureCause>, string]>([
     },
     '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
   ],
-])("failures are grouped by their cause (%o)", (part, text) => {
+])("failed slices with the same cause are one alert (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
   expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toEqual([{ text, section: "gaps" }]);
 });
 
-test("of many causes the largest are listed, and the others counted", () => {
+test("only the five largest causes are listed, and the slices of the others are counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = dashboardAlerts(operations({ causes }).health, WELL).map(({ text }) => text);
   expect(texts).toHaveLength(6);
   expect(texts.at(-1)).toBe("36 slices failed for other reasons");
 });
 
-test("what keeps this worker from its work is said first", () => {
+test("the reasons why this worker can't work come first", () => {
   const readiness = { live: true, reasons: ["the database does not answer"] };
   expect(dashboardAlerts(operations({ slices: { ...SLICES, missing: 1 } }).health, readiness)).toMatchObject([
     { text: "this worker can't work now: the database does not answer" },
