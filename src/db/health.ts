@@ -23,8 +23,8 @@ export type SeriesHealth = SeriesName & {
 };
 
 /**
- * How complete each series is, as bi.coverage and bi.freshness show it. Every replica asks for this at each scrape, so each slice is
- * read once; the views take several passes.
+ * How complete each series is, as bi.coverage and bi.freshness show it. Every replica runs this at each scrape, so the
+ * query reads each slice once, where the views take several passes.
  *
  * Missing slices are due days without a slice, or with one that was last read before its day was over. A series is fresh through
  * the last day before its first missing day. Usually no day is missing up to the newest one read: then the number of slices read is
@@ -90,8 +90,8 @@ export type Gap = SeriesName & {
 };
 
 /**
- * The gaps as bi.coverage_gaps shows them, the newest first; gaps that end on the same day are in the order of `series`. Only series
- * that have gaps are read: while nothing is missing or failed, no slice is.
+ * The gaps as bi.coverage_gaps shows them, the newest first; gaps that end on the same day are in the order of `series`. Only the
+ * slices of series with gaps are read, so while nothing is missing or failed, no slice is read.
  */
 export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
   const active = new Map(series.flatMap((one) => (one.isActive ? [[one.seriesId, one] as const] : [])));
@@ -188,7 +188,7 @@ export type LastOutcome = {
   readonly planned: number;
   readonly suspect: number;
   readonly failed: number;
-  /** What went wrong first. */
+  /** The first error of the run. */
   readonly error: string | null;
 };
 

@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
 
-/** Longer than it takes to send one. */
+/** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
 
 export type LastSent = {

@@ -1,5 +1,5 @@
-// The leases by which the processes on this database share a service's rate limit, and the pause the service asked for. Each question
-// is one or two statements outside any transaction, so that a process that stops in between blocks no other.
+// The leases by which the processes on this database share a service's rate limit, and the pause the service asked for. Leases are
+// renewed and released by single statements outside any transaction, so that a process that stops in between blocks no other.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
@@ -34,12 +34,12 @@ export type Leases = Readonly<Record<string, Lease>>;
 
 /** A lease that is not renewed ends after this time. */
 const LEASE_MS = 10_000;
-/** How long the same processes get what can't be divided evenly. */
+/** How long the same processes keep the slots that can't be divided evenly. */
 const ROTATION_MS = 10_000;
 
 /**
- * Renews the lease of a process, or gives it one. All leases are one value, which is replaced only if it is still the one that was
- * read: the slots of live leases never exceed the cap.
+ * Renews the lease of a process, or gives it one. All leases are stored as one value, which is replaced only if it has not changed
+ * since it was read. So the slots of live leases never exceed the cap.
  */
 export async function renewLease(db: Database, limit: ServiceLimit, id: string, demand: Demand): Promise<LeasedShare> {
   const { service, requestsPerSecond, maxConcurrent } = limit;
@@ -54,7 +54,7 @@ export async function renewLease(db: Database, limit: ServiceLimit, id: string, 
       `.execute(db),
     );
     if (rows.length === 0) continue;
-    // After the clock was set back, no wait is longer than one between two calls at the lowest share.
+    // If the clock was set back, the stored start may be far away: the wait is at most the time between two calls with a single slot.
     const startMsMax = (1000 * maxConcurrent) / requestsPerSecond;
     return { ...allocated, lifeMs: LEASE_MS, startMs: Math.min(startMs, startMsMax), pauseMs };
   }
@@ -99,7 +99,7 @@ export function allocate(
 ): Allocated & { readonly next: Leases } {
   const live = Object.entries(stored)
     .filter(([, { untilMs }]) => untilMs > nowMs)
-    // A lease that ends later than it can was stored before the clock was set back.
+    // A lease that ends more than LEASE_MS from now was stored before the clock was set back.
     .map(([other, lease]) => [other, { ...lease, untilMs: Math.min(lease.untilMs, nowMs + LEASE_MS) }] as const);
   const others = live.filter(([other]) => other !== id);
   const held = Math.min(kept, live.find(([other]) => other === id)?.[1].slots ?? 0);
@@ -113,8 +113,9 @@ export function allocate(
 }
 
 /**
- * Divides the cap: nobody gets more than it wants while another wants more, and then the rest is divided too. What can't be divided
- * evenly goes to other processes in each rotation, so with n processes for each slot everybody has one in n rotations.
+ * Divides the cap: no process gets more than it wants while another wants more; what is left after that is divided too. Slots that
+ * can't be divided evenly go to other processes in each rotation: with n processes for each slot, each process has a slot in one of n
+ * rotations.
  */
 function fairShares(
   claims: readonly (readonly [id: string, claim: { readonly wanted: number }])[],
@@ -142,7 +143,7 @@ function fairShares(
   return shares;
 }
 
-/** `nextStartMs` is when another process may start a call on these slots, by the rate. */
+/** The rate allows another process to start a call on these slots after `nextStartMs` milliseconds. */
 export async function releaseLease(db: Database, service: string, id: string, nextStartMs: number): Promise<void> {
   await sql`
     update usage_export.rate_limit
@@ -159,7 +160,7 @@ function nextStartAt(ms: number) {
 /** Upper limit of a pause, whatever the caller passes. */
 const PAUSE_SECONDS_MAX = 60 * 60;
 
-/** No call starts for so long. A shorter pause does not end a longer one. */
+/** No process starts a call in the next `ms`. A shorter pause does not end a longer one. */
 export async function pauseCalls(db: Database, service: string, ms: number): Promise<void> {
   const seconds = Math.min(ms / 1000, PAUSE_SECONDS_MAX);
   await withRetries(() =>

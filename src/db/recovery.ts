@@ -28,15 +28,16 @@ export async function secondsSetBack(db: Database): Promise<number | undefined> 
 }
 
 /**
- * Resets stored times in the future by which work would wait, so that everything that is due by the current clock runs. Safe to
- * repeat, and from several processes at once. The history of numbers stays as it was recorded.
+ * Resets stored times that lie in the future, because work would wait for them. After that, everything that is due by the current
+ * clock runs. Safe to repeat, and from several processes at once. The history of numbers stays as it was recorded.
  */
 export async function resetFutureTimes(db: Database): Promise<void> {
   const queue = (table: string) => sql.id(QUEUE_SCHEMA, table);
   const waiting = sql`state in ('created', 'retry', 'active')`;
   const statements = [
-    // By the current clock the day was not over when it was read. Only for the slice of an undated answer is `closed_at` the midnight at
-    // the end of its day: that time may rightly be in the future, and nothing reads that day again.
+    // Reopens days that were closed in the future: by the current clock they were not over when they were read. Leaves out the slices of
+    // undated answers: their `closed_at` is the midnight at the end of their day, which may rightly be in the future, and nothing reads
+    // that day again.
     sql`
       update usage_export.slice set closed_at = null
       where closed_at > now() and closed_at <> (usage_date + 1)::timestamp at time zone 'UTC'
@@ -50,7 +51,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update usage_export.series set due_through = (now() at time zone 'UTC')::date - 1
       where due_through >= (now() at time zone 'UTC')::date
     `,
-    // A series whose first run was planned by the clock that was ahead: until that day came, none of its days would be due.
+    // A series whose first run was planned while the clock was ahead: until its `due_from` came, none of its days would be due.
     sql`
       update usage_export.series set due_from = (now() at time zone 'UTC')::date where due_from > (now() at time zone 'UTC')::date
     `,
@@ -58,7 +59,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
       update ${queue("job")} set ${capAtNow("heartbeat_on", "start_after", "started_on")}
       where ${waiting} and greatest(heartbeat_on, start_after, started_on) > now()
     `,
-    // When the queue last searched for the work of dead processes; with null it searches at once.
+    // These columns say when the queue last searched for the work of dead processes. With null it searches at once.
     ...["monitor_claim_on", "monitor_on", "maintain_on", "delta_on"].map(
       (column) => sql`update ${queue("queue")} set ${sql.id(column)} = null where ${sql.id(column)} > now()`,
     ),
@@ -80,7 +81,7 @@ export async function resetFutureTimes(db: Database): Promise<void> {
   for (const statement of statements) await inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Sets those of the columns to now that are in the future. Null stays null. */
+/** Sets each column that is in the future to now. Null stays null. */
 function capAtNow(...columns: readonly string[]) {
   return sql.join(
     columns.map((name) => sql`${sql.id(name)} = case when ${sql.id(name)} > now() then now() else ${sql.id(name)} end`),

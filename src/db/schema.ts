@@ -1,5 +1,5 @@
-// The tables of the key ledger, on which the query builder is used, as pg returns them with the parsers that connection/database.ts
-// sets; the schema of the queue; and the text that a column can hold.
+// The tables of the key ledger for the query builder: the types of their values are those that pg returns with the parsers of
+// connection/database.ts. Also the name of the queue's schema, and storableText.
 
 import type { Generated, GeneratedAlways } from "kysely";
 import type { KeyState, PendingStep } from "../keys/ledger.ts";
@@ -72,7 +72,10 @@ export interface Tables {
 
 const TEXT_LENGTH_MAX = 1_000;
 
-/** A reason may quote what a service sent. Postgres accepts no NUL in a text and no half of a surrogate pair. */
+/**
+ * Cuts a text, which may quote the service, and removes what Postgres does not accept in it: NUL, and the half of a surrogate pair that
+ * the cut leaves.
+ */
 export function storableText(text: string): string {
   return text
     .replaceAll("\0", "")

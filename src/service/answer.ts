@@ -17,7 +17,7 @@ import type { ResponseHeaders } from "./retry.ts";
 
 export type ServiceAnswer = {
   readonly status: number;
-  /** The parsed body; undefined where an answer without a body is right. */
+  /** The parsed body; undefined for a 204 to a call that allows it. */
   readonly value: unknown;
   readonly requestId?: string | undefined;
 };
@@ -28,12 +28,12 @@ export type Outcome =
   | { readonly ok: true; readonly answer: ServiceAnswer }
   | { readonly ok: false; readonly failure: Failure };
 
-/** Whether the whole body is read; of any other answer, only the first words are. */
+/** Whether the body is read as an answer. Any other body is read only for an error message, and only if it is short. */
 export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
 
-/** `bodiless` is for a call whose answer may be a 204. */
+/** If `bodiless`, a 204 without a body counts as an answer. */
 export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolean, redact: Redact): Outcome {
   const requestId = requestIdOf(reply.headers, redact);
   if (bodiless && reply.status === 204) return { ok: true, answer: { status: 204, value: undefined, requestId } };
@@ -48,7 +48,7 @@ export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolea
 }
 
 function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
-  // A part that is valid JSON would be taken for the whole.
+  // A 206 holds only a part of an answer. If that part is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
@@ -63,7 +63,10 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
   return parseExact(decodeUtf8(body));
 }
 
-/** Strict: with U+FFFD for unreadable bytes, two groups could become one. A byte order mark is not JSON. */
+/**
+ * Throws if a byte is invalid: with U+FFFD in its place, two groups could become one. Keeps a byte order mark, so that the JSON parser
+ * refuses it.
+ */
 function decodeUtf8(body: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
@@ -87,12 +90,12 @@ export function isIdentifier(text: string): boolean {
   return ID.test(text);
 }
 
-/** It becomes part of a path, so it is checked as soon as the service names it. */
+/** An id from the service. It becomes part of a request path, so it is checked as soon as it is read. */
 export const Id = z.string().refine(isIdentifier, "not an id");
 
 const ISSUES_SHOWN = 3;
 
-/** Throws `bad_answer` with the paths of what is wrong, never the values there. */
+/** Throws `bad_answer` with the paths of the wrong values, never the values themselves. */
 export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswer, what: string): z.output<T> {
   const parsed = schema.safeParse(answer.value);
   if (parsed.success) return parsed.data;
@@ -118,9 +121,9 @@ const JSON_VALUES_MAX = 2_000_000;
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
-/** Every number of at most 15 digits comes back from a double as it was. */
+/** A number of at most 15 digits keeps all of them when it is converted to a double and back. */
 const EXACT_DIGITS_MAX = 15;
-/** A number that is longer, or has an exponent, after what precedes a value. A match inside a text costs time, nothing else. */
+/** Matches a number that is longer or has an exponent, where a JSON value may begin. A match inside a text only costs time. */
 const POSSIBLY_INEXACT_NUMBER = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+))/g;
 
 /**
@@ -128,7 +131,7 @@ const POSSIBLY_INEXACT_NUMBER = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+
  * nested too deeply, has too many values, or has a name or a text with half of a surrogate pair: Postgres would store a
  * replacement character, and two groups of usage could become one.
  *
- * If a name occurs twice in an object, only the last value is seen: JSON.parse does not tell.
+ * If a name occurs twice in an object, only the last value is seen: JSON.parse does not report the others.
  */
 export function parseExact(text: string): unknown {
   requireFewValues(text);
@@ -141,7 +144,7 @@ export function parseExact(text: string): unknown {
   return isInexact ? JSON.parse(text, reviveNumber) : value;
 }
 
-/** Counted before parsing, by the character that precedes every value but the first. Such characters inside a text count too. */
+/** Counts before parsing: a comma or an opening bracket precedes every value but the first. Those inside a text are counted too. */
 function requireFewValues(text: string): void {
   if (text.length <= JSON_VALUES_MAX) return;
   let values = 1;
@@ -193,7 +196,7 @@ function numberFrom(value: number, source: string): number | ExactNumber {
     : new ExactNumber(source);
 }
 
-/** One text for all ways to write a number: its digits without zeros at either end, and the exponent that goes with them. */
+/** Returns the same text for every way to write the same number: its digits without zeros at either end, and the exponent. */
 function canonicalNumber(source: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(source) ?? [];

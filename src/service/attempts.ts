@@ -10,7 +10,7 @@ import { ATTEMPTS_MAX, type FailureKind, retryDelayMs } from "./retry.ts";
 import type { AttemptReport, OnAttempt, ServiceCall } from "./service.ts";
 
 export type Attempt = {
-  /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
+  /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
   readonly prepare: () => Promise<void>;
   /** Returns an answer, or a failure of the service or the connection, whether or not it may be tried again. Throws if aborted. */
   readonly send: () => Promise<Outcome>;
@@ -26,7 +26,10 @@ export type AttemptsDeps = {
 
 export type Attempts = (attempt: Attempt, retry: boolean, signal: AbortSignal) => Promise<ServiceAnswer>;
 
-/** After this many calls in a row without an answer the service counts as down: each call is tried once, to add no load. */
+/**
+ * After this many calls in a row without an answer the service counts as down. Until a call is answered, each call is then tried only
+ * once, to add no load.
+ */
 const UNANSWERED_CALLS_MAX = 3;
 
 export function openAttempts(deps: AttemptsDeps): Attempts {
@@ -37,7 +40,7 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       const permit = await deps.limiter.acquire(signal);
       try {
         await attempt.prepare();
-        // Meanwhile the process may have been suspended, or the service may have asked another call for a pause.
+        // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
         const outcome = await attempt.send();
         const pauseMs = outcome.ok ? undefined : outcome.failure.requestedWaitMs;

@@ -5,7 +5,7 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "./errors.ts";
 
-/** What a key is used for, as far as a refusal depends on it. */
+/** The parts of a call that decide whether an earlier refusal applies to it. */
 type KeyUse = {
   readonly key: Secret;
   readonly project: string;
@@ -14,9 +14,9 @@ type KeyUse = {
 
 export type AuthFailures = {
   /**
-   * Runs a call, and remembers if it is refused: a 401 for the key, a 403 for this operation only, as the key may do others. Two
-   * calls run alone: a key's first call in a project, on which all its other calls there wait, and its first call of each
-   * operation there, on which its other calls of that operation wait. Without that, all concurrent calls would be refused.
+   * Runs a call, and remembers a refusal: of a rejected key for all its calls, any other refusal for this operation only, because
+   * the key may be allowed others. All calls of a key in a project wait for its first call there, and all calls of an operation
+   * wait for the first call of that operation. Otherwise all concurrent calls would be sent and refused.
    */
   readonly guard: <T>(use: KeyUse, signal: AbortSignal, call: () => Promise<T>) => Promise<T>;
   /** Throws if this use is known to be refused. */

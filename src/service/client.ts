@@ -17,9 +17,12 @@ import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "./servi
 const WAIT_MS_MAX = 5 * 60_000;
 /** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** A chunk takes more than a hundred bytes besides its content, which can be one byte. An ordinary body has fewer chunks. */
+/**
+ * This many chunks are joined into one, because a chunk takes more than a hundred bytes of memory besides its content, which can be
+ * one byte. An ordinary body has fewer chunks.
+ */
 const CHUNKS_MAX = 4096;
-/** Of an answer that is not a success, only the first words are shown. */
+/** The limit for a body that is read only for an error message. Of a longer one nothing is shown. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
 const SHOWN_ID_LENGTH_MAX = 60;
@@ -97,7 +100,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       return timeMs === undefined ? undefined : new Date(timeMs);
     },
     async close() {
-      // Destroyed, not closed: that would wait for a connection that is never made.
+      // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy(), limiter.close()]);
     },
   };
@@ -163,7 +166,7 @@ type TimeLimit = { readonly seconds: number; readonly signal: AbortSignal | unde
 
 /** Sends once and reads the answer, all of it within the limit. */
 async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, limit: TimeLimit): Promise<Reply> {
-  // An aborted signal fires no event.
+  // A signal that is already aborted fires no event.
   limit.signal?.throwIfAborted();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   const controller = new AbortController();
@@ -190,7 +193,7 @@ async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, l
   }
 }
 
-/** The whole body. If it is not wanted, undefined for one that is cut or too long. */
+/** Returns the whole body. If it is cut or too long, throws if it is wanted, and otherwise returns undefined. */
 async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean): Promise<Uint8Array | undefined> {
   try {
     return await readAtMost(isWanted ? BODY_BYTES_MAX : ERROR_BYTES_MAX, body);
@@ -200,7 +203,7 @@ async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean
   }
 }
 
-/** By events: iterating copies the chunks that were read together, and keeps both. */
+/** Reads by events: iterating over the body would copy the chunks that arrive together, and keep them and the copy. */
 function readAtMost(bytesMax: number, body: Dispatcher.ResponseData["body"]): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   const joined: Uint8Array[] = [];

@@ -24,7 +24,7 @@ export type Reply = {
 export type CallDescription = {
   /** "GET /v1/projects/p1/keys" */
   readonly what: string;
-  /** The key needs one of these scopes; for answers that do not name the missing one. */
+  /** The key needs one of these scopes. They are shown if the answer does not name the missing one. */
   readonly scopes: readonly string[];
 };
 

@@ -23,7 +23,10 @@ const Model = z
   .optional()
   .catch(undefined);
 
-/** A member is undefined if the service does not list names of that kind. Unreadable entries are dropped, except in `features`. */
+/**
+ * A member is undefined if the service does not list names of that kind. Unreadable entries are dropped; in `features`, one makes the
+ * whole answer unreadable.
+ */
 const FieldsAnswer = z.object({
   features: z.array(z.string()).nullish().transform(present),
   models: z.array(Model).nullish().catch(undefined).transform(present),

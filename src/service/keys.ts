@@ -22,7 +22,7 @@ type KeyToken = z.output<typeof TokenAnswer>;
 type ListedKey = z.output<typeof KeyAnswer>;
 
 const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: KeyAnswer })) });
-/** One key comes in one of two wrappers. */
+/** The service wraps a single key in one of two ways. */
 const SingleKeyAnswer = z.union([
   z.object({ api_key: KeyAnswer }).transform(({ api_key }) => api_key),
   z
@@ -31,7 +31,7 @@ const SingleKeyAnswer = z.union([
 ]);
 const ProjectListAnswer = z.object({ projects: z.array(z.object({ project_id: Id, name: z.string().nullish() })) });
 
-/** What the calling key is; undefined if the service does not tell. */
+/** The id, scopes and creation time of the calling key; undefined if the service does not offer them. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal): Promise<KeyToken | undefined> {
   const call = { method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
@@ -47,7 +47,7 @@ export async function fetchProjects(service: Service, key: Secret, signal: Abort
 
 const KEY_LIST_SCOPES = ["keys:read"];
 
-/** Undefined if the service has no list or does not show it to this key. It may hold only keys that the caller made. */
+/** Undefined if the service has no list or does not show it to this key. The list may hold only keys that the caller made. */
 export async function listKeys(
   service: Service,
   projectId: string,
@@ -72,7 +72,7 @@ export async function fetchKey(
   return answer && parseAnswer(SingleKeyAnswer, answer, "a key");
 }
 
-/** Safe to repeat. Nothing in the service protects the calling key, or the last one. */
+/** Safe to repeat. The service lets a key delete itself, and the last key of a project. */
 export async function deleteKey(
   service: Service,
   projectId: string,
@@ -103,7 +103,7 @@ export type CreatedKey = {
   readonly apiKeyId: string;
   readonly key: Secret;
   readonly comment?: string | undefined;
-  /** As granted: in another order, expanded, or empty if the service does not tell. */
+  /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
   readonly scopes: readonly string[];
   readonly tags?: readonly string[] | undefined;
   readonly created?: string | undefined;
@@ -137,7 +137,7 @@ export async function createKey(
   const body = {
     comment: request.comment,
     scopes: request.scopes,
-    // An empty list has been refused.
+    // The service has refused an empty list.
     ...(request.tags.length > 0 && { tags: request.tags }),
     ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
   };

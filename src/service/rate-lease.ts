@@ -37,7 +37,7 @@ export type LeasedShare = {
   readonly pauseMs: number;
 };
 
-/** No call starts so shortly before the end of the lease, because it takes a moment to reach the service. */
+/** No call starts in this last part of the lease, because a call takes a moment to reach the service. */
 const MARGIN_MS = 2_000;
 const RENEW_MS = 2_000;
 /** While this process waits for slots, or another process waits for slots that this one holds. */
@@ -63,7 +63,7 @@ export function openLeasedRateLimiter(
   /** When the rate allows the next call on the slots that this process gave back. */
   let givenBackStartMs = Number.NEGATIVE_INFINITY;
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
-  /** The end of a pause that could not be stored. The next renewal stores it first: otherwise its answer would end the pause here. */
+  /** The end of a pause that could not be stored. The next renewal stores the pause first: otherwise its answer would end it here. */
   let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
 
   async function renewWhileInUse(): Promise<void> {
@@ -102,13 +102,13 @@ export function openLeasedRateLimiter(
       return RENEW_MS_CONTENDED;
     }
     const { slots, usableSlots, fairSlots, lifeMs, startMs, pauseMs } = leased;
-    // The answer does not know a pause that was reported after the renewal was asked for.
+    // The answer does not contain a pause that was reported after the renewal was requested.
     if (pauseReportedMs < askedMs) local.setPause(pauseMs);
     // If only some slots are given back, any of them may just have started a call: the whole interval is waited.
     if (usableSlots < before.slots) givenBackStartMs = now() + (usableSlots === 0 ? local.nextStartMs : slotIntervalMs);
     local.setShare({ slots: usableSlots, untilMs: askedMs + lifeMs - MARGIN_MS });
     if (usableSlots > before.slots) local.delayStart(startMs);
-    // Others wait for slots, and some can be given back by now: renewing at once does so.
+    // Other processes wait for slots, and this one has some to give back by now: renewing at once does so.
     if (usableSlots < slots && local.inFlight < demand.kept) return 0;
     return usableSlots < slots || slots < Math.min(demand.wanted, fairSlots) ? RENEW_MS_CONTENDED : RENEW_MS;
   }
@@ -122,7 +122,7 @@ export function openLeasedRateLimiter(
 
   return {
     async acquire(signal) {
-      // Otherwise a process that stops would take a lease for a call that it does not make.
+      // Without this check a stopping process would take a lease for a call that it does not make.
       signal.throwIfAborted();
       isInUse = true;
       renewals ??= renewWhileInUse();

@@ -74,7 +74,7 @@ export class LocalRateLimiter implements RateLimiter {
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #isServing = false;
-  /** The last wait was for the rate: the call that starts next may be late only because the timer was. */
+  /** True if the last wait was for a permit: then the next call may be late only because the timer was late. */
   #waitedForPermit = false;
   #sleeping: { readonly kind: Obstacle["kind"]; readonly end: AbortController } | undefined;
   #longWait: { readonly sinceMs: number; readonly isReported: boolean } | undefined;
@@ -108,7 +108,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   async close(): Promise<void> {}
 
-  /** Unlike `pause`, can end a pause early. */
+  /** Unlike `pause`, this can also shorten or end a pause. */
   setPause(ms: number): void {
     this.#pausedUntilMs = this.#now() + ms;
     this.#wake();

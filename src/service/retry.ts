@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 /**
  * - `transient`: no answer, or one that says "later"
  * - `bad_answer`: a success that can't be read; it may come from a gateway before the service
- * - `final`: trying again would bring the same
+ * - `final`: another attempt would fail the same way
  */
 export type FailureKind = "transient" | "bad_answer" | "final";
 

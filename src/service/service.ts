@@ -53,11 +53,11 @@ export type ServiceCall = {
    * sent: its effect could not be undone, and its answer would be lost.
    */
   readonly retry: boolean;
-  /** Awaited before each attempt, once a permit is given; what it throws ends the call. */
+  /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
   readonly beforeAttempt?: () => Promise<void>;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
-  /** The scopes of which the key needs one, for the message of a service that does not name what is missing. */
+  /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[];
 };
 
@@ -70,8 +70,8 @@ export type Service = {
    */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /**
-   * Lets a refused key, or all keys, be used again: at the start of a run, as somebody may have given them the missing scope, and
-   * for a new key, which not every server of the service may know yet.
+   * Forgets the refusals of one key, or of all keys. Called at the start of a run, because somebody may have given a key the missing
+   * scope, and for a new key, because some servers of the service may not know it yet.
    */
   readonly forgetAuthFailures: (key?: Secret) => void;
   /**
@@ -82,7 +82,7 @@ export type Service = {
   readonly serviceTime: () => Date | undefined;
   /** The service's current time, asked for without a key; undefined if no answer carries it within some seconds. */
   readonly fetchTime: (signal: AbortSignal) => Promise<Date | undefined>;
-  /** Calls in flight fail. */
+  /** Ends calls in flight with an error. */
   readonly close: () => Promise<void>;
 };
 
@@ -91,9 +91,9 @@ export type AttemptReport = {
   readonly operation: string;
   /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";
-  /** The connection and the whole answer, without the wait for a permit. */
+  /** The time for the connection and the whole answer, without the wait for a permit. */
   readonly seconds: number;
-  /** Of this call, from 1: a higher one is a retry. */
+  /** The number of the attempt within its call, from 1. */
   readonly number: number;
 };
 

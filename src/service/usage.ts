@@ -18,16 +18,16 @@ import {
 } from "../usage/series.ts";
 import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
 
-/** Where today's names differ from those of the interface: of the one as a grouping, of the other as a filter. */
+/** The names in dialect "2026" that differ from those of the interface: one dimension's as a grouping, another's as a filter. */
 const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; filter?: string }>>> = {
   model: { grouping: "models" },
   tags: { filter: "tag" },
 };
 
-/** Parameters with a meaning of their own. Any other name is a feature to the service, and none of these may be one. */
+/** Parameters with a fixed meaning. The service takes any other name for a feature, so no feature may have one of these names. */
 const RESERVED_PARAMETERS: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
 
-/** The name a grouping is asked by. */
+/** The name of a grouping in a request. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const names = dialect === "2026" ? NAMES_OF_2026 : {};
   return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
@@ -69,7 +69,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
 }
 
 export type BreakdownOptions = {
-  /** Left out: the configured dialect. */
+  /** The configured dialect if left out. */
   readonly dialect?: Dialect;
   /** Called and awaited before each attempt. */
   readonly beforeAttempt?: () => Promise<void>;
@@ -122,7 +122,7 @@ export type DialectProbe = {
   readonly signal: AbortSignal;
 };
 
-/** Undefined if no answer tells, because the window has no usage. */
+/** Undefined if the answers do not show it, for example because the window has no usage. */
 export async function probeDialect(probe: DialectProbe): Promise<Dialect | undefined> {
   let total: unknown;
   for (const dialect of PROBED_DIALECTS) {

@@ -1,4 +1,4 @@
-// Dumping a view: every view there is, its rows in one order, of the days that were asked for. Run on each kind of database.
+// Tests of dumping views: all views, the order of their rows, and ranges of days. Run on each kind of database.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ export async function viewsOf(db: Database): Promise<readonly View[]> {
   return withDumpTransaction(db, signal, (tx) => listDumpViews(tx));
 }
 
-/** The rows of a view as objects, which a reader of a test understands; to a session that is somewhere else on Earth. */
+/** The rows of a view as objects. The session has another time zone and date style, which must not change the dump. */
 export async function dumped(db: Database, name: string, range: DayRange = {}) {
   return withDumpTransaction(db, signal, async (tx) => {
     await sql`select set_config('timezone', 'Asia/Tokyo', true), set_config('datestyle', 'German', true)`.execute(tx);
@@ -26,7 +26,7 @@ export async function dumped(db: Database, name: string, range: DayRange = {}) {
 }
 
 export function testDump(db: Database): void {
-  test("a value is the text of it, with every digit, and what is not there is null", async () => {
+  test("a value is dumped as its text with every digit, and a missing value as null", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint");
     const hours = "123456789012345678901234567890.000000000000000000000000000001";
     const row = rowOf("listen", { hours, requests: "1000000000000000000000" }, '{"agents":0.10,"z":-1}');
@@ -54,7 +54,7 @@ export function testDump(db: Database): void {
     ]);
   });
 
-  test("rows come by project, day and text, in an order that no language has a say in", async () => {
+  test("rows are sorted by project, day and text, independently of any locale", async () => {
     const [a, b] = [newProject(), newProject()].sort((one, other) => (one.id < other.id ? -1 : 1));
     for (const project of [b, a]) {
       if (!project) continue;
@@ -79,7 +79,7 @@ export function testDump(db: Database): void {
     [{ to: "2026-03-17" }, days.slice(0, 2)],
     [{ from: "2026-03-17", to: "2026-03-17" }, days.slice(1, 2)],
     [{ from: "2026-03-19" }, []],
-  ])("both ends of a range are in it: %j", async (range, expected) => {
+  ])("a range of days includes both of its ends: %j", async (range, expected) => {
     const { project, seriesId } = await newSeries(db, "none");
     await store(
       db,
@@ -90,7 +90,7 @@ export function testDump(db: Database): void {
     expect(rows.filter((row) => row.project_id === project.id).map((row) => row.usage_date)).toEqual(expected);
   });
 
-  test("every view there is can be dumped, with rows of every number there may be", async () => {
+  test("every view can be dumped, whatever rows it has", async () => {
     const views = await viewsOf(db);
     expect(views.length).toBeGreaterThan(15);
     for (const { name } of views) await dumped(db, name);

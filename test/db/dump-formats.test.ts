@@ -1,4 +1,4 @@
-// Every view of schema bi in every format, there and back, with names that are hard to write down.
+// Writes every view of schema bi in every format and reads it back, with names that are hard to encode.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -30,7 +30,7 @@ const project = { ...newProject(), name: `=cmd|' /C calc'!A0 "${"x".repeat(500)}
 await fill();
 const views = await viewsOf(db);
 
-/** Something in every view, as far as the days of a test allow. */
+/** Stores rows for every view. */
 async function fill(): Promise<void> {
   const { job, key } = await newRotation(db, { project: { id: project.id, name: project.name } });
   const intent = newIntent();
@@ -57,7 +57,7 @@ async function fill(): Promise<void> {
   const running = { ...total("2026-03-17", { hours: "0.1", requests: "99999999999999" }), undated: true };
   await store(db, summed.seriesId, [running], { grouping: "none", ownDays: true });
   const filter = { name: "=filter", features: { diarize: "true" }, dimensions: {} };
-  // The last one that is registered: the others are not configured any more then, and nothing of them is due.
+  // This series is registered last: the earlier ones are then no longer configured, and none of their days is due.
   const { seriesId: filteredId } = await newSeries(db, "endpoint", { project, filter });
   await store(db, filteredId, [
     rowsOn(
@@ -69,7 +69,7 @@ async function fill(): Promise<void> {
   await recordFailure(db, { seriesId: filteredId, days: ["2026-03-18"], fetchNo: await nextFetchNo(db), reason });
   const due = { start: "2026-03-17", end: "2026-03-18" };
   await markDue(db, [filteredId], { first: "2026-03-17", oldest: due, through: "2026-03-18" });
-  // As if it had been read in its own time, so that there is a curve.
+  // As if each day had been read soon after its end, so that bi.restatement_curve has rows.
   await sql`update usage_export.slice set closed_at = usage_date + 1 where fetch_no > 0`.execute(db);
   await sql`update usage_export.snapshot_row set last_changed_at = usage_date + revision`.execute(db);
   await sql`
@@ -89,7 +89,7 @@ function mapValues({ columns }: View, rows: readonly Row[], change: (kind: Colum
   return rows.map((row) => row.map((text, at) => (text === null ? null : change(columns[at]?.kind ?? "text", text))));
 }
 
-test("there is something in every view, and all of it is read", async () => {
+test("every view has rows, and all of them are dumped", async () => {
   for (const view of views) {
     const { rows } = await sql<{
       count: number;
@@ -99,7 +99,7 @@ test("there is something in every view, and all of it is read", async () => {
   }
 });
 
-test("two dumps of the same are the same bytes, however the rows lie in the table", async () => {
+test("two dumps of the same rows are the same bytes, whatever the rows' order in the table", async () => {
   const text = async (view: View) => textOf(csvOf(view, inBatches(await rowsOf(view))));
   const dumps = () => Promise.all(views.filter(({ name }) => name !== "api_keys").map(text));
   const before = await dumps();
@@ -111,7 +111,7 @@ test("two dumps of the same are the same bytes, however the rows lie in the tabl
 });
 
 describe.each(views.map((view) => [view.name, view] as const))("bi.%s", (_name, view) => {
-  test("comes back from CSV, with an apostrophe before what could be a formula", async () => {
+  test("is read back from CSV, with an apostrophe before every text that could be a formula", async () => {
     const rows = await rowsOf(view);
     const [names, ...records] = readCsv((await textOf(csvOf(view, inBatches(rows)))).slice(1));
     expect(names?.map(({ text }) => text)).toEqual(view.columns.map(({ name }) => name));
@@ -125,7 +125,7 @@ describe.each(views.map((view) => [view.name, view] as const))("bi.%s", (_name, 
     }
   });
 
-  test("comes back from JSON", async () => {
+  test("is read back from JSON", async () => {
     const rows = await rowsOf(view);
     const lines = (await textOf(jsonLinesOf(view, inBatches(rows)))).split("\n").slice(0, -1);
     const keepDigits = (_name: string, value: unknown, context?: { source?: string }) =>
@@ -139,7 +139,7 @@ describe.each(views.map((view) => [view.name, view] as const))("bi.%s", (_name, 
     );
   });
 
-  test("comes back from Parquet", async () => {
+  test("is read back from Parquet", async () => {
     const rows = await rowsOf(view);
     const { rows: found } = await readParquet(view, parquetOf(view, inBatches(rows)));
     const isFraction = (text: string) => text.includes(".");

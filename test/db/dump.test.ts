@@ -18,7 +18,7 @@ async function storeDays(seriesId: number, count: number): Promise<void> {
   `.execute(db);
 }
 
-test("what is written while a dump runs is not in it", async () => {
+test("a dump does not contain changes that are made while it runs", async () => {
   const { project, seriesId } = await newSeries(db);
   await storeDays(seriesId, 2_500);
   const found = await withDumpTransaction(db, new AbortController().signal, async (tx) => {
@@ -34,7 +34,7 @@ test("what is written while a dump runs is not in it", async () => {
   expect((await dumped(db, "coverage")).filter((row) => row.project_id === project.id)).toHaveLength(366);
 });
 
-test("a dump that is stopped ends the statement that runs", async () => {
+test("an abort of a dump cancels its running statement", async () => {
   const stop = new AbortController();
   const dump = withDumpTransaction(db, stop.signal, (tx) => sql`select pg_sleep(50)`.execute(tx));
   const sleeping = async () => {
@@ -49,12 +49,12 @@ test("a dump that is stopped ends the statement that runs", async () => {
   await expect(dump).rejects.toMatchObject({ code: "57014" });
 });
 
-test("a dump that was stopped before does not begin", async () => {
+test("a dump whose signal is already aborted does not begin", async () => {
   const begun = withDumpTransaction(db, AbortSignal.abort(new Error("stopped")), async () => "begun");
   await expect(begun).rejects.toThrow("stopped");
 });
 
-test("nothing can be written in a dump", async () => {
+test("the transaction of a dump can't write", async () => {
   const dump = withDumpTransaction(db, new AbortController().signal, (tx) =>
     sql`delete from usage_export.slice`.execute(tx),
   );
@@ -62,7 +62,7 @@ test("nothing can be written in a dump", async () => {
 });
 
 describe("days", () => {
-  test("a stretch of days belongs to a range that has one of them", async () => {
+  test("a row of several days belongs to a range that contains one of them", async () => {
     const { project, seriesId } = await newSeries(db);
     await sql`
       insert into usage_export.slice (series_id, usage_date, status)
@@ -88,7 +88,7 @@ describe("days", () => {
   });
 });
 
-test("texts are sorted by their letters' numbers, in whatever language the database sorts", async () => {
+test("texts are sorted by code point, whatever their collation in the database", async () => {
   await sql`
     create view bi.spelled as select word collate "und-x-icu" as word from unnest(array['b', 'é', 'Z', 'a']) word
   `.execute(db);
@@ -96,7 +96,7 @@ test("texts are sorted by their letters' numbers, in whatever language the datab
   await sql`drop view bi.spelled`.execute(db);
 });
 
-test("of every column it is known how to write it down", async () => {
+test("the columns of all views have only known types", async () => {
   const { rows } = await sql<{ type: string }>`
     select distinct format_type(atttypid, null) as type from pg_attribute a join pg_class c on c.oid = attrelid
     where relnamespace = 'bi'::regnamespace and relkind = 'v' and attnum > 0 order by type
@@ -117,7 +117,7 @@ test("of every column it is known how to write it down", async () => {
   ]);
 });
 
-test("a view says what it means, with its columns in their order", async () => {
+test("a listed view has its meaning, and its columns in order", async () => {
   const view = (await viewsOf(db)).find(({ name }) => name === "coverage_gaps");
   expect(view).toMatchObject({
     meaning: expect.stringContaining("one row a stretch"),

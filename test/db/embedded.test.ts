@@ -26,20 +26,20 @@ afterAll(async () => {
   await rm(root, { recursive: true });
 });
 
-test("it gets every migration once", async () => {
+test("the embedded database gets every migration once", async () => {
   expect(migrations.length).toBeGreaterThan(1);
   await requireCurrentSchema(db);
   expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: [] });
 });
 
-test("its folder serves one process at a time", async () => {
+test("the folder of an open embedded database is locked", async () => {
   await expect(openEmbedded(folder)).rejects.toMatchObject({
     code: "database",
     message: expect.stringContaining(`is in use by process ${process.pid}`),
   });
 });
 
-test("what was stored is there when it is opened again", async () => {
+test("stored usage is there when the embedded database is opened again", async () => {
   const other = path.join(root, "reopened");
   const first = await openEmbedded(other);
   await migrateToLatest(first);

@@ -1,4 +1,4 @@
-// What the health state holds of a database, on whichever it is, and the metrics that follow from it.
+// Tests of the health state that is read from a database, and of the metrics computed from it. Run on each kind of database.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -19,7 +19,10 @@ import { NO_COUNTS, type RunTrigger } from "../../src/usage/export.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, daysBack, newProject, slice, store } from "./stored-usage.ts";
 
-/** Days back: due from and through, read well, failed after that, and read empty after that. */
+/**
+ * The past of a series. Every number is a count of days before today: the first and the last due day, the days that were read, those
+ * whose last reading failed, and those whose last reading was empty.
+ */
 type Past = {
   readonly due?: readonly [number, number];
   readonly read?: readonly number[];
@@ -43,7 +46,7 @@ const PASTS: Readonly<Record<string, Past>> = {
 };
 
 export function testHealth(db: Database): void {
-  test("the health of each series says what the views say, whatever its past", async () => {
+  test("the health of each series agrees with the views, whatever its past", async () => {
     const project = newProject();
     const pasts = Object.entries(PASTS).map(([name, past]) => {
       const filter = { name, features: { [name.replaceAll(/\W/g, "_")]: "true" }, dimensions: {} };
@@ -80,22 +83,22 @@ export function testHealth(db: Database): void {
     expect(slices).toEqual(Object.fromEntries(counts.map((count) => [count.status, count.slices])));
   });
 
-  test("what is configured no more is not shown", async () => {
+  test("the metrics leave out series that are no longer configured", async () => {
     const project = newProject();
     const ids = await registerSeries(db, [configured(project)]);
     await live([...ids.values()].at(-1) ?? 0, { due: [3, 1], failed: [2] });
     await registerSeries(db, []);
-    const figures = await samplesOf();
-    expect(figures.filter(({ labels }) => labels.project === project.name)).toEqual([]);
+    const metrics = await samplesOf();
+    expect(metrics.filter(({ labels }) => labels.project === project.name)).toEqual([]);
   });
 
-  test("of a job they tell its last success, its failures since, its pause, and when it is due next", async () => {
+  test("the metrics of a job are its last success, the failures since then, its pause and its next run", async () => {
     const name = `job-${randomUUID()}`;
     const jobs: readonly JobId[] = [
       { kind: "export", name },
       { kind: "rotation", name },
     ];
-    expect(await jobFigures(jobs, name)).toEqual({
+    expect(await jobMetrics(jobs, name)).toEqual({
       export: { job_failures: 0, job_paused: 0 },
       rotation: { job_failures: 0, job_paused: 0 },
     });
@@ -115,12 +118,12 @@ export function testHealth(db: Database): void {
       ["backfill", "ok"],
     ];
     for (const [trigger, status] of runs) await run(name, trigger, status);
-    await interrupted(name);
+    await interruptRun(name);
     const { rows } = await sql<{ at: number }>`
       select extract(epoch from max(finished_at))::double precision as at from bi.runs
       where job = ${name} and status = 'ok' and trigger <> 'backfill'
     `.execute(db);
-    expect(await jobFigures(jobs, name)).toEqual({
+    expect(await jobMetrics(jobs, name)).toEqual({
       export: {
         job_last_success_timestamp_seconds: rows[0]?.at,
         job_failures: 3,
@@ -131,7 +134,7 @@ export function testHealth(db: Database): void {
     });
   });
 
-  test("of a rotation they tell its keys by state, and how old the one in use is", async () => {
+  test("the metrics of a rotation are its keys by state and the age of the key in use", async () => {
     const rotation = await newRotation(db);
     const [old, lost] = [newIntent(), newIntent()];
     await rotation.key(old, "draining");
@@ -142,27 +145,27 @@ export function testHealth(db: Database): void {
       update usage_export.api_key set requested_at = now() - interval '3 days'
       where rotation = ${rotation.job.name} and state = 'active'
     `.execute(db);
-    const figures = await rotationFigures(rotation.job.name);
-    expect(figures.api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
-    expect(figures).toMatchObject({ pending: 0, active: 1, draining: 1, orphan: 1, api_keys_due_for_removal: 1 });
-    expect(figures).toMatchObject({ api_key_fallback: 0, rotation_failed_attempts: 0, rotation_needs_attention: 0 });
+    const metrics = await rotationMetrics(rotation.job.name);
+    expect(metrics.api_key_age_seconds).toBeCloseTo(3 * 86_400, -2);
+    expect(metrics).toMatchObject({ pending: 0, active: 1, draining: 1, orphan: 1, api_keys_due_for_removal: 1 });
+    expect(metrics).toMatchObject({ api_key_fallback: 0, rotation_failed_attempts: 0, rotation_needs_attention: 0 });
   });
 
-  test("a key that a person put back is as old as that", async () => {
+  test("the age of a restored key counts from its restoration", async () => {
     const rotation = await newRotation(db);
     await rotation.key(newIntent(), "active");
     await sql`
       update usage_export.api_key set requested_at = now() - interval '40 days', put_back_at = now() - interval '1 day'
       where rotation = ${rotation.job.name}
     `.execute(db);
-    expect((await rotationFigures(rotation.job.name)).api_key_age_seconds).toBeCloseTo(86_400, -2);
+    expect((await rotationMetrics(rotation.job.name)).api_key_age_seconds).toBeCloseTo(86_400, -2);
   });
 
   test.each([
     ["before the key came into use", "2 days", "1 day", 0],
     ["of the key in use", "1 day", "2 days", 1],
-    ["of longer than a week ago", "8 days", "9 days", 0],
-  ])("a fallback %s is shown as `status` shows it", async (_name, eventAgo, activeAgo, fallback) => {
+    ["of more than a week ago", "8 days", "9 days", 0],
+  ])("the metrics and `status` agree on a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.key(newIntent(), "active");
@@ -175,16 +178,16 @@ export function testHealth(db: Database): void {
     `.execute(db);
     const status = (await readHealth(db, configOf())).rotations.find((one) => one.rotation === name);
     expect(status?.warnings).toHaveLength(fallback);
-    expect(await rotationFigures(name)).toMatchObject({ api_key_fallback: fallback });
+    expect(await rotationMetrics(name)).toMatchObject({ api_key_fallback: fallback });
   });
 
   test.each([
     [4, 0],
     [5, 1],
-  ])("after %i failures a rotation needs attention: %i", async (failures, attention) => {
+  ])("after %i failed attempts rotation_needs_attention is %i", async (failures, attention) => {
     const { job } = await newRotation(db);
     await sql`update usage_export.rotation set failed_attempts = ${failures} where name = ${job.name}`.execute(db);
-    expect(await rotationFigures(job.name)).toMatchObject({
+    expect(await rotationMetrics(job.name)).toMatchObject({
       rotation_failed_attempts: failures,
       rotation_needs_attention: attention,
     });
@@ -207,22 +210,22 @@ export function testHealth(db: Database): void {
         update usage_export.worker set last_seen_at = now() - ${ago}::interval where worker_id = ${worker.workerId}
       `.execute(db);
     }
-    const figures = valuesOf((await samplesOf()).filter(({ gauge }) => gauge.startsWith("worker")));
-    expect(figures).toMatchObject({ workers: 2 });
-    expect(figures.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
+    const metrics = valuesOf((await samplesOf()).filter(({ gauge }) => gauge.startsWith("worker")));
+    expect(metrics).toMatchObject({ workers: 2 });
+    expect(metrics.worker_last_seen_timestamp_seconds).toBeGreaterThan(Date.now() / 1000);
     await sql`delete from usage_export.worker`.execute(db);
     expect(valuesOf(await samplesOf())).toMatchObject({ workers: 0 });
   });
 
-  test("work in the queue is counted by state, and what was given up for a day", async () => {
+  test("queue jobs are counted by state, failed ones for a day", async () => {
     await sql`
       insert into usage_export_queue.job (name, state, completed_on)
       values ('usage_request', 'created', null), ('usage_request', 'created', null), ('usage_request', 'retry', null),
         ('usage_request', 'active', null), ('usage_request', 'completed', now()), ('usage_request', 'cancelled', now()),
         ('usage_request', 'failed', now() - interval '23 hours'), ('usage_request', 'failed', now() - interval '25 hours')
     `.execute(db);
-    const figures = (await samplesOf()).filter(({ gauge }) => gauge === "queue_jobs");
-    const counts = Object.fromEntries(figures.map(({ labels, value }) => [`${labels.queue} ${labels.state}`, value]));
+    const metrics = (await samplesOf()).filter(({ gauge }) => gauge === "queue_jobs");
+    const counts = Object.fromEntries(metrics.map(({ labels, value }) => [`${labels.queue} ${labels.state}`, value]));
     await sql`delete from usage_export_queue.job`.execute(db);
     expect(counts).toMatchObject({
       "usage_request waiting": 2,
@@ -252,7 +255,7 @@ export function testHealth(db: Database): void {
     if (failed.length > 0) await recordFailure(db, { seriesId, days: failed.map(back), fetchNo, reason: "down" });
   }
 
-  /** By the name of the filter, from the views that `status` and people read. */
+  /** The same numbers from the views, by the name of the filter. */
   async function viewed(projectId: string) {
     const { rows } = await sql<{ filter: string; counts: Readonly<Record<string, number>> }>`
       select s.filter, jsonb_strip_nulls(jsonb_build_object(
@@ -269,14 +272,14 @@ export function testHealth(db: Database): void {
     return Object.fromEntries(rows.map(({ filter, counts }) => [filter, counts]));
   }
 
-  async function jobFigures(jobs: readonly JobId[], name: string) {
-    const figures = (await samplesOf(configOf(name))).filter(({ labels }) => labels.job_name === name);
+  async function jobMetrics(jobs: readonly JobId[], name: string) {
+    const metrics = (await samplesOf(configOf(name))).filter(({ labels }) => labels.job_name === name);
     return Object.fromEntries(
-      jobs.map(({ kind }) => [kind, valuesOf(figures.filter(({ labels }) => labels.kind === kind))]),
+      jobs.map(({ kind }) => [kind, valuesOf(metrics.filter(({ labels }) => labels.kind === kind))]),
     );
   }
 
-  async function rotationFigures(rotation: string) {
+  async function rotationMetrics(rotation: string) {
     return valuesOf((await samplesOf()).filter(({ labels }) => labels.rotation === rotation));
   }
 
@@ -286,7 +289,7 @@ export function testHealth(db: Database): void {
     await finishRun(db, runId, status, NO_COUNTS, undefined);
   }
 
-  async function interrupted(job: string): Promise<void> {
+  async function interruptRun(job: string): Promise<void> {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job, trigger: "schedule" });
     await sql`update usage_export.run set heartbeat_at = now() - interval '2 minutes' where run_id = ${runId}`.execute(
@@ -295,7 +298,7 @@ export function testHealth(db: Database): void {
   }
 }
 
-/** With an export and a rotation of this name, where it is given, that run every minute. */
+/** A configuration. If `name` is given, it has an export and a rotation of that name, scheduled for every minute. */
 function configOf(name?: string): Config {
   const job = { name, schedule: "* * * * *" };
   const jobs = name !== undefined && {
@@ -307,7 +310,7 @@ function configOf(name?: string): Config {
   return parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
 }
 
-/** Where a gauge has one figure a state, by state. */
-function valuesOf(figures: readonly MetricSample[]): Readonly<Record<string, number>> {
-  return Object.fromEntries(figures.map(({ gauge, labels, value }) => [labels.state ?? gauge, value]));
+/** The values by gauge, or by state if they have the label `state`. */
+function valuesOf(metrics: readonly MetricSample[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(metrics.map(({ gauge, labels, value }) => [labels.state ?? gauge, value]));
 }

@@ -1,5 +1,5 @@
-// The health state and the views are computed by different queries. They agree on whatever is stored, also after a clock was set
-// back, when a series may be due from a later day than the newest that is due.
+// The health state and the views are computed by different queries. This test compares them on random data, also for
+// series whose due_from is after due_through, as after a clock was set back.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";

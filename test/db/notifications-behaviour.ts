@@ -1,4 +1,5 @@
-// Who may say what, on whichever database: of many replicas one, and another where that one died.
+// Tests of claiming notifications: of many replicas one sends a notification, and if it dies, another one does. Run on each kind of
+// database.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -12,96 +13,96 @@ export function testNotificationClaims(db: Database): void {
     return `export ${randomUUID()}`;
   }
 
-  async function saidOf(subject: string) {
+  async function lastSentOf(subject: string) {
     return (await readLastSent(db)).get(subject);
   }
 
-  async function claimRunsOut(subject: string): Promise<void> {
+  async function expireClaim(subject: string): Promise<void> {
     await sql`
       update usage_export.notice set claimed_until = claimed_until - interval '60 seconds' where subject = ${subject}
     `.execute(db);
   }
 
-  /** Claims what was said last, as somebody who is alone. */
+  /** Claims the subject as the only replica. */
   async function claimed(subject: string): Promise<string> {
-    const claim = await claimNotification(db, subject, await saidOf(subject));
+    const claim = await claimNotification(db, subject, await lastSentOf(subject));
     if (claim === undefined) throw new Error(`expected to be alone with ${subject}`);
     return claim;
   }
 
-  test("of those who want to say the same at once, one may", async () => {
+  test("of several replicas that claim a subject at once, one gets it", async () => {
     const subject = newSubject();
     const claims = await Promise.all(Array.from({ length: 8 }, () => claimNotification(db, subject, undefined)));
 
     expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
-    expect(await saidOf(subject)).toMatchObject({ state: "well" });
+    expect(await lastSentOf(subject)).toMatchObject({ state: "well" });
   });
 
-  test("what was said is known to all, and can be claimed again", async () => {
+  test("a sent notification is stored, and one replica can claim the subject again", async () => {
     const subject = newSubject();
     await markSent(db, { subject, state: "wrong" }, await claimed(subject));
-    expect(await saidOf(subject)).toMatchObject({ state: "wrong" });
+    expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
 
-    const others = await saidOf(subject);
+    const others = await lastSentOf(subject);
     const claims = await Promise.all(Array.from({ length: 8 }, () => claimNotification(db, subject, others)));
     expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
   });
 
-  test("where somebody died before it was said, another may once the claim ran out", async () => {
+  test("if a replica died before it sent its notification, another can claim the subject after the claim has expired", async () => {
     const subject = newSubject();
     await claimed(subject);
-    expect(await claimNotification(db, subject, await saidOf(subject))).toBeUndefined();
-    await claimRunsOut(subject);
+    expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeUndefined();
+    await expireClaim(subject);
 
     await markSent(db, { subject, state: "wrong" }, await claimed(subject));
-    expect(await saidOf(subject)).toMatchObject({ state: "wrong" });
+    expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
   });
 
-  test("a claim of a clock that was set back a day since keeps nobody from saying it", async () => {
+  test("a claim that ends a day later than it can, because the clock was set back, does not block others", async () => {
     const subject = newSubject();
     await claimed(subject);
     await sql`
       update usage_export.notice set claimed_until = claimed_until + interval '1 day' where subject = ${subject}
     `.execute(db);
-    expect(await claimNotification(db, subject, await saidOf(subject))).toBeDefined();
+    expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeDefined();
   });
 
-  test("who slept through its claim notes nothing and gives nothing back", async () => {
+  test("a replica whose claim has expired and was taken over can neither mark nor release the notification", async () => {
     const subject = newSubject();
-    const slept = await claimed(subject);
-    await claimRunsOut(subject);
+    const expired = await claimed(subject);
+    await expireClaim(subject);
     await claimed(subject);
-    await markSent(db, { subject, state: "wrong" }, slept);
-    await releaseNotification(db, subject, slept);
+    await markSent(db, { subject, state: "wrong" }, expired);
+    await releaseNotification(db, subject, expired);
 
-    expect(await saidOf(subject)).toMatchObject({ state: "well" });
-    expect(await claimNotification(db, subject, await saidOf(subject))).toBeUndefined();
+    expect(await lastSentOf(subject)).toMatchObject({ state: "well" });
+    expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeUndefined();
   });
 
   test("a notification that another worker has sent meanwhile is not sent again", async () => {
     const subject = newSubject();
     const claim = await claimed(subject);
-    const seen = await saidOf(subject);
+    const seen = await lastSentOf(subject);
     await markSent(db, { subject, state: "wrong" }, claim);
 
     expect(await claimNotification(db, subject, seen)).toBeUndefined();
   });
 
-  test("what could not be said may be said by anybody at once", async () => {
+  test("a released notification can be claimed at once", async () => {
     const subject = newSubject();
     await releaseNotification(db, subject, await claimed(subject));
 
-    expect(await claimNotification(db, subject, await saidOf(subject))).toBeDefined();
+    expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeDefined();
   });
 
-  test("who read before others said it twice, and so the same as before, says nothing old", async () => {
+  test("a replica can't claim with a state read before two more notifications, even if the state is the same again", async () => {
     const subject = newSubject();
     await markSent(db, { subject, state: "well" }, await claimed(subject));
-    const old = await saidOf(subject);
+    const old = await lastSentOf(subject);
     await markSent(db, { subject, state: "wrong" }, await claimed(subject));
     await markSent(db, { subject, state: "well" }, await claimed(subject));
 
-    expect(await saidOf(subject)).toMatchObject({ state: old?.state });
+    expect(await lastSentOf(subject)).toMatchObject({ state: old?.state });
     expect(await claimNotification(db, subject, old)).toBeUndefined();
   });
 }

@@ -1,4 +1,5 @@
-// The leases of several processes that share a service's rate limit: who gets what, and on real connections that it is strict.
+// The leases of several processes that share a service's rate limit: how slots are divided, and, on real connections, that the limits
+// are never exceeded.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,7 +30,7 @@ function limitOf(part: Partial<ServiceLimit> = {}): ServiceLimit {
   return { service: `https://${randomUUID()}.test`, requestsPerSecond: 1000, maxConcurrent: 4, ...part };
 }
 
-/** The processes a, b, c … as they renew, on a clock of seconds. */
+/** A model in which processes a, b, c … renew their leases. Times are in seconds. */
 function openModel(cap: number) {
   let leases: Leases = {};
   const held = new Map<string, number>();
@@ -44,11 +45,11 @@ function openModel(cap: number) {
   };
 }
 
-test("a process alone takes the whole cap, however little it wants", () => {
+test("a single process gets the whole cap, however little it wants", () => {
   expect(openModel(4).renew("a", 0, 1)).toEqual({ slots: 4, usableSlots: 4, fairSlots: 4 });
 });
 
-test("a newcomer gets nothing until the process before it gave back what exceeds its fair share", () => {
+test("a new process gets nothing until the first one has given back what exceeds the fair share of the first", () => {
   const { renew } = openModel(4);
   renew("a", 0);
   expect(renew("b", 1)).toMatchObject({ slots: 0, fairSlots: 2 });
@@ -58,7 +59,7 @@ test("a newcomer gets nothing until the process before it gave back what exceeds
   expect(renew("b", 3)).toMatchObject({ slots: 2, usableSlots: 2 });
 });
 
-test("slots of calls in flight are given back only after the calls", () => {
+test("slots of calls in flight are given back only after the calls have ended", () => {
   const { renew } = openModel(4);
   renew("a", 0);
   renew("b", 1);
@@ -83,7 +84,7 @@ test("the slots of a process that does not renew are free after ten seconds", ()
   renew("a", 0);
   expect(renew("b", 9.9)).toMatchObject({ slots: 0 });
   expect(renew("b", 10)).toMatchObject({ slots: 4 });
-  // The process before it wakes up.
+  // The first process wakes up.
   expect(renew("a", 11)).toMatchObject({ slots: 0 });
 });
 
@@ -119,7 +120,7 @@ test("the live slots never exceed the cap, and all of them are used when every p
       const renew = (id: string, wanted: number, started: number) => {
         const state = states.get(id) ?? { usable: 0, inFlight: 0, untilSeconds: 0 };
         const isLive = state.untilSeconds > seconds;
-        // What ran before the lease ended is over by now.
+        // Calls that started before the lease ended are over by now.
         const inFlight = isLive ? Math.max(Math.round(state.usable * started), state.inFlight - 1) : 0;
         const kept = isLive ? Math.max(state.usable, inFlight) : inFlight;
         const { next, usableSlots } = allocate(leases, id, { kept, wanted: wanted + inFlight }, cap, seconds * 1000);
@@ -178,7 +179,7 @@ test("a lease that is released is free at once, and the next call waits for the 
   const [first, second] = [randomUUID(), randomUUID()];
   expect(await renewLease(db, limit, first, { kept: 0, wanted: 1 })).toMatchObject({ slots: 2, startMs: 0 });
   await releaseLease(db, limit.service, first, 60_000);
-  // Not longer than between two calls at the lowest share.
+  // At most the time between two calls with a single slot.
   expect(await renewLease(db, limit, second, { kept: 0, wanted: 1 })).toMatchObject({ slots: 2, startMs: 1000 });
 });
 
@@ -193,7 +194,7 @@ test("a slot that a renewal gives back starts its next call when the rate allows
   expect(startMs).toBeGreaterThan(1_000);
 });
 
-test("services do not wait for each other", async () => {
+test("the leases of one service do not limit another service", async () => {
   await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 });
   expect(await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 })).toMatchObject({ slots: 4 });
 });
@@ -209,7 +210,7 @@ test("every process sees the pause, a shorter one does not end a longer one, and
   expect(await resumeCalls(db, limit.service)).toBeUndefined();
 });
 
-test("a clock that is set back makes no pause longer than it was", async () => {
+test("a clock that is set back does not lengthen a pause", async () => {
   const limit = limitOf();
   await pauseCalls(db, limit.service, 60_000);
   await sql`
@@ -221,8 +222,8 @@ test("a clock that is set back makes no pause longer than it was", async () => {
   expect((await pausedUntil(db, limit.service))?.getTime()).toBeLessThan(Date.now() + 61_000);
 });
 
-/** The service: how many calls it has at once, and when each began. */
-function openJudge() {
+/** Stands for the service: records when each call began, and the highest number of calls at once. */
+function openCallCounter() {
   const starts: number[] = [];
   let atOnce = 0;
   let atOnceMax = 0;
@@ -249,13 +250,13 @@ function openProcess(limit: ServiceLimit, part: Partial<RateLease> = {}): RateLi
   return openLeasedRateLimiter({ ...limit, waitMsMax: 60_000 }, lease, () => performance.now(), sleepUntil);
 }
 
-test("six processes that come and go make no more calls at once than the cap, nor in a second than the rate and the cap", async () => {
+test("six processes that come and go never exceed the cap at once, nor the sum of rate and cap in any second", async () => {
   const limit = limitOf({ requestsPerSecond: 40, maxConcurrent: 5 });
-  const judge = openJudge();
+  const counter = openCallCounter();
   const work = async (process: RateLimiter, calls: number) => {
     for (let i = 0; i < calls; i++) {
       const permit = await process.acquire(NEVER);
-      await judge.call(20 + Math.random() * 100);
+      await counter.call(20 + Math.random() * 100);
       permit.release();
     }
   };
@@ -267,12 +268,12 @@ test("six processes that come and go make no more calls at once than the cap, no
       await process.close();
     }),
   );
-  expect(judge.starts).toHaveLength(180);
-  expect(judge.atOnceMax()).toBeLessThanOrEqual(limit.maxConcurrent);
-  const inSecond = judge.starts.map((from) => judge.starts.filter((ms) => ms >= from && ms < from + 1_000).length);
+  expect(counter.starts).toHaveLength(180);
+  expect(counter.atOnceMax()).toBeLessThanOrEqual(limit.maxConcurrent);
+  const inSecond = counter.starts.map((from) => counter.starts.filter((ms) => ms >= from && ms < from + 1_000).length);
   expect(Math.max(...inSecond)).toBeLessThanOrEqual(limit.requestsPerSecond + limit.maxConcurrent);
   // The cap was used: five at once, at this rate, take 4.5 s.
-  expect((judge.starts.at(-1) ?? 0) - (judge.starts[0] ?? 0)).toBeLessThan(40_000);
+  expect((counter.starts.at(-1) ?? 0) - (counter.starts[0] ?? 0)).toBeLessThan(40_000);
 });
 
 test("the slots of a process that never releases them go to another after ten seconds", {
@@ -289,7 +290,7 @@ test("the slots of a process that never releases them go to another after ten se
   await Promise.all([killed.close(), next.close()]);
 });
 
-/** A lease that is never renewed, as that of a killed process. */
+/** Gives a lease once and then fails, as if the process had been killed. */
 function onlyOnce(limit: ServiceLimit): RateLease["renew"] {
   const first = renewLease(db, limit, randomUUID(), { kept: 0, wanted: 1 });
   let isFirst = true;

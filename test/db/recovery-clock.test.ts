@@ -16,7 +16,7 @@ async function isClosed(seriesId: number, day: Day): Promise<boolean | undefined
   return rows[0]?.closed;
 }
 
-test("after the clock went back a day that was closed in its future is open again", async () => {
+test("after the clock was set back, a day with a future closed_at is open again", async () => {
   const { seriesId } = await newSeries(db, "endpoint", { windowDays: 2 });
   await store(db, seriesId, [slice(back(1), { listen: "1" })]);
   await sql`
@@ -26,7 +26,7 @@ test("after the clock went back a day that was closed in its future is open agai
   expect(await isClosed(seriesId, back(1))).toBe(false);
 });
 
-test("today's numbers of answers without a date stay closed by the midnight to come, as nothing reads them again", async () => {
+test("today's slice of an undated answer stays closed at the coming midnight, because nothing reads it again", async () => {
   const { seriesId } = await newSeries(db);
   const undated = { ...slice(back(0), { listen: "1" }), undated: true };
   await store(db, seriesId, [undated], { undated: "day", ownDays: true });

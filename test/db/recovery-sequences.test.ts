@@ -1,4 +1,4 @@
-// What a database is after its tables were copied without its sequences, as logical replication does.
+// Repairs a database whose tables were copied without its sequences, as logical replication does.
 
 import { expect, test } from "vitest";
 import { raiseSequences } from "../../src/db/recovery.ts";
@@ -10,7 +10,7 @@ import { newSeries, shown, slice, store } from "./stored-usage.ts";
 const { db } = await testDatabase();
 const DAY = "2026-03-16";
 
-test("a fetch after it is newer than what is stored, and new series and groups get numbers of their own", async () => {
+test("after raiseSequences a new fetch is newer than the stored ones, and new series and groups get unused numbers", async () => {
   const { project, seriesId } = await newSeries(db);
   for (const requests of ["1", "2", "3"]) await store(db, seriesId, [slice(DAY, { listen: requests })]);
   await forgetSequences(db);
@@ -37,7 +37,7 @@ test("a sequence that is not behind is left alone", async () => {
   expect(await nextFetchNo(db)).toBe(before + 1);
 });
 
-test("several processes that raise at once, while others take numbers, hand out none twice", async () => {
+test("no number is given out twice while several processes raise the sequences at once", async () => {
   const { seriesId } = await newSeries(db);
   await store(db, seriesId, [slice(DAY, { listen: "1" })]);
   await raiseSequences(db);

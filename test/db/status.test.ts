@@ -26,7 +26,7 @@ const JOBS = [
   { kind: "rotation", name: "nightly" },
 ] as const;
 
-test("an empty database has nothing to tell", async () => {
+test("an empty database has no slices, gaps, workers, rotations or runs", async () => {
   expect(await readHealth(db, CONFIG)).toMatchObject({
     slices: { complete: 0, suspect: 0, failed: 0, missing: 0 },
     ...{ gaps: [], series: [], causes: [], workers: [], rotations: [] },

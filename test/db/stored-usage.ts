@@ -1,4 +1,4 @@
-// Registers series, stores answers and reads views, with everything filled in that a test does not care about.
+// Registers series, stores answers and reads views, with defaults for everything that a test does not specify.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -32,7 +32,7 @@ export function configured(
   return { series: { project, grouping, filter: part.filter ?? ALL_USAGE }, windowDays: part.windowDays };
 }
 
-/** Registers one series of a new project beside nothing else, and returns its number. */
+/** Registers one series, of a new project unless one is given. All other series are then no longer configured. */
 export async function newSeries(
   db: Database,
   grouping: Grouping = "endpoint",
@@ -48,7 +48,7 @@ function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 
-/** A row of a value of a dimension, `endpoint` where none is given. */
+/** A row for one value of a dimension. */
 export function rowOf(
   value: unknown,
   numbers: Numbers | string,
@@ -76,7 +76,7 @@ export function total(day: Day, numbers: Numbers): NormalisedSlice {
   return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
-/** Stores an answer of a new fetch by a new run, but for what `part` says. */
+/** Stores an answer with a new fetch number and a new run id. The members of `part` replace the defaults. */
 export async function store(
   db: Database,
   seriesId: number,
@@ -101,7 +101,7 @@ export async function store(
   return result;
 }
 
-/** Makes every doubt an hour older: a run of now may confirm it. */
+/** Makes every slice suspect since an hour earlier, so that a run may confirm it now. */
 export async function letDoubtsAge(db: Database): Promise<void> {
   await sql`update usage_export.slice set suspect_since = suspect_since - interval '1 hour'`.execute(db);
 }
@@ -135,13 +135,13 @@ export async function coverageOf(db: Database, project: Project): Promise<readon
   return rows;
 }
 
-/** The database's own day, and days before it: what is open, due and final depends on its clock. */
+/** Returns a function for the day so many days before today by the database's clock, which decides what is open, due and final. */
 export async function daysBack(db: Database): Promise<(days: number) => Day> {
   const today = dayOf(await databaseNow(db));
   return (days) => addDays(today, -days);
 }
 
-/** Identifies every stored row's version: one that was written again has another. */
+/** The version of every stored row. It changes whenever the row is written. */
 export async function rowVersions(db: Database, seriesId: number): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
     select usage_date, group_id, xmin::text, ctid::text, revision, last_changed_at

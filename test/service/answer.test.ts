@@ -1,4 +1,4 @@
-// Which successes are believed. The pure checks first, then what needs a server to be wrong with.
+// Which 2xx answers are accepted: first the pure checks, then the cases that need a server.
 
 import { expect, test } from "vitest";
 import { readAnswer } from "../../src/service/answer.ts";
@@ -9,10 +9,10 @@ import { KEY, limit, openTestService } from "./open-test-service.ts";
 
 const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
 const JSON_TYPE = { "content-type": "application/json" };
-const WORDS = { what: "GET /v1/x", scopes: [] };
+const DESCRIPTION = { what: "GET /v1/x", scopes: [] };
 
 function read(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE) {
-  return readAnswer(WORDS, { status: 200, headers, body: Buffer.from(body) }, false, (text) => text);
+  return readAnswer(DESCRIPTION, { status: 200, headers, body: Buffer.from(body) }, false, (text) => text);
 }
 
 test.each(["application/json", "application/json; charset=utf-8", "Application/JSON", "application/problem+json"])(
@@ -29,19 +29,19 @@ test.each<[string, string | Uint8Array, ResponseHeaders, string]>([
     { "content-type": "text/html" },
     "its content type is text/html instead of JSON (an HTML page)",
   ],
-  ["JSON that says it is HTML", '{"results":[]}', { "content-type": "text/html" }, "its content type is text/html"],
-  ["JSON that says it is text", '{"key":"new"}', { "content-type": "text/plain" }, "instead of JSON (13 bytes)"],
-  ["a body of no type", "{}", {}, "its content type is not given instead of JSON"],
+  ["JSON sent as text/html", '{"results":[]}', { "content-type": "text/html" }, "its content type is text/html"],
+  ["JSON sent as text/plain", '{"key":"new"}', { "content-type": "text/plain" }, "instead of JSON (13 bytes)"],
+  ["no content type", "{}", {}, "its content type is not given instead of JSON"],
   [
-    "a body of two types",
+    "two content types",
     "{}",
     { "content-type": ["application/json", "text/html"] },
     "its content type is application/json,",
   ],
-  ["JSON for a script", "{}", { "content-type": "application/jsonp" }, "instead of JSON"],
+  ["the content type of JSONP", "{}", { "content-type": "application/jsonp" }, "instead of JSON"],
   ["a compressed body", "{}", { ...JSON_TYPE, "content-encoding": "gzip" }, "it is compressed (gzip)"],
-  ["HTML that says it is JSON", "<html>[]</html>", JSON_TYPE, "it is not valid JSON"],
-  ["nothing", "", JSON_TYPE, "it is empty"],
+  ["HTML sent as JSON", "<html>[]</html>", JSON_TYPE, "it is not valid JSON"],
+  ["an empty body", "", JSON_TYPE, "it is empty"],
   ["a byte order mark", "\ufeff{}", JSON_TYPE, "it is not valid JSON"],
   ["a byte that is not UTF-8", Buffer.from([0x22, 0xff, 0x22]), JSON_TYPE, "it is not valid UTF-8"],
   ["half of a surrogate pair", '"\\ud800"', JSON_TYPE, "half of a surrogate pair"],
@@ -55,7 +55,7 @@ test.each<[string, string | Uint8Array, ResponseHeaders, string]>([
   expect(!result.ok && result.failure.error.message).toContain(expected);
 });
 
-test("no part of a valid body is valid", () => {
+test("a body that is cut at any byte is a bad answer", () => {
   const body = JSON.stringify({
     start: "2026-03-01",
     end: "2026-03-01",
@@ -67,20 +67,28 @@ test("no part of a valid body is valid", () => {
   for (let length = 0; length < bytes.length; length++) expect(read(bytes.subarray(0, length)).ok).toBe(false);
 });
 
-test("a part of an answer is none, though it be valid JSON", () => {
-  const result = readAnswer(WORDS, { status: 206, headers: JSON_TYPE, body: Buffer.from("{}") }, false, (text) => text);
+test("a 206 is a bad answer, even if its body is valid JSON", () => {
+  const result = readAnswer(
+    DESCRIPTION,
+    { status: 206, headers: JSON_TYPE, body: Buffer.from("{}") },
+    false,
+    (text) => text,
+  );
   expect(!result.ok && result.failure.error.message).toBe(
     "GET /v1/x: the service answered 206 with a body that is no answer: it is only a part of one",
   );
 });
 
-test("an answer without a body is right only where none is expected", () => {
+test("a 204 is an answer only to a call that allows it", () => {
   const reply = { status: 204, headers: {}, body: Buffer.from("") };
-  expect(readAnswer(WORDS, reply, true, (text) => text)).toMatchObject({ ok: true, answer: { value: undefined } });
-  expect(readAnswer(WORDS, reply, false, (text) => text).ok).toBe(false);
+  expect(readAnswer(DESCRIPTION, reply, true, (text) => text)).toMatchObject({
+    ok: true,
+    answer: { value: undefined },
+  });
+  expect(readAnswer(DESCRIPTION, reply, false, (text) => text).ok).toBe(false);
 });
 
-test("a gateway's page instead of an answer is requested once more", async () => {
+test("a request that a gateway answered with an HTML page is sent once more", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1
       ? answer(response, 200, "<html><title>Log in</title></html>", { "content-type": "text/html" })
@@ -91,7 +99,7 @@ test("a gateway's page instead of an answer is requested once more", async () =>
   expect(server.requests).toHaveLength(2);
 });
 
-test("a page of a gateway that stays is a bad answer after two attempts", async () => {
+test("an HTML page of a gateway in two attempts is a bad answer", async () => {
   await using server = await scriptedServer((_request, response) =>
     answer(response, 200, "<html>[]</html>", { "content-type": "text/html", "dg-request-id": "r-5" }),
   );
@@ -103,7 +111,7 @@ test("a page of a gateway that stays is a bad answer after two attempts", async 
   expect(server.requests).toHaveLength(2);
 });
 
-test("an empty body instead of an answer is a bad answer", async () => {
+test("a 204 to a call that expects a body is a bad answer", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 204, ""));
   await using service = openTestService(server.origin);
   await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
@@ -122,15 +130,15 @@ test.each([
   ],
   ["a success", 200, {}, 1, { code: "bad_answer", message: expect.stringContaining("longer than 33554432 bytes") }],
   ["an error", 400, {}, 1, { code: "rejected", message: expect.stringContaining("a body that was cut or too long") }],
-])("the body of %s that never ends is cut off", async (_name, status, headers, attempts, expected) => {
+])("the endless body of %s is cut off", async (_name, status, headers, attempts, expected) => {
   const chunk = Buffer.alloc(1024 * 1024, " ");
   await using server = await scriptedServer((_request, response) => {
     response.writeHead(status, { ...JSON_TYPE, ...headers });
-    const pour = () => {
+    const sendMore = () => {
       while (!response.destroyed && response.write(chunk));
-      response.once("drain", pour);
+      response.once("drain", sendMore);
     };
-    pour();
+    sendMore();
   });
   await using service = openTestService(server.origin);
   await expect(service.call(READ, KEY, limit())).rejects.toMatchObject(expected);

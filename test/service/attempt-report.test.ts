@@ -22,7 +22,7 @@ test.each<[ServiceCall["method"], string, string]>([
   ["GET", "v1/projects", "projects"],
   ["GET", "v1/projects/keys/usage/breakdown", "breakdown"],
   ["GET", "v1/projects/p1/balances", "other"],
-])("%s %s is called %s", (method, path, operation) => {
+])("%s %s is reported as the operation %s", (method, path, operation) => {
   expect(operationOf({ method, path: path.split("/") })).toBe(operation);
 });
 
@@ -42,7 +42,7 @@ test("every attempt of a call is reported, with its outcome", async () => {
   ]);
 });
 
-test("the time of an attempt is that of its answer, and not of the wait before it", async () => {
+test("the duration of an attempt does not include the wait before it", async () => {
   const { reports, onAttempt } = collect();
   let nowMs = 0;
   await using server = await scriptedServer(({ number }, response) => {
@@ -58,7 +58,7 @@ test("the time of an attempt is that of its answer, and not of the wait before i
   expect(reports.map(({ seconds }) => seconds)).toEqual([0.25, 0.25]);
 });
 
-test("an attempt that is cut by the end of the work is stopped, and no failure of the service", async () => {
+test("an attempt that the caller aborts is reported as stopped, not as a failure of the service", async () => {
   const { reports, onAttempt } = collect();
   const controller = new AbortController();
   await using server = await scriptedServer(() => controller.abort(new Error("enough")));
@@ -67,7 +67,7 @@ test("an attempt that is cut by the end of the work is stopped, and no failure o
   expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
 });
 
-test("what is not sent, as the key was refused before, is no attempt", async () => {
+test("a call that is not sent, because its key was refused before, reports no attempt", async () => {
   const { reports, onAttempt } = collect();
   await using server = await scriptedServer((_request, response) => answer(response, 401, "no"));
   await using service = openTestService(server.origin, {}, { onAttempt });

@@ -14,25 +14,28 @@ import { KEY, limit, openTestService } from "./open-test-service.ts";
 const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
 
 test.each([
-  ["seconds", { "retry-after": "31" }, 31_000],
+  ["a number of seconds", { "retry-after": "31" }, 31_000],
   [
-    "a date by the service's own clock",
+    "a date by the service's clock",
     { date: "Sun, 01 Mar 2026 12:00:00 GMT", "retry-after": "Sun, 01 Mar 2026 12:02:00 GMT" },
     120_000,
   ],
-])("a 429 that asks to wait, in %s, is asked again not a millisecond early", async (_name, headers, waitMs) => {
-  const times: number[] = [];
-  await using server = await scriptedServer(({ number }, response) => {
-    times.push(service.now());
-    if (number === 1) answer(response, 429, "", headers);
-    else answerJson(response, 200, {});
-  });
-  await using service = openTestService(server.origin, {}, { random: () => 0 });
-  await service.call(READ, KEY, limit());
-  expect(times).toEqual([0, waitMs]);
-});
+])(
+  "after a 429 with %s in Retry-After the next attempt starts exactly when the wait ends",
+  async (_name, headers, waitMs) => {
+    const times: number[] = [];
+    await using server = await scriptedServer(({ number }, response) => {
+      times.push(service.now());
+      if (number === 1) answer(response, 429, "", headers);
+      else answerJson(response, 200, {});
+    });
+    await using service = openTestService(server.origin, {}, { random: () => 0 });
+    await service.call(READ, KEY, limit());
+    expect(times).toEqual([0, waitMs]);
+  },
+);
 
-/** Attempts whose permits are invalid for as often as that. */
+/** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records its calls in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
   return openAttempts({
@@ -51,7 +54,7 @@ function recordedAttempts(events: string[], invalid = 0) {
   });
 }
 
-test("a pause that the service asks for is known before the slot goes to another call", async () => {
+test("a pause that the service asks for reaches the rate limiter before the slot is released", async () => {
   const events: string[] = [];
   const attempts = recordedAttempts(events);
   const error = new AppError("rate_limited", "slow down");
@@ -64,7 +67,7 @@ test("a pause that the service asks for is known before the slot goes to another
   expect(events).toEqual(["pause", "release", "release"]);
 });
 
-test("a call whose permit ended while it was prepared takes another permit, and is prepared again before it is sent", async () => {
+test("a call whose permit became invalid during `prepare` takes another permit, and is prepared again before it is sent", async () => {
   const events: string[] = [];
   const attempts = recordedAttempts(events, 2);
   const prepare = async () => void events.push("prepare");
@@ -76,7 +79,7 @@ test("a call whose permit ended while it was prepared takes another permit, and 
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
-test("a pause that one call gets holds for all the others", async () => {
+test("a pause that the service asks of one call holds for all calls", async () => {
   const times: number[] = [];
   await using server = await scriptedServer(({ target }, response) => {
     times.push(service.now());
@@ -90,25 +93,28 @@ test("a pause that one call gets holds for all the others", async () => {
   expect(times).toEqual([0, 1, 60_001, 60_002, 60_003]);
 });
 
-test.each([429, 503])("a %i that asks for an hour is not waited for, nor called again by anybody", async (status) => {
-  await using server = await scriptedServer((_request, response) =>
-    answer(response, status, "slow down", { "retry-after": "3600" }),
-  );
-  await using service = openTestService(server.origin);
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code: "rate_limited",
-    message: expect.stringMatching(/slow down; it asks to be called again in 3600 s, and at most 300 s are waited/),
-    details: { status, askedSeconds: 3600 },
-  });
-  await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
-    code: "rate_limited",
-    details: { sent: "no" },
-  });
-  expect(server.requests).toHaveLength(1);
-  expect(service.sleeps).toEqual([]);
-});
+test.each([429, 503])(
+  "after a %i that asks for an hour the call fails at once, and later calls are not sent",
+  async (status) => {
+    await using server = await scriptedServer((_request, response) =>
+      answer(response, status, "slow down", { "retry-after": "3600" }),
+    );
+    await using service = openTestService(server.origin);
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+      code: "rate_limited",
+      message: expect.stringMatching(/slow down; it asks to be called again in 3600 s, and at most 300 s are waited/),
+      details: { status, askedSeconds: 3600 },
+    });
+    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+      code: "rate_limited",
+      details: { sent: "no" },
+    });
+    expect(server.requests).toHaveLength(1);
+    expect(service.sleeps).toEqual([]);
+  },
+);
 
-test("after three calls in a row without an answer the next are tried once, until one is answered", async () => {
+test("after three calls in a row without an answer each further call is tried once, until one is answered", async () => {
   let isDown = true;
   await using server = await scriptedServer((_request, response) => {
     if (isDown) answer(response, 500, "");
@@ -132,7 +138,7 @@ test("after three calls in a row without an answer the next are tried once, unti
   expect(await requestsOf(false)).toBe(5);
 });
 
-test("no more calls are under way than allowed", async () => {
+test("no more calls are in flight than maxConcurrent", async () => {
   const open: ServerResponse[] = [];
   let most = 0;
   await using server = await scriptedServer(({ number }, response) => {
@@ -141,7 +147,7 @@ test("no more calls are under way than allowed", async () => {
     const answerAll = () => {
       for (const waiting of open.splice(0)) answerJson(waiting, 200, {});
     };
-    // The first goes alone. After that there is time for a fourth to come, if one does.
+    // The first call runs alone. Later answers wait a little, so that a fourth concurrent call would be noticed.
     if (number === 1) answerAll();
     else if (open.length === 3) setTimeout(answerAll, 5);
   });
@@ -151,7 +157,7 @@ test("no more calls are under way than allowed", async () => {
   expect(server.connections()).toBe(3);
 });
 
-test("calls are spread evenly", async () => {
+test("calls start at even intervals", async () => {
   const times: number[] = [];
   await using server = await scriptedServer((_request, response) => {
     times.push(service.now());
@@ -162,7 +168,7 @@ test("calls are spread evenly", async () => {
   expect(times).toEqual([0, 500, 1_000, 1_500]);
 });
 
-test("on the real clock a short wait is waited out", async () => {
+test("with the real clock the next attempt starts after the wait that the service asks for", async () => {
   const times: number[] = [];
   await using server = await scriptedServer(({ number }, response) => {
     times.push(performance.now());

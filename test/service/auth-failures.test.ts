@@ -21,7 +21,7 @@ test("a refused key is sent once, however many calls start at once, and the othe
   expect(service.sleeps).toEqual([]);
 });
 
-test("a key that is refused later stops the calls that wait for their permit", async () => {
+test("calls that wait for a permit are not sent once their key is refused", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1 ? answerJson(response, 200, {}) : answer(response, 401, ""),
   );
@@ -31,7 +31,7 @@ test("a key that is refused later stops the calls that wait for their permit", a
   expect(server.requests).toHaveLength(3);
 });
 
-test("another key is tried, also one with the same text never again", async () => {
+test("a refused key is recognised by its text, and another key is still sent", async () => {
   await using server = await scriptedServer(({ headers }, response) =>
     headers.authorization?.includes("other") ? answerJson(response, 200, {}) : answer(response, 401, ""),
   );
@@ -45,7 +45,7 @@ test("another key is tried, also one with the same text never again", async () =
 test.each([
   ["a 403", 403, "Forbidden"],
   ["a 401 that names a scope", 401, "Check that your account has the 'keys:read' scope for this project."],
-])("%s is about that operation only", async (_name, status, details) => {
+])("%s refuses only that operation of the key", async (_name, status, details) => {
   await using server = await scriptedServer(({ target }, response) =>
     target.endsWith("/keys") ? answerJson(response, status, { details }) : answerJson(response, 200, {}),
   );
@@ -61,7 +61,7 @@ test.each([
   ]);
 });
 
-test("what a key may not do is asked once, however many calls begin at once, though it was let in before", async () => {
+test("a refused operation is sent once, however many calls start at once, even if the key was accepted for another operation", async () => {
   await using server = await scriptedServer(({ target }, response) =>
     target.includes("/usage") ? answer(response, 403, "") : answerJson(response, 200, {}),
   );
@@ -71,7 +71,7 @@ test("what a key may not do is asked once, however many calls begin at once, tho
   expect(server.requests).toHaveLength(2);
 });
 
-test("refused keys are tried again once they are forgotten", async () => {
+test("a refused key is sent again after forgetAuthFailures", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number === 1 ? answer(response, 401, "") : answerJson(response, 200, {}),
   );
@@ -81,7 +81,7 @@ test("refused keys are tried again once they are forgotten", async () => {
   await read(service);
 });
 
-test("one refused key can be forgotten and another remembered", async () => {
+test("forgetAuthFailures for one key keeps the refusals of other keys", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 401, ""));
   await using service = openTestService(server.origin);
   await expect(read(service)).rejects.toMatchObject({ code: "unauthorized" });
@@ -92,7 +92,7 @@ test("one refused key can be forgotten and another remembered", async () => {
   expect(server.requests).toHaveLength(3);
 });
 
-test("the first call of a key goes alone, and when it is not refused the others go together", async () => {
+test("the first call of a key runs alone, and if it is not refused, the others run together", async () => {
   const started: string[] = [];
   const answers: (() => void)[] = [];
   const { promise: together, resolve } = Promise.withResolvers<void>();
@@ -111,7 +111,7 @@ test("the first call of a key goes alone, and when it is not refused the others 
   await Promise.all(calls);
 });
 
-test("an abort ends the wait for the first call", async () => {
+test("an abort ends the wait for the first call of a key", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   await using server = await scriptedServer(() => resolve());
   await using service = openTestService(server.origin);
@@ -135,7 +135,7 @@ test.each([
     "the key needs the scope usage:read, and access to this project",
   ],
   [404, "Not found.", "Not found.; check the project id, and that the key belongs to that project"],
-])("a %i saying %j tells what to do", async (status, body, expected) => {
+])("the error for a %i with the body %j says what to do", async (status, body, expected) => {
   await using server = await scriptedServer((_request, response) => answer(response, status, body));
   await using service = openTestService(server.origin);
   const call = service.call(

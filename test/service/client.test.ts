@@ -1,4 +1,4 @@
-// How a call is sent, and what is done when the service does not answer it.
+// How a call is sent, and how it ends if the service does not answer it.
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
@@ -24,7 +24,7 @@ test.each([
   });
 });
 
-test("a success is its status, its value and its request id", async () => {
+test("a success returns its status, its value and its request id", async () => {
   await using server = await scriptedServer((_request, response) =>
     answerJson(response, 201, { results: [1.5] }, { "dg-request-id": "r-1" }),
   );
@@ -33,7 +33,7 @@ test("a success is its status, its value and its request id", async () => {
   expect({ status, value, requestId }).toEqual({ status: 201, value: { results: [1.5] }, requestId: "r-1" });
 });
 
-test("a path before the service's own is kept", async () => {
+test("a path in baseUrl is put before the path of the call", async () => {
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, {}));
   await using service = openTestService(`${server.origin}/speech/`);
   await service.call({ ...READ, query: new URLSearchParams({ start: "2026-03-01", note: "a b&c" }) }, KEY, limit());
@@ -62,7 +62,7 @@ test.each(["", "two words", "line\nbreak", "sk_käse"])(
 );
 
 test.each([408, 425, 429, 499, 500, 502, 503, 504])(
-  "a service that says %i for ever is asked five times",
+  "a request that is answered %i every time is sent five times",
   async (status) => {
     await using server = await scriptedServer((_request, response) =>
       answerJson(response, status, { message: "later" }),
@@ -78,7 +78,7 @@ test.each([408, 425, 429, 499, 500, 502, 503, 504])(
   },
 );
 
-test("a failure that passes is not seen, but logged", async () => {
+test("failures before a successful attempt are logged and not thrown", async () => {
   await using server = await scriptedServer(({ number }, response) =>
     number < 3 ? answer(response, 503, "") : answerJson(response, 200, { number }),
   );
@@ -90,7 +90,7 @@ test("a failure that passes is not seen, but logged", async () => {
   ]);
 });
 
-test.each([400, 402, 404, 405, 409, 410, 422])("a %i is not asked again", async (status) => {
+test.each([400, 402, 404, 405, 409, 410, 422])("a request that is answered %i is not sent again", async (status) => {
   await using server = await scriptedServer((_request, response) =>
     answerJson(response, status, { err_code: "NO", err_msg: "no", request_id: "r-9" }),
   );
@@ -103,7 +103,7 @@ test.each([400, 402, 404, 405, 409, 410, 422])("a %i is not asked again", async 
   expect(server.requests).toHaveLength(1);
 });
 
-test("a connection that is refused is tried again, and surely nothing was sent", async () => {
+test("a refused connection is tried again, and the error says that nothing was sent", async () => {
   const server = await rawServer(() => undefined);
   await server[Symbol.asyncDispose]();
   await using service = openTestService(server.origin);
@@ -130,7 +130,7 @@ test("a connection that the service closed while it was idle costs one more atte
   expect(server.connections()).toBe(2);
 });
 
-test("a service that never answers is given up when the time is over", async () => {
+test("an attempt without an answer ends at its time limit", async () => {
   await using server = await scriptedServer(() => undefined);
   await using service = openTestService(server.origin, { timeoutSeconds: 0.05 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
@@ -139,7 +139,7 @@ test("a service that never answers is given up when the time is over", async () 
   });
 });
 
-test("a body that drips does not outlast the time limit of the attempt", async () => {
+test("an attempt whose body comes byte by byte ends at its time limit", async () => {
   await using server = await scriptedServer((_request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     const drip = setInterval(() => response.write(" "), 10);
@@ -151,7 +151,7 @@ test("a body that drips does not outlast the time limit of the attempt", async (
   expect(performance.now() - startMs).toBeLessThan(30_000);
 });
 
-test("an abort is thrown as it is, while the answer is waited for and between attempts", async () => {
+test("the reason of an abort is thrown as it is, during an attempt and before one", async () => {
   const controller = new AbortController();
   const reason = new AppError("stopped", "a signal ended the work");
   await using server = await scriptedServer(() => controller.abort(reason));
@@ -167,7 +167,7 @@ test.each([
   [303, "//169.254.169.254/latest", "169.254.169.254"],
   [307, "", "another path"],
   [308, "http://[", "an unreadable address"],
-])("a %i to %s is never followed, and only its host is named", async (status, location, named) => {
+])("a %i to %s is never followed, and the error shows only the host of the target", async (status, location, named) => {
   await using other = await scriptedServer((_request, response) => answerJson(response, 200, {}));
   await using server = await scriptedServer((_request, response) =>
     answer(response, status, "", { location: location.replace("other.example", other.origin.slice("http://".length)) }),
@@ -194,25 +194,25 @@ test.each([200, 400, 401, 403, 404, 500])(
   },
 );
 
-test("what the caller wants hidden is hidden too", async () => {
+test("what `scrub` replaces is not in the error", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 400, "the other key abc"));
   await using service = openTestService(server.origin, {}, { scrub: (text) => text.replace("abc", "***") });
   await expect(service.call(READ, KEY, limit())).rejects.toThrow("the other key ***");
 });
 
-test("the rate limiter is waited for before each attempt, and ends the call if it throws", async () => {
+test("beforeAttempt is awaited before each attempt, and its error ends the call", async () => {
   const order: string[] = [];
   await using server = await scriptedServer((_request, response) => {
     order.push("request");
     answerJson(response, order.length < 3 ? 503 : 200, {});
   });
   await using service = openTestService(server.origin);
-  const onTurn = async () => {
+  const beforeAttempt = async () => {
     await new Promise((resolve) => setImmediate(resolve));
-    order.push("turn");
+    order.push("before");
   };
-  await service.call({ ...READ, beforeAttempt: onTurn }, KEY, limit());
-  expect(order).toEqual(["turn", "request", "turn", "request"]);
+  await service.call({ ...READ, beforeAttempt }, KEY, limit());
+  expect(order).toEqual(["before", "request", "before", "request"]);
 
   const lost = service.call(
     { ...READ, beforeAttempt: () => Promise.reject(new AppError("database", "gone")) },
@@ -223,16 +223,16 @@ test("the rate limiter is waited for before each attempt, and ends the call if i
   expect(order).toHaveLength(4);
 });
 
-test("a call that is aborted when it gets its permit is not sent", async () => {
+test("a call that is aborted during beforeAttempt is not sent", async () => {
   const stop = new AbortController();
   await using server = await scriptedServer(() => {});
   await using service = openTestService(server.origin, { timeoutSeconds: 1 });
-  const onTurn = async () => stop.abort(new Error("stopped"));
-  await expect(service.call({ ...READ, beforeAttempt: onTurn }, KEY, stop.signal)).rejects.toThrow("stopped");
+  const beforeAttempt = async () => stop.abort(new Error("stopped"));
+  await expect(service.call({ ...READ, beforeAttempt }, KEY, stop.signal)).rejects.toThrow("stopped");
   expect(server.requests).toHaveLength(0);
 });
 
-test("the service's time is the Date of its newest answer, whatever it was, and goes on with the clock", async () => {
+test("serviceTime is the Date of the newest answer, success or not, plus the time since then", async () => {
   const dates = ["Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", "yesterday"];
   await using server = await scriptedServer(({ number }, response) =>
     answerJson(response, number === 1 ? 200 : 400, {}, { date: dates[number - 1] }),

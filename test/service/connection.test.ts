@@ -1,4 +1,4 @@
-// What becomes of connections that break, stall, or cannot be trusted.
+// How calls end on connections that break, stall or cannot be trusted.
 
 import https from "node:https";
 import type net from "node:net";
@@ -13,27 +13,27 @@ const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [
 const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
 const CHUNKED_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
 
-type Cut = (socket: net.Socket) => void;
+type Fault = (socket: net.Socket) => void;
 
-test.each<[string, Cut]>([
-  ["before the headers, closed", (socket) => socket.end()],
-  ["before the headers, reset", (socket) => socket.resetAndDestroy()],
-  ["within the headers", (socket) => socket.end(HEAD.slice(0, 30))],
-  ["after the headers", (socket) => socket.end(HEAD)],
-  ["within the body", (socket) => socket.end(HEAD + BODY.slice(0, 40))],
-  ["one byte before the end", (socket) => socket.end((HEAD + BODY).slice(0, -1))],
-  ["within a chunk", (socket) => socket.end(`${CHUNKED_HEAD}ff\r\n${BODY}`)],
-  ["before the last chunk", (socket) => socket.end(`${CHUNKED_HEAD}${BODY.length.toString(16)}\r\n${BODY}\r\n`)],
-  ["by something that is not HTTP", (socket) => socket.end("220 mail.example ESMTP\r\n")],
+test.each<[string, Fault]>([
+  ["ends before the headers", (socket) => socket.end()],
+  ["is reset before the headers", (socket) => socket.resetAndDestroy()],
+  ["ends within the headers", (socket) => socket.end(HEAD.slice(0, 30))],
+  ["ends after the headers", (socket) => socket.end(HEAD)],
+  ["ends within the body", (socket) => socket.end(HEAD + BODY.slice(0, 40))],
+  ["ends one byte early", (socket) => socket.end((HEAD + BODY).slice(0, -1))],
+  ["ends within a chunk", (socket) => socket.end(`${CHUNKED_HEAD}ff\r\n${BODY}`)],
+  ["ends before the last chunk", (socket) => socket.end(`${CHUNKED_HEAD}${BODY.length.toString(16)}\r\n${BODY}\r\n`)],
+  ["is not HTTP", (socket) => socket.end("220 mail.example ESMTP\r\n")],
   [
-    "by an upgrade that nobody asked for",
+    "is an upgrade that was not requested",
     (socket) => socket.end("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
   ],
-])("an answer that is cut %s is asked for again as a whole", async (_name, cut) => {
+])("after an answer that %s the whole answer is requested again", async (_name, fault) => {
   const asked: string[] = [];
   await using server = await rawServer((socket, number, request) => {
     asked.push(request);
-    if (number === 1) cut(socket);
+    if (number === 1) fault(socket);
     else socket.end(HEAD + BODY);
   });
   await using service = openTestService(server.origin);
@@ -42,14 +42,14 @@ test.each<[string, Cut]>([
   expect(asked.join("")).not.toMatch(/^range:/im);
 });
 
-test("an answer whose length nobody said and that ends early is not taken for the whole", async () => {
+test("an answer without a length that ends early is a bad answer", async () => {
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
   await using server = await rawServer((socket) => socket.end(head + BODY.slice(0, 40)));
   await using service = openTestService(server.origin);
   await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({ code: "bad_answer" });
 });
 
-test("headers without end are cut off", async () => {
+test("endless headers are cut off", async () => {
   await using server = await rawServer((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`));
   await using service = openTestService(server.origin);
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
@@ -58,8 +58,8 @@ test("headers without end are cut off", async () => {
   });
 });
 
-test("a connection that is never made costs no more than the time limit", async () => {
-  // The service takes the connection and says nothing, so that the handshake does not end.
+test("an attempt whose TLS handshake does not end stops at its time limit", async () => {
+  // The server accepts the connection and sends nothing, so the handshake does not end.
   await using server = await rawServer(() => undefined);
   await using service = openTestService(server.origin.replace("http:", "https:"), { timeoutSeconds: 0.05 });
   await expect(service.call({ ...READ, retry: false }, KEY, limit())).rejects.toMatchObject({
@@ -67,14 +67,14 @@ test("a connection that is never made costs no more than the time limit", async 
   });
 });
 
-test("an abort ends a call whose connection is not yet made", async () => {
+test("an abort ends a call during the TLS handshake", async () => {
   const controller = new AbortController();
   await using server = await rawServer(() => controller.abort("enough"));
   await using service = openTestService(server.origin.replace("http:", "https:"));
   await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
 });
 
-test("HTTP/2 is not offered, over which a request may be sent again unasked", async () => {
+test("HTTP/2 is not offered, because over it undici may send a request twice", async () => {
   const { promise: hello, resolve } = Promise.withResolvers<string>();
   await using server = await rawServer((socket, _number, request) => {
     resolve(request);
@@ -87,7 +87,7 @@ test("HTTP/2 is not offered, over which a request may be sent again unasked", as
 });
 
 test.each([undefined, "0"])(
-  "a certificate that nobody vouches for ends the call, with NODE_TLS_REJECT_UNAUTHORIZED %s",
+  "a self-signed certificate ends the call, with NODE_TLS_REJECT_UNAUTHORIZED %s",
   async (setting) => {
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     onTestFinished(() => setVariable(before));

@@ -19,7 +19,7 @@ const CREATED = {
   created: "2026-03-01T00:00:00.000000Z",
 };
 
-test.each([200, 201])("a key that is created with %i is returned, its text in a secret", async (status) => {
+test.each([200, 201])("the key in a %i answer is returned, its text in a Secret", async (status) => {
   await using server = await scriptedServer((_request, response) => answerJson(response, status, CREATED));
   await using service = openTestService(server.origin);
   const { key, ...created } = await createKey(service, "p1", REQUEST, KEY, limit());
@@ -38,11 +38,11 @@ test.each<[string, KeyRequest, object]>([
   ["tags", REQUEST, { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] }],
   ["no tags", { ...REQUEST, tags: [] }, { comment: "usage exporter", scopes: ["member"] }],
   [
-    "an end",
+    "an expiry",
     { ...REQUEST, tags: [], expiresInSeconds: 3600 },
     { comment: "usage exporter", scopes: ["member"], time_to_live_in_seconds: 3600 },
   ],
-])("a key with %s is asked for", async (_name, request, body) => {
+])("a key with %s is requested", async (_name, request, body) => {
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, CREATED));
   await using service = openTestService(server.origin);
   await createKey(service, "p1", request, KEY, limit());
@@ -50,7 +50,7 @@ test.each<[string, KeyRequest, object]>([
   expect(server.requests[0]?.headers["content-type"]).toBe("application/json");
 });
 
-test("odd fields next to the id and the key do not lose the key", async () => {
+test("unreadable fields beside the id and the key do not lose the key", async () => {
   const odd = { api_key_id: "k2", key: NEW_KEY_TEXT, comment: 7, scopes: null, tags: null, created: {} };
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, odd));
   await using service = openTestService(server.origin);
@@ -67,7 +67,7 @@ async function failureOf(script: Script): Promise<{ error: unknown; sent: number
 }
 
 test.each([400, 401, 403, 404, 409, 422, 429])(
-  "a %i says that no key was made, and is not sent again",
+  "after a %i the error says that no key was created, and nothing is sent again",
   async (status) => {
     const { error, sent } = await failureOf((_request, response) => answerJson(response, status, {}));
     expect(error).toMatchObject({ details: { status, created: "no" } });
@@ -110,16 +110,16 @@ test.each<[string, Script]>([
     "a success that is not JSON",
     (_request, response) => answer(response, 200, "{", { "content-type": "application/json" }),
   ],
-  ["an empty object", ok({})],
-  ["null", ok(null)],
-  ["no key", ok({ ...CREATED, key: undefined })],
-  ["an empty key", ok({ ...CREATED, key: "" })],
-  ["a huge key", ok({ ...CREATED, key: HUGE })],
-  ["a key of two lines", ok({ ...CREATED, key: `${NEW_KEY_TEXT}\r\nx: y` })],
-  ["a key that is a number", ok({ ...CREATED, key: 7 })],
-  ["no id", ok({ ...CREATED, api_key_id: undefined })],
-  ["an empty id", ok({ ...CREATED, api_key_id: "" })],
-  ["an id that leads elsewhere", ok({ ...CREATED, api_key_id: "../k1" })],
+  ["an answer that is an empty object", ok({})],
+  ["an answer that is null", ok(null)],
+  ["an answer without a key", ok({ ...CREATED, key: undefined })],
+  ["an answer with an empty key", ok({ ...CREATED, key: "" })],
+  ["an answer with a huge key", ok({ ...CREATED, key: HUGE })],
+  ["an answer with a key of two lines", ok({ ...CREATED, key: `${NEW_KEY_TEXT}\r\nx: y` })],
+  ["an answer with a number as the key", ok({ ...CREATED, key: 7 })],
+  ["an answer without an id", ok({ ...CREATED, api_key_id: undefined })],
+  ["an answer with an empty id", ok({ ...CREATED, api_key_id: "" })],
+  ["an answer with a path as the id", ok({ ...CREATED, api_key_id: "../k1" })],
 ])("after %s a key may have been made, and nothing is sent again", async (_name, script) => {
   const { error, sent, lines } = await failureOf(script);
   expect(error).toMatchObject({ details: { created: "unknown" } });
@@ -142,7 +142,7 @@ test.each(QUOTED)("nothing is quoted of a %i that holds the new key, %s", async 
   expect(findSecrets(shown, [NEW_KEY_TEXT])).toEqual([]);
 });
 
-test("a scope or a tag that holds the new key is not kept, and an id that does is none", async () => {
+test("scopes and tags that contain the new key are dropped, and an id that contains it is a bad answer", async () => {
   const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")], tags: [NEW_KEY_TEXT] };
   await using server = await scriptedServer(({ number }, response) =>
     answerJson(response, 200, number === 1 ? body : { ...CREATED, api_key_id: `id-${NEW_KEY_TEXT}` }),
@@ -153,7 +153,7 @@ test("a scope or a tag that holds the new key is not kept, and an id that does i
   await expect(create()).rejects.toMatchObject({ code: "bad_answer", details: { created: "unknown" } });
 });
 
-test("a connection that is refused made no key", async () => {
+test("after a refused connection the error says that no key was created", async () => {
   const server = await rawServer(() => undefined);
   await server[Symbol.asyncDispose]();
   await using service = openTestService(server.origin);
@@ -164,7 +164,7 @@ test("a connection that is refused made no key", async () => {
   expect(service.sleeps).toEqual([]);
 });
 
-test("a create while the service is to be left alone made no key", async () => {
+test("after a 429, and during the pause that it asks for, the error says that no key was created", async () => {
   await using server = await scriptedServer((_request, response) =>
     answer(response, 429, "", { "retry-after": "3600" }),
   );
@@ -174,13 +174,13 @@ test("a create while the service is to be left alone made no key", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("a create for a project that can not be one made no key", async () => {
+test("with an invalid project id the error says that no key was created", async () => {
   await using service = openTestService("http://127.0.0.1:1");
   const create = createKey(service, "..", REQUEST, KEY, limit());
   await expect(create).rejects.toMatchObject({ code: "config", details: { created: "no" } });
 });
 
-test("a create goes over a connection of its own, which cannot be closed under it for having been idle", async () => {
+test("a create has a connection of its own, because the service may close an idle one", async () => {
   await using server = await scriptedServer(({ method }, response) =>
     answerJson(response, 200, method === "POST" ? CREATED : {}),
   );
@@ -191,7 +191,7 @@ test("a create goes over a connection of its own, which cannot be closed under i
   expect(server.requests.map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);
 });
 
-test("an abort before a create is thrown as it is, and nothing is sent", async () => {
+test("the reason of an abort before a create is thrown as it is, and nothing is sent", async () => {
   await using server = await scriptedServer(ok(CREATED));
   await using service = openTestService(server.origin);
   const reason = new AppError("stopped", "a signal ended the work");

@@ -23,7 +23,7 @@ test.each<[string, string, ResponseHeaders, string]>([
   ["err_code and err_msg", '{"err_code":"INVALID_AUTH","err_msg":"Invalid."}', JSON_TYPE, "INVALID_AUTH: Invalid."],
   ["error_code", '{"error_code":"OVERLOADED","err_msg":"Later."}', JSON_TYPE, "OVERLOADED: Later."],
   ["an error alone", '{"error":"Project is suspended."}', JSON_TYPE, "Project is suspended."],
-  ["an error in an error", '{"error":{"message":"Later.","code":7}}', JSON_TYPE, "Later."],
+  ["an error that is an object with a message", '{"error":{"message":"Later.","code":7}}', JSON_TYPE, "Later."],
   ["an error beside a message", '{"error":"Bad Request","message":"No such day."}', JSON_TYPE, "No such day."],
   ["an error of another type", '{"error":7}', JSON_TYPE, "(a body without a message)"],
   ["a message alone", '{"message":"Later."}', JSON_TYPE, "Later."],
@@ -33,24 +33,24 @@ test.each<[string, string, ResponseHeaders, string]>([
   ["plain text without a type", "Invalid credentials.", {}, "Invalid credentials."],
   ["JSON of another shape", '{"key":"abcdefgh"}', JSON_TYPE, "(a body without a message)"],
   ["JSON that is cut", '{"key":"abcdefgh', JSON_TYPE, "(a body without a message)"],
-  ["nothing", "", JSON_TYPE, "(no body)"],
+  ["an empty body", "", JSON_TYPE, "(no body)"],
   ["HTML", "<html><body>[]</body></html>", { "content-type": "text/html; charset=utf-8" }, "(an HTML page)"],
   [
-    "HTML that says it is JSON",
+    "HTML sent as JSON",
     "<!DOCTYPE html><title> 502 Bad\nGateway </title>",
     JSON_TYPE,
     '(an HTML page, "502 Bad Gateway")',
   ],
   ["a compressed body", "\x1f\x8b", { "content-encoding": "gzip" }, "(a compressed body)"],
-])("of %s the message shows what a person can use", (_name, body, headers, expected) => {
+])("the text that is shown for %s", (_name, body, headers, expected) => {
   expect(textOf(body, headers)).toBe(expected);
 });
 
-test("of a body that was cut nothing is shown, as it could end within a key", () => {
+test("nothing is shown of a body that was cut, because it could end within a key", () => {
   expect(readErrorBody({}, undefined, hide).text).toBe("(a body that was cut or too long)");
 });
 
-test("long words are cut to 300 characters, and not within one", () => {
+test("a long text is cut to 300 characters, and never within a character", () => {
   const text = textOf(JSON.stringify({ message: "😀".repeat(500) }));
   expect(text).toBe(`${"😀".repeat(300)}…`);
 });
@@ -62,24 +62,24 @@ test.each([
   ["just before the cut", `${"x".repeat(290)}${KEY_TEXT}`],
   ["in base64", Buffer.from(KEY_TEXT).toString("base64")],
   ...Object.entries(ENCODINGS).map(([name, encode]): [string, string] => [name, `Token ${encode(KEY_TEXT)} refused`]),
-])("the key in use is hidden %s", (_name, body) => {
+])("the key in use is hidden: %s", (_name, body) => {
   const text = textOf(body, {});
   expect(text).not.toContain("CANARY");
   expect(findSecrets(text, [KEY_TEXT])).toEqual([]);
   expect(text).not.toContain("012345");
 });
 
-test("a control character inside the key does not bring the key back", () => {
+test("a key with a control character inside it is not shown without that character", () => {
   expect(textOf(`${KEY_TEXT.slice(0, 10)}\u0000${KEY_TEXT.slice(10)}`, {})).not.toContain(KEY_TEXT);
 });
 
-test("what is said stays on one line and in one direction", () => {
+test("the shown text has no line breaks, control characters or direction characters", () => {
   expect(textOf('first\r\n{"level":30}\u001b[31m\u202eevil\u2028end\u0085', {})).toBe(
     'first {"level":30} [31m evil end',
   );
 });
 
-test("invalid bytes do not keep an error from being shown", () => {
+test("an error body with invalid UTF-8 is shown", () => {
   expect(textOf(Buffer.from([0x61, 0xff, 0x62]), {})).toBe("a\ufffdb");
 });
 
@@ -92,7 +92,7 @@ test.each<[string, ResponseHeaders, string, string | undefined]>([
   expect(readErrorBody(headers, Buffer.from(body), hide).requestId).toBe(expected);
 });
 
-test("the scope that is missing is read where the service quotes it", () => {
+test("the missing scope is read if the service quotes it", () => {
   const details = "Check that your account has the 'keys:write' scope for this project.";
   expect(readErrorBody({}, Buffer.from(JSON.stringify({ details })), hide).scope).toBe("keys:write");
   expect(readErrorBody({}, Buffer.from("it's not yours: don't"), hide).scope).toBeUndefined();

@@ -22,22 +22,22 @@ test.each<[string, unknown, unknown]>([
       ],
     },
   ],
-  ["other kinds of lists", { models: "nova", tags: {} }, LISTS_NOTHING],
-])("fields with %s are read, without dates", async (_name, body, fields) => {
+  ["values that are not lists", { models: "nova", tags: {} }, LISTS_NOTHING],
+])("fields with %s are read, and the request has no dates", async (_name, body, fields) => {
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
   await using service = openTestService(server.origin);
   expect(await fetchFields(service, "p1", KEY, limit())).toEqual(fields);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 
-test("a service without fields is no failure", async () => {
+test("fetchFields returns undefined if the service has no list of fields", async () => {
   await using server = await scriptedServer((_request, response) => answerJson(response, 404, {}));
   await using service = openTestService(server.origin);
   expect(await fetchFields(service, "p1", KEY, limit())).toBeUndefined();
 });
 
 test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }]])(
-  "fields that are %j are a bad answer",
+  "the list of fields %j is a bad answer",
   async (body) => {
     await using server = await scriptedServer((_request, response) => answerJson(response, 200, body));
     await using service = openTestService(server.origin);

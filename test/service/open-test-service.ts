@@ -1,4 +1,4 @@
-// Opens the service for a test: a clock that moves when somebody sleeps, and log lines to look at.
+// Opens the service for a test, with a clock that moves only by `sleep`, and keeps its log lines.
 
 import { pino } from "pino";
 import { Secret } from "../../src/secret.ts";
@@ -11,7 +11,7 @@ export const KEY = new Secret(KEY_TEXT);
 
 export type TestService = Service &
   AsyncDisposable & {
-    /** How long was slept, in milliseconds, in the order it began. */
+    /** The duration of each sleep in milliseconds, in the order in which they began. */
     readonly sleeps: readonly number[];
     readonly now: () => number;
     readonly lines: readonly string[];
@@ -51,7 +51,7 @@ export function openTestService(
   return { ...service, sleeps, now, lines, [Symbol.asyncDispose]: () => service.close() };
 }
 
-/** A signal that nobody aborts, but that ends a test which hangs. */
+/** A signal that is aborted only if the test hangs. */
 export function limit(): AbortSignal {
   return AbortSignal.timeout(WAIT_MS_MAX);
 }

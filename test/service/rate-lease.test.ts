@@ -1,4 +1,4 @@
-// The lease loop of one process, with the clock and the stored leases played by the test.
+// The lease loop of one process. The test simulates the clock and the stored leases.
 
 import { expect, test } from "vitest";
 import { type Demand, type LeasedShare, openLeasedRateLimiter, type RateLease } from "../../src/service/rate-lease.ts";
@@ -20,7 +20,7 @@ function openLimiter(
   const left = [...answers];
   const demands: Demand[] = [];
   const events: string[] = [];
-  const timers = new Set<{ readonly atMs: number; readonly ring: () => void }>();
+  const timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
   let duringRenewal: (() => Promise<void>) | undefined;
   let pausesLost = 0;
   const lease: RateLease = {
@@ -46,7 +46,7 @@ function openLimiter(
     () => nowMs,
     (ms, signal) =>
       new Promise<void>((resolve, reject) => {
-        const timer = { atMs: nowMs + ms, ring: resolve };
+        const timer = { atMs: nowMs + ms, fire: resolve };
         timers.add(timer);
         signal.addEventListener("abort", () => {
           timers.delete(timer);
@@ -54,7 +54,7 @@ function openLimiter(
         });
       }),
   );
-  /** Lets so much time pass, and rings the timers that end in it. */
+  /** Moves the clock by `ms`, and fires the timers that end within that time. */
   async function pass(ms: number): Promise<void> {
     const untilMs = nowMs + ms;
     for (;;) {
@@ -63,7 +63,7 @@ function openLimiter(
       if (next === undefined) break;
       timers.delete(next);
       nowMs = Math.max(nowMs, next.atMs);
-      next.ring();
+      next.fire();
     }
     nowMs = untilMs;
     await settled();
@@ -93,7 +93,7 @@ function openLimiter(
   };
 }
 
-test("calls that come together wait for one lease, which is renewed every two seconds while they run", async () => {
+test("calls that start together share one lease, which is renewed every two seconds while they run", async () => {
   const { start, demands, pass, events } = openLimiter();
   const permits = await Promise.all([start(), start(), start()]);
   expect(demands).toEqual([{ kept: 0, wanted: 3 }]);
@@ -126,7 +126,7 @@ test("a process keeps slots that another needs while its calls hold them, and th
   permits[0]?.release();
   permits[1]?.release();
   await pass(400);
-  // Two are in flight, which is the share now.
+  // Two calls are in flight, as many as the new share allows.
   expect(started()).toBe(4);
   await pass(100);
   expect(demands).toMatchObject([{ kept: 0 }, { kept: 4 }, { kept: 2 }]);
@@ -171,7 +171,7 @@ test("a suspended process starts no call before it has renewed its lease", async
   expect(started()).toBe(3);
 });
 
-test("a lease that can't be read fails the calls that wait for it, and no other", async () => {
+test("if the first renewal fails, the calls that wait for it fail, and later calls start", async () => {
   const { start, pass, limiter } = openLimiter([new Error("no database"), {}]);
   await expect(start()).rejects.toThrow("no database");
   const later = start();
@@ -181,7 +181,7 @@ test("a lease that can't be read fails the calls that wait for it, and no other"
   await limiter.close();
 });
 
-test("a lease that can't be renewed fails no call while it lasts", async () => {
+test("a failed renewal fails no call before the lease ends", async () => {
   const { start, started, pass } = openLimiter([{}, new Error("no database")]);
   await start();
   await pass(7_000);
@@ -223,14 +223,14 @@ test("a pause that could not be stored goes on, and the next renewal stores what
   expect(started()).toBe(2);
 });
 
-test("a call that is aborted already takes no lease", async () => {
+test("a call whose signal is already aborted requests no lease", async () => {
   const { limiter, demands, pass } = openLimiter();
   await expect(limiter.acquire(AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");
   await pass(1_000);
   expect(demands).toEqual([]);
 });
 
-test("a pause that another process was asked for, or that a person ended, is known at the next renewal", async () => {
+test("the next renewal starts a pause that another process reported, and ends one that a person ended", async () => {
   const { start, started, pass } = openLimiter([{}, { pauseMs: 60_000 }, { pauseMs: 58_000 }, { pauseMs: 0 }]);
   await start();
   await pass(2_000);
@@ -241,7 +241,7 @@ test("a pause that another process was asked for, or that a person ended, is kno
   expect(started()).toBe(2);
 });
 
-test("the first call waits out the rate of its slot's previous holder, and the release says when the slots may start the next call", async () => {
+test("the first call waits for the lease's startMs, and the release says when the rate allows the next call", async () => {
   const { limiter, start, started, pass, events } = openLimiter([{ startMs: 700 }], 1_000);
   const first = start();
   await pass(600);
@@ -252,7 +252,7 @@ test("the first call waits out the rate of its slot's previous holder, and the r
   expect(events).toEqual(["release 1"]);
 });
 
-test("a renewal that gives slots back says when their next calls may start by the rate", async () => {
+test("a renewal that gives slots back says when the rate allows the next call on them", async () => {
   const contested = { slots: 4, usableSlots: 2, fairSlots: 2 };
   const { start, demands, pass } = openLimiter([{}, contested, { slots: 2, usableSlots: 2, fairSlots: 2 }], 4);
   await start();
@@ -263,7 +263,7 @@ test("a renewal that gives slots back says when their next calls may start by th
   ]);
 });
 
-test("a process that gets more slots first waits out the rate of their previous holders", async () => {
+test("a process that gets more slots waits for the lease's startMs before its next call", async () => {
   const { start, started, pass } = openLimiter([{ slots: 1, usableSlots: 1, fairSlots: 1 }, { startMs: 700 }], 1_000);
   await start();
   await pass(2_000);

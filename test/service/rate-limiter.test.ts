@@ -3,7 +3,7 @@ import { LocalRateLimiter, type RateLimitSettings } from "../../src/service/rate
 
 const NEVER = new AbortController().signal;
 
-/** A rate limiter on a clock that moves only when somebody sleeps, or by `pass`. */
+/** A rate limiter on a clock that moves only by `sleep` and `pass`. */
 function openLimiter(settings: Partial<RateLimitSettings>) {
   let nowMs = 1_000_000;
   const startMs = nowMs;
@@ -37,31 +37,31 @@ async function startsOf(limiter: ReturnType<typeof openLimiter>, count: number):
   return starts;
 }
 
-test("requests start evenly, so that no second has more than it may", async () => {
+test("calls start at even intervals", async () => {
   expect(await startsOf(openLimiter({ requestsPerSecond: 5 }), 8)).toEqual([
     0, 200, 400, 600, 800, 1_000, 1_200, 1_400,
   ]);
 });
 
-test("less than one request a second is possible", async () => {
+test("the rate can be less than one call a second", async () => {
   expect(await startsOf(openLimiter({ requestsPerSecond: 0.5 }), 3)).toEqual([0, 2_000, 4_000]);
 });
 
-test("a long pause saves nothing up", async () => {
+test("permits that were not used during an idle time are not saved up", async () => {
   const limiter = openLimiter({ requestsPerSecond: 2 });
   limiter.pass(3_600_000);
   const [first = 0, ...others] = await startsOf(limiter, 4);
   expect(others.map((start) => start - first)).toEqual([500, 1_000, 1_500]);
 });
 
-test("no request starts during a pause, and a shorter pause does not end a longer one", async () => {
+test("no call starts during a pause, and a shorter pause does not end a longer one", async () => {
   const limiter = openLimiter({});
   limiter.pause(31_000);
   limiter.pause(2_000);
   expect(await startsOf(limiter, 2)).toEqual([31_000, 31_001]);
 });
 
-test("a pause that is too long to wait for fails every call at once, until enough of it has passed", async () => {
+test("every call fails at once while the rest of the pause is longer than waitMsMax", async () => {
   const limiter = openLimiter({ waitMsMax: 60_000 });
   limiter.pause(90_000);
   const tooLong = { code: "rate_limited", details: { askedSeconds: 90, sent: "no" } };
@@ -73,7 +73,7 @@ test("a pause that is too long to wait for fails every call at once, until enoug
   expect(await startsOf(limiter, 1)).toEqual([90_000]);
 });
 
-test("a call that fails by a pause takes no slot", async () => {
+test("a call that fails because of a pause takes no slot", async () => {
   const limiter = openLimiter({ maxConcurrent: 1, waitMsMax: 1_000 });
   limiter.pause(2_000);
   await expect(limiter.acquire(NEVER)).rejects.toMatchObject({ code: "rate_limited" });
@@ -81,7 +81,7 @@ test("a call that fails by a pause takes no slot", async () => {
   expect(await startsOf(limiter, 1)).toEqual([2_000]);
 });
 
-test("only so many run at once, and the others follow in order", async () => {
+test("at most maxConcurrent calls run at once, and the others start in order", async () => {
   const limiter = openLimiter({ maxConcurrent: 2 });
   const started: number[] = [];
   const acquire = async (number: number) => {
@@ -113,7 +113,7 @@ test("an abort ends the wait for a slot with its own reason, and the slot goes t
   await next;
 });
 
-test("a process with a part of the slots has the same part of the rate", async () => {
+test("a process with a quarter of the slots has a quarter of the rate", async () => {
   const limiter = openLimiter({ requestsPerSecond: 20, maxConcurrent: 8 });
   limiter.setShare({ slots: 2, untilMs: Number.POSITIVE_INFINITY });
   expect(await startsOf(limiter, 3)).toEqual([0, 200, 400]);
@@ -134,7 +134,7 @@ test("a permit from before a pause is invalid until the pause is over", async ()
   expect(permit.isValid()).toBe(true);
 });
 
-test("no call starts when the share has ended, and the permits of before are invalid even after it is renewed", async () => {
+test("permits stay valid if the share is renewed in time, and are invalid for good once it has expired", async () => {
   const limiter = openLimiter({});
   limiter.setShare({ slots: 4, untilMs: limiter.now() + 8_000 });
   const permit = await limiter.acquire(NEVER);
@@ -149,14 +149,14 @@ test("no call starts when the share has ended, and the permits of before are inv
   expect((await limiter.acquire(NEVER)).isValid()).toBe(true);
 });
 
-test("a timer that is late costs no permit, but what a suspended process missed is lost", async () => {
+test("a slightly late timer costs no permit, but the permits that a suspended process missed are lost", async () => {
   let nowMs = 0;
   let lateMs = 3;
   const limiter = new LocalRateLimiter(
     { requestsPerSecond: 100, maxConcurrent: 4, waitMsMax: 0 },
     () => nowMs,
     async (ms) => {
-      // The call that was started before runs first.
+      // Lets the call that was started before run first.
       await new Promise((resolve) => setImmediate(resolve));
       nowMs += ms + lateMs;
     },
@@ -171,11 +171,11 @@ test("a timer that is late costs no permit, but what a suspended process missed 
   expect(starts).toEqual([0, 13, 23, 33, 43]);
   lateMs = 60_000;
   await Promise.all(Array.from({ length: 6 }, start));
-  // At most the slots at once.
+  // At most as many calls as slots start at once.
   expect(starts.slice(5).filter((ms) => ms < 120_000).length).toBeLessThanOrEqual(4);
 });
 
-test("a long pause is reported once, and its end; a short one is not", async () => {
+test("a long pause and its end are each reported once, a short pause is not", async () => {
   const limiter = openLimiter({});
   limiter.pause(4_000);
   await startsOf(limiter, 1);
@@ -185,7 +185,7 @@ test("a long pause is reported once, and its end; a short one is not", async () 
   expect(limiter.reported).toEqual(["pause 60", "over 60"]);
 });
 
-test("a long wait for slots that others have is reported once, and its end", async () => {
+test("a long wait for slots of other processes and its end are each reported once", async () => {
   let nowMs = 0;
   const reported: string[] = [];
   const limiter = new LocalRateLimiter(

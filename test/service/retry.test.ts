@@ -26,27 +26,27 @@ test.each([
 
 test.each<[string, FailureKind[], number, number | undefined, number, number | undefined]>([
   ["the first failure waits up to half a second", transient(1), 5, undefined, 1, 500],
-  ["the second up to a second", transient(2), 5, undefined, 1, 1_000],
-  ["the fourth up to four", transient(4), 5, undefined, 1, 4_000],
-  ["the jitter is full: it may be no wait at all", transient(4), 5, undefined, 0, 0],
-  ["the back-off ends at thirty seconds", transient(20), 99, undefined, 1, 30_000],
-  ["the fifth failure is the last", transient(ATTEMPTS_MAX), ATTEMPTS_MAX, undefined, 1, undefined],
-  ["a single attempt is the last", transient(1), 1, undefined, 1, undefined],
-  ["a final failure is the last", ["final"], 5, undefined, 1, undefined],
-  ["a final failure after others too", ["transient", "final"], 5, 0, 1, undefined],
-  ["a bad answer is tried once more", ["bad_answer"], 5, undefined, 1, 500],
-  ["a second bad answer is the last", ["bad_answer", "bad_answer"], 5, undefined, 1, undefined],
-  ["a bad answer after another failure is tried once more", ["transient", "bad_answer"], 5, undefined, 1, 1_000],
+  ["the second failure waits up to a second", transient(2), 5, undefined, 1, 1_000],
+  ["the fourth failure waits up to four seconds", transient(4), 5, undefined, 1, 4_000],
+  ["the random wait may be zero", transient(4), 5, undefined, 0, 0],
+  ["the back-off is at most thirty seconds", transient(20), 99, undefined, 1, 30_000],
+  ["no attempt follows the fifth failure", transient(ATTEMPTS_MAX), ATTEMPTS_MAX, undefined, 1, undefined],
+  ["no attempt follows if only one is allowed", transient(1), 1, undefined, 1, undefined],
+  ["no attempt follows a final failure", ["final"], 5, undefined, 1, undefined],
+  ["no attempt follows a final failure after another failure", ["transient", "final"], 5, 0, 1, undefined],
+  ["another attempt follows a bad answer", ["bad_answer"], 5, undefined, 1, 500],
+  ["no attempt follows a second bad answer", ["bad_answer", "bad_answer"], 5, undefined, 1, undefined],
+  ["another attempt follows a bad answer after another failure", ["transient", "bad_answer"], 5, undefined, 1, 1_000],
   [
-    "two bad answers are the last, whatever came between",
+    "no attempt follows two bad answers with another failure between them",
     ["bad_answer", "transient", "bad_answer"],
     5,
     0,
     1,
     undefined,
   ],
-  ["what the service asks for is waited", transient(1), 5, 90_000, 0.5, 90_000],
-  ["asking for nothing does not end the back-off", transient(2), 5, 0, 0.5, 500],
-])("%s", (_name, kinds, attemptsMax, askedMs, random, expected) => {
+  ["a longer wait that the service asks for is not shortened", transient(1), 5, 90_000, 0.5, 90_000],
+  ["a requested wait of zero does not shorten the back-off", transient(2), 5, 0, 0.5, 500],
+])("retryDelayMs: %s", (_name, kinds, attemptsMax, askedMs, random, expected) => {
   expect(retryDelayMs(kinds, attemptsMax, askedMs, random)).toBe(expected);
 });

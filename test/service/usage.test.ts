@@ -37,7 +37,7 @@ test.each<[string, UsageRequest, string, string]>([
     "grouping=accessor&diarize=true&redact=false&endpoint=listen",
   ],
   [
-    "a value that would be another parameter",
+    "a value that looks like another parameter",
     requestOf("none", { dimensions: { tags: "a&grouping=model" } }),
     "tags=a%26grouping%3Dmodel",
     "tag=a%26grouping%3Dmodel",
@@ -48,14 +48,14 @@ test.each<[string, UsageRequest, string, string]>([
 });
 
 test.each(["start", "end", "grouping", "model", "models", "tag", "tags", "endpoint"])(
-  "a feature named %s would change the question and is refused",
+  "a feature with the name of the parameter %s is refused",
   (feature) => {
     const request = requestOf("none", { name: "odd", features: { [feature]: "true" } });
     expect(() => breakdownQuery(request, "interface")).toThrow(`the filter "odd" has "${feature}" as a feature`);
   },
 );
 
-test("a breakdown is the parsed answer, with its numbers exact", async () => {
+test("fetchBreakdown returns the parsed answer with exact numbers", async () => {
   await using server = await scriptedServer((_request, response) =>
     answer(response, 200, '{"results":[{"requests":9007199254740993}]}', { "content-type": "application/json" }),
   );
@@ -69,7 +69,7 @@ test("a breakdown is the parsed answer, with its numbers exact", async () => {
   });
 });
 
-test("a refused breakdown names both scopes that a service may want", async () => {
+test("the error of a refused breakdown names both scopes that the service may require", async () => {
   await using server = await scriptedServer((_request, response) => answer(response, 403, "Forbidden."));
   await using service = openTestService(server.origin);
   await expect(fetchBreakdown(service, requestOf("none"), KEY, limit())).rejects.toThrow("project:read or usage:read");

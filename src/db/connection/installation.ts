@@ -15,10 +15,10 @@ type Installation = {
   readonly mayCreateSchemas: boolean;
   /** Whether a migration has been applied. */
   readonly isInstalled: boolean;
-  /** Why the database takes no writes, if it takes none. */
+  /** Why the database takes no writes; null if it takes them. */
   readonly readOnly: "standby" | "setting" | null;
   readonly encoding: string;
-  /** Of this user and the owners of the schemas those who are superusers. */
+  /** The superusers among this user and the owners of the schemas. */
   readonly superusers: readonly string[];
 };
 
@@ -78,8 +78,8 @@ function schemaProblem(installation: Installation, schemas: readonly Schema[]): 
 }
 
 /**
- * The migration that creates the schema does not accept an existing one. Returns the statements that repeat the grants others had
- * on it.
+ * Drops the empty schema bi, because the migration that creates it does not accept an existing one. Returns the statements that repeat
+ * the grants others had on it.
  */
 async function dropEmptySchema(tx: Tx): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
@@ -235,7 +235,7 @@ async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The statements that correct the rights of the role. Views of other owners are not touched. */
+/** The statements that correct the rights of the role on the program's own views and functions. */
 async function missingGrants(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with ours as (select name from usage_export.view_version),

@@ -33,7 +33,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     );
   }
   try {
-    // In memory, because SQLite would otherwise create a journal file beside the lock file.
+    // The journal is kept in memory, because SQLite would otherwise create a journal file beside the lock file.
     lock.exec("pragma journal_mode = memory; begin exclusive");
     await writeFile(holderFile, JSON.stringify(await describeSelf()), { mode: 0o600 });
   } catch (error) {
@@ -93,7 +93,7 @@ async function describeHolder(file: string): Promise<string> {
   return `process ${holder.pid}${holder.command ? ` (usage-export ${holder.command})` : ""}${where}`;
 }
 
-/** Process ids are unique within a pid namespace. Empty if the system has none. */
+/** Identifies the pid namespace, within which process ids are unique. Empty if the system has no pid namespaces. */
 async function pidNamespace(): Promise<string> {
   return readlink("/proc/self/ns/pid").catch(() => "");
 }

@@ -11,7 +11,7 @@ const SERVER_MARGIN_MS = 5_000;
 
 const timeoutOfCaller = new AsyncLocalStorage<number>();
 
-/** Within `work` the server may take `serverMs` for a statement. It raises the limit, and never lowers it. */
+/** Within `work` the server may take `serverMs` for a statement. A limit that is already longer stays. */
 export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>): Promise<T> {
   return timeoutOfCaller.run(Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs()), work);
 }
@@ -28,7 +28,7 @@ export type TimeoutOptions = {
   readonly stop?: AbortSignal | undefined;
 };
 
-/** pg's errors for a server that does not answer. "timeout exceeded" means that all connections are in use, and is none of them. */
+/** pg's errors for a server that does not answer. "timeout exceeded" is not one of them: it means that all connections are in use. */
 const CONNECT_TIMEOUT_MESSAGE = /^timeout expired|^Connection terminated due to connection timeout/;
 
 /** Limits all connections of a pool. If the server is silent while the program stops, nothing more is sent to it. */
@@ -48,7 +48,7 @@ export function poolWithTimeouts(pool: PostgresPool, options: TimeoutOptions): P
   });
 }
 
-/** The pool, with another way to get a connection of it. */
+/** Returns the same pool with another `connect`. */
 export function wrapPool(pool: PostgresPool, connect: PostgresPool["connect"]): PostgresPool {
   return { options: pool.options, ...(pool.Client && { Client: pool.Client }), end: () => pool.end(), connect };
 }
@@ -89,7 +89,7 @@ function clientWithTimeouts(
 
 class StatementTimeout extends Error {
   override readonly name = "StatementTimeout";
-  /** isConnectionError takes it for a lost connection. */
+  /** With this code, isConnectionError counts the error as a lost connection. */
   readonly code = "ETIMEDOUT";
   constructor(ms: number) {
     super(`the database has not answered within ${Math.round(ms / 1000)} s`);

@@ -19,7 +19,10 @@ const DELAY_MS_FIRST = 100;
  */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Runs `work` in a transaction. After a transient error the whole transaction is repeated, so `work` must be as for `withRetries`. */
+/**
+ * Runs `work` in a transaction. After a transient error the whole transaction is repeated, so `work` must be safe to repeat, as in
+ * `withRetries`.
+ */
 export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -69,7 +72,7 @@ const SNAPSHOT_SECONDS_MAX = 60;
 /** For a page or a scrape: its caller asks again soon, and there are few connections. */
 export const BRIEF_SNAPSHOT_SECONDS = 5;
 
-/** Everything that `read` reads is as of one moment. Not repeated. `statementSecondsMax` is the limit of each statement. */
+/** Everything that `read` reads is as of one moment. It is not repeated after an error. `statementSecondsMax` limits each statement. */
 export async function readSnapshot<T>(
   db: Database,
   read: (tx: Tx) => Promise<T>,

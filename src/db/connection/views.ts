@@ -29,10 +29,10 @@ type StoredView = {
   readonly exists: boolean;
 };
 
-/** SQLSTATE of a replacement that changes columns: Postgres only allows to add some at the end. */
+/** SQLSTATE of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
-/** Each comes after those that its text names. */
+/** In an order in which each view comes after the views that its text names. */
 async function readViews(): Promise<readonly View[]> {
   const files = (await fs.readdir(VIEWS_FOLDER)).filter((file) => file.endsWith(".sql")).sort();
   const views = await Promise.all(
@@ -71,7 +71,7 @@ function namesIn(text: string): ReadonlySet<string> {
   return new Set([...code.matchAll(/\b(?:bi|usage_export)\.\w+/g)].map(([name]) => name));
 }
 
-/** Returns the names of what was created or replaced. */
+/** Creates or replaces the views whose text changed, and returns their names. */
 export async function replaceViews(tx: Tx): Promise<readonly string[]> {
   const views = await readViews();
   const stored = await storedViews(tx);
@@ -100,7 +100,7 @@ type Dependent = {
   readonly name: string;
   readonly described: string;
   readonly dropStatement: string;
-  /** The statements that repeat what others than its owner were granted on it. */
+  /** The statements that repeat the grants that roles other than its owner had on it. */
   readonly grants: readonly string[];
 };
 
@@ -168,7 +168,7 @@ async function storeVersions(tx: Tx, views: readonly View[], replaced: readonly 
   `.execute(tx);
 }
 
-/** Throws if the views of the database, which has all migrations, are not those of this program. */
+/** Throws if the views of the database are not those of this program. The database must have all migrations. */
 export async function requireCurrentViews(db: Database): Promise<void> {
   const [views, stored] = [await readViews(), await storedViews(db)];
   await requireNoNewer(views, stored);

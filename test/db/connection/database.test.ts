@@ -10,7 +10,7 @@ const lines: string[] = [];
 const db = openPostgres(url, ({ message }) => lines.push(message));
 afterAll(() => db.destroy());
 
-test("days, large numbers and exact numbers come as text, and moments as dates", async () => {
+test("days, large numbers and exact numbers are read as text, and times as Date objects", async () => {
   const { rows } = await sql`
     select date '2026-03-29' as day, 9007199254740993::bigint as large, 0.10000000000000000001 as exact, 7::integer as small,
       timestamptz '2026-03-29 01:30:00+02' as moment, null::date as nothing
@@ -27,7 +27,7 @@ test("days, large numbers and exact numbers come as text, and moments as dates",
   ]);
 });
 
-test("days and moments are read correctly under every DateStyle of the database", async () => {
+test("days and times are read correctly under every DateStyle of the database", async () => {
   const name = new URL(directUrl).pathname.slice(1);
   for (const style of ["German", "SQL, DMY", "Postgres, MDY"]) {
     await runStatement(directUrl, `alter database ${name} set datestyle = ${style}`);

@@ -1,4 +1,4 @@
-// A program: locks the folder that is its second argument, says whether it did, and holds it until it is ended.
+// A program that locks the folder given as its second argument, prints whether it did, and holds the lock until the program is killed.
 
 import { lockFolder } from "../../../src/db/connection/lock-file.ts";
 

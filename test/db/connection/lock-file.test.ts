@@ -13,29 +13,29 @@ afterAll(() => rm(root, { recursive: true }));
 let folders = 0;
 const newFolder = () => path.join(root, `folder-${++folders}`);
 
-/** Another process that takes the folder, as the command `export` would. */
+/** Starts another process that locks the folder, as the command `export` would. */
 function taker(folder: string, options: { readonly pidNamespace?: boolean } = {}): Program {
   return startScript(HOLDER, ["export", folder], { env: {}, ...options });
 }
 
-async function deadHolder(folder: string): Promise<void> {
+async function killHolder(folder: string): Promise<void> {
   await using holder = taker(folder);
   await holder.waitFor("held");
   holder.kill("SIGKILL");
   await holder.ended;
 }
 
-test("a folder is made where there is none, for its owner only, and nothing but the lock is in it", async () => {
+test("a missing folder is created for its owner only, and contains nothing but the files of the lock", async () => {
   const folder = newFolder();
   const unlock = await lockFolder(folder);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);
   expect(await readdir(folder)).toEqual(["lock", "lock.holder"]);
   await unlock();
-  // To remove it would let two processes lock two files of this name.
+  // If the lock file were removed, two processes could lock two different files of this name.
   expect(await readdir(folder)).toEqual(["lock"]);
 });
 
-test("a folder that can't be made is an error with the reason and what to do instead", async () => {
+test("the error for a folder that can't be created has the reason and the next step", async () => {
   const file = newFolder();
   await writeFile(file, "");
   await expect(lockFolder(path.join(file, "data"))).rejects.toMatchObject({
@@ -47,13 +47,13 @@ test("a folder that can't be made is an error with the reason and what to do ins
   });
 });
 
-test("a folder that was released can be taken again", async () => {
+test("a released folder can be locked again", async () => {
   const folder = newFolder();
   await (await lockFolder(folder))();
   await (await lockFolder(folder))();
 });
 
-test("a second process is refused, with the process that holds the folder, what that does and how to go on", async () => {
+test("the error for a second process names the process that holds the lock, its command and the next step", async () => {
   const folder = newFolder();
   await using holder = taker(folder);
   await holder.waitFor("held");
@@ -67,22 +67,22 @@ test("a second process is refused, with the process that holds the folder, what 
   });
 });
 
-test("the same process is refused as well", async () => {
+test("a second lock by the same process is refused as well", async () => {
   const folder = newFolder();
   const unlock = await lockFolder(folder);
   await expect(lockFolder(folder)).rejects.toThrow(`is in use by process ${process.pid}`);
   await unlock();
 });
 
-test("the lock of a process that was killed is free", async () => {
+test("a folder whose process was killed can be locked again", async () => {
   const folder = newFolder();
-  await deadHolder(folder);
+  await killHolder(folder);
   await (await lockFolder(folder))();
 });
 
-// Two containers that share the folder. Run for all by root (.ci/run) it must be possible: see hasPidNamespaces.
-describe.skipIf(!hasPidNamespaces())("another PID namespace", () => {
-  test("has its lock respected from outside, and is refused while the folder is held there", async () => {
+// Stands for two containers that share the folder. Skipped for a user who may create no PID namespaces.
+describe.skipIf(!hasPidNamespaces())("processes in different PID namespaces", () => {
+  test("respect each other's lock", async () => {
     const folder = newFolder();
     await using inside = taker(folder, { pidNamespace: true });
     await inside.waitFor("held");
@@ -103,7 +103,7 @@ describe.skipIf(!hasPidNamespaces())("another PID namespace", () => {
     await unlock();
   });
 
-  test("of several with the same numbers one gets the folder", async () => {
+  test("with the same process id: one gets the folder", async () => {
     const folder = newFolder();
     const takers = [1, 2, 3].map(() => taker(folder, { pidNamespace: true }));
     await expectOneHolder(takers);
@@ -111,7 +111,7 @@ describe.skipIf(!hasPidNamespaces())("another PID namespace", () => {
 });
 
 test.each(["null", "[]", '{"pid":1,"processStart":"12345 of-a-boot","command":"start"}'])(
-  "a lock of an earlier version, %j, is in doubt: the error says what to do",
+  "the error for a lock file of an earlier version, %j, says what to do",
   async (text) => {
     const folder = newFolder();
     await mkdir(folder);
@@ -122,7 +122,7 @@ test.each(["null", "[]", '{"pid":1,"processStart":"12345 of-a-boot","command":"s
   },
 );
 
-test.each(["", "{", "null", '{"pid": "x"}'])("of a holder that reads %j nothing is believed", async (text) => {
+test.each(["", "{", "null", '{"pid": "x"}'])("the error names no process if lock.holder contains %j", async (text) => {
   const folder = newFolder();
   const unlock = await lockFolder(folder);
   await writeFile(path.join(folder, "lock.holder"), text);
@@ -130,10 +130,10 @@ test.each(["", "{", "null", '{"pid": "x"}'])("of a holder that reads %j nothing 
   await unlock();
 });
 
-test("of several processes that find a dead holder at once, one gets the folder", async () => {
+test("of several processes that start at once after the holder was killed, one gets the folder", async () => {
   for (let round = 0; round < 3; round++) {
     const folder = newFolder();
-    await deadHolder(folder);
+    await killHolder(folder);
     await expectOneHolder([1, 2, 3, 4, 5].map(() => taker(folder)));
   }
 });

@@ -13,7 +13,7 @@ function migrateProcess(url: string): Program {
   return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
 }
 
-test("an empty database gets every migration, in order, and then none", async () => {
+test("an empty database gets every migration in order, and a second migrate applies none", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.url);
   const { migrations } = await migrateToLatest(db);
@@ -22,7 +22,7 @@ test("an empty database gets every migration, in order, and then none", async ()
   expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: [] });
 });
 
-test("three processes that migrate one empty database at once all succeed, and one of them did it", async () => {
+test("three processes that migrate an empty database at once all succeed, and only one applies migrations", async () => {
   await using empty = await emptyDatabase();
   const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
   const results = await Promise.all(processes.map(({ ended }) => ended));
@@ -49,10 +49,10 @@ test("no lock is left behind in a session that has migrated", async () => {
 
 // Where the process is killed: at the first table, the first view and the first grant.
 test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
-  "a process that is killed at %s leaves nothing behind, and the next one does it all",
+  "a process that is killed at %s leaves nothing behind, and the next one applies every migration",
   async (tag) => {
     await using empty = await emptyDatabase();
-    // The migration stops there until the lock is free, which tells when it is in its middle.
+    // The migration waits there for a lock that the test holds, so the test knows when the migration has come that far.
     await runStatement(
       empty.url,
       `create function public.wait_here() returns event_trigger language plpgsql as $$
@@ -60,7 +60,7 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
        $$;
        create event trigger wait_here on ddl_command_end when tag in ('${tag}') execute function public.wait_here()`,
     );
-    // The lock is the session's, and a pooler would give the session to the migration.
+    // Not through the pooler: the lock belongs to the session, and a pooler could give the session to the migration.
     await using db = openPostgres(empty.directUrl);
     await db.connection().execute(async (holder) => {
       await sql`select pg_advisory_lock(1)`.execute(holder);
@@ -79,7 +79,7 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
   },
 );
 
-/** What the sessions that migrate wait for. */
+/** What each migrating session waits for. */
 async function migrators(url: string): Promise<readonly unknown[]> {
   const rows = await runStatement(
     url,
@@ -101,7 +101,7 @@ async function olderViews(db: Database): Promise<void> {
   await sql`update usage_export.view_version set hash = 'of another text', program_version = '0.0.1'`.execute(db);
 }
 
-test("behind a reader's open transaction it waits without stopping other readers, says who it is, and goes on after it", async () => {
+test("a migration behind a reader's open transaction lets other readers pass, names the reader, and goes on after it", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);
@@ -111,7 +111,7 @@ test("behind a reader's open transaction it waits without stopping other readers
   try {
     const migrated = migrateToLatest(db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
     await using other = openPostgres(empty.directUrl);
-    // Each must come through although `migrate` tries again and again in between.
+    // Each of these readers must succeed although `migrate` tries again and again in between.
     while (waits.length < 3) {
       await other.transaction().execute(async (tx) => {
         await sql`set local statement_timeout = '20s'`.execute(tx);
@@ -130,7 +130,7 @@ test("behind a reader's open transaction it waits without stopping other readers
   }
 });
 
-test("it gives up in the end, changed nothing, and names whom to end", async () => {
+test("a migration that stays blocked gives up, changes nothing, and names the process to end", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);
@@ -148,7 +148,7 @@ test("it gives up in the end, changed nothing, and names whom to end", async () 
   expect(rows).toEqual([{ hash: "of another text" }]);
 });
 
-test("a migration that fails is named, and nothing of any is left", async () => {
+test("the error names the migration that failed, and no migration is applied", async () => {
   await using empty = await emptyDatabase();
   await runStatement(
     empty.directUrl,
@@ -164,7 +164,7 @@ test("a migration that fails is named, and nothing of any is left", async () => 
   expect(await schemasOf(empty.url)).toEqual([]);
 });
 
-/** A login of the test's own, with what `prepare` does for it as an administrator. Gone with its database. */
+/** Runs `work` as a new role in an empty database, after an administrator has run the statements of `prepare`. Then drops both. */
 async function withRole(
   prepare: (role: string, database: string) => string,
   work: (db: Database, role: string, name: string) => Promise<void>,
@@ -195,7 +195,7 @@ test("a user who owns the database and nothing else can migrate it", async () =>
   );
 });
 
-test("an empty schema bi of one's own is taken, with what was granted on it", async () => {
+test("an empty schema bi of the same user is replaced, and its grants are kept", async () => {
   await withRole(
     (role, name) => `
       alter database ${name} owner to ${role};
@@ -257,7 +257,7 @@ test.each<[string, (role: string, name: string) => string, (role: string, name: 
   });
 });
 
-test("the error for another user than the one that migrated before names that one", async () => {
+test("the error for a user who does not own the tables names their owner", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateToLatest(db);
@@ -292,7 +292,7 @@ test("a database without the schema is not up to date", async () => {
   });
 });
 
-test("a database of this version is up to date, of an older one is not, and of a newer one is for that version", async () => {
+test("a database of this version is up to date, one of an older version is not, and one of a newer version is refused", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.url);
   await migrateToLatest(db);

@@ -1,4 +1,4 @@
-// A database that goes away, behind a proxy that is cut like a cable.
+// How the pool waits for a database that becomes unreachable. The test cuts the connections at a proxy in front of the database.
 
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { testDatabase } from "../../support/database.ts";
 
 const { url } = await testDatabase();
 
-test("a database that was reached and went away is waited for", async () => {
+test("the pool waits for a database that was reached before", async () => {
   const { db, proxy } = await open({ ms: 60_000 });
   await one(db);
   proxy.cut();
@@ -17,7 +17,7 @@ test("a database that was reached and went away is waited for", async () => {
   expect(await answer).toBe(1);
 });
 
-test("it is waited for so long and no longer", async () => {
+test("the wait ends after waitMs", async () => {
   const { db, proxy } = await open({ ms: 600 });
   await one(db);
   proxy.cut();
@@ -26,7 +26,7 @@ test("it is waited for so long and no longer", async () => {
   expect(performance.now() - startedMs).toBeGreaterThan(600);
 });
 
-test("a database that was never reached is not waited for", async () => {
+test("the pool does not wait for a database that was never reached", async () => {
   const { db, proxy } = await open({ ms: 60_000 });
   proxy.cut();
   const startedMs = performance.now();
@@ -58,7 +58,7 @@ async function open({ ms, signal = new AbortController().signal }: { ms: number;
   return { db, proxy };
 }
 
-/** The first statement after a cut may be on a connection that does not know yet. */
+/** Runs a statement. The first one after a cut may use a connection that has not noticed the cut. */
 async function one(db: Database): Promise<number | undefined> {
   const { rows } = await sql<{ one: number }>`select 1 as one`.execute(db);
   return rows[0]?.one;

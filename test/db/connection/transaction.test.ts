@@ -22,13 +22,13 @@ async function pidOf(tx: Database): Promise<number> {
   return rows[0]?.pid ?? 0;
 }
 
-/** Returns when the server process is gone: what it tells its client is on the way by then. */
+/** Returns when the server process has ended: by then its message to the client is on the way. */
 async function terminate(pid: number): Promise<void> {
   await runStatement(url, `select pg_terminate_backend(${pid}, 10000)`);
 }
 
 test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006", "08006"])(
-  "a transaction that the server ends with %s is run again whole",
+  "a transaction that the server ends with %s is repeated as a whole",
   async (code) => {
     let attempts = 0;
     await inTransaction(db, async (tx) => {
@@ -41,7 +41,7 @@ test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006
   },
 );
 
-test("a connection that is lost during a statement is replaced, and the transaction run again", async () => {
+test("a connection that is lost during a statement is replaced, and the transaction is repeated", async () => {
   let attempts = 0;
   await inTransaction(db, async (tx) => {
     attempts++;
@@ -54,7 +54,7 @@ test("a connection that is lost during a statement is replaced, and the transact
   expect(await noted("during")).toBe(1);
 });
 
-test("a connection that is lost between two statements is replaced, and the transaction run again", async () => {
+test("a connection that is lost between two statements is replaced, and the transaction is repeated", async () => {
   let attempts = 0;
   await inTransaction(db, async (tx) => {
     attempts++;
@@ -65,7 +65,7 @@ test("a connection that is lost between two statements is replaced, and the tran
   expect(await noted("between")).toBe(1);
 });
 
-test("a COMMIT that fails is a transaction that is run again", async () => {
+test("a transaction whose COMMIT fails is repeated", async () => {
   await runStatement(
     url,
     `create table public.fuse (burnt boolean);
@@ -84,7 +84,7 @@ test("a COMMIT that fails is a transaction that is run again", async () => {
   expect(await noted("commit")).toBe(1);
 });
 
-test("a server that ends it every time is given up, with the last reason and nothing stored", async () => {
+test("a transaction that the server ends every time throws the last error, and nothing is stored", async () => {
   let attempts = 0;
   const tried = inTransaction(db, async (tx) => {
     attempts++;
@@ -96,17 +96,20 @@ test("a server that ends it every time is given up, with the last reason and not
   expect(await noted("given up")).toBe(0);
 });
 
-test.each(["23505", "22003", "42501", "53100"])("%s would only come again, and is not tried again", async (code) => {
-  let attempts = 0;
-  const tried = inTransaction(db, async (tx) => {
-    attempts++;
-    await failWith(code).execute(tx);
-  });
-  await expect(tried).rejects.toMatchObject({ code });
-  expect(attempts).toBe(1);
-});
+test.each(["23505", "22003", "42501", "53100"])(
+  "a transaction that fails with %s is not repeated, because it would fail again",
+  async (code) => {
+    let attempts = 0;
+    const tried = inTransaction(db, async (tx) => {
+      attempts++;
+      await failWith(code).execute(tx);
+    });
+    await expect(tried).rejects.toMatchObject({ code });
+    expect(attempts).toBe(1);
+  },
+);
 
-test("an error of the work itself undoes it", async () => {
+test("an error of the work rolls the transaction back", async () => {
   const tried = inTransaction(db, async (tx) => {
     await note("undone").execute(tx);
     throw new Error("the work's own");
@@ -129,14 +132,13 @@ test("the transaction has limits and a search path of its own", async () => {
   expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "25s", "1min"]);
 });
 
-// A pooler between sets the name of the application itself.
 test("no connection of the pool keeps a setting, a prepared statement, a lock or a temporary table", async () => {
   const fourAtOnce = <T>(work: (on: Database) => Promise<T>) => Promise.all([1, 2, 3, 4].map(() => work(db)));
   await fourAtOnce((on) =>
     inTransaction(on, (tx) => sql`select ${"a parameter"}::text, pg_catalog.pg_sleep(0.1)`.execute(tx)),
   );
   await fourAtOnce((on) => inTransaction(on, (tx) => failWith("23505").execute(tx)).catch(() => {}));
-  // Apart from the parameters of the connection's start, which a pooler sets anew for each client.
+  // Without application_name and DateStyle: they are start-up parameters, which a pooler sets anew for each client.
   const kept = await fourAtOnce((on) =>
     on.connection().execute(async (connection) => {
       const { rows } = await sql`

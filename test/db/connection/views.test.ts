@@ -1,4 +1,4 @@
-// The views and functions that stand in files of migrations/views: what `migrate` does with them on a database that has others.
+// What `migrate` does if the views and functions of the database are not those of migrations/views.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -20,7 +20,7 @@ async function migrated(): Promise<AsyncDisposable & { readonly db: Database }> 
   return { db: stack.use(openPostgres(copy.directUrl)), [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-/** As a version with another text of it left the database. */
+/** Makes the view look as if another version of the program had created it with another text. */
 async function setVersion(db: Database, name: string, version: string): Promise<void> {
   await sql`
     insert into usage_export.view_version (name, hash, program_version) values (${name}, 'of another text', ${version})
@@ -32,7 +32,7 @@ async function run(db: Database, ...statements: readonly string[]): Promise<void
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-test("every view of both schemas and every function of bi stands in a file of its name", async () => {
+test("every view of both schemas and every function of bi has a file of its name", async () => {
   await using context = await migrated();
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
@@ -64,7 +64,7 @@ test("a view of an older version is not up to date, and is replaced; others are 
   expect(rows[0]?.text).toContain("row_number()");
 });
 
-test("a view that is not there is created, with what may be read", async () => {
+test("missing views are created", async () => {
   await using context = await migrated();
   const { db } = context;
   const before = await schemaText(db);
@@ -78,7 +78,7 @@ test("a view that is not there is created, with what may be read", async () => {
   expect(await schemaText(db)).toBe(before);
 });
 
-test("a view of a newer version, or one that only a newer version has, is for that version; nothing is replaced", async () => {
+test("a view of a newer version, or one that only a newer version has, is an error that names that version", async () => {
   await using context = await migrated();
   const { db } = context;
   for (const name of ["bi.coverage_gaps", "bi.not_known_here"]) {
@@ -90,14 +90,14 @@ test("a view of a newer version, or one that only a newer version has, is for th
   }
 });
 
-/** A helper that nearly all usage views read from, as one with other columns. */
+/** Gives other columns to usage_export.visible_row, from which nearly all usage views read, and to bi.usage_total. */
 const OTHER_SHAPE = [
   "drop view usage_export.visible_row cascade",
   `create view usage_export.visible_row as select 'project-1'::text as project, 1 as other_column`,
   "create view bi.usage_total as select project, other_column from usage_export.visible_row",
 ];
 
-test("views whose columns are others are created anew, with those that read them and what was granted", async () => {
+test("views whose columns changed are created anew, with the views that depend on them and all grants", async () => {
   await using context = await migrated();
   const { db } = context;
   const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
@@ -128,7 +128,7 @@ test("views whose columns are others are created anew, with those that read them
   }
 });
 
-test("a view of someone else that depends on one that must go is named, and nothing is dropped", async () => {
+test("the error names a view of somebody else that depends on a view to be dropped, and nothing is dropped", async () => {
   await using context = await migrated();
   const { db } = context;
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
@@ -144,7 +144,7 @@ test("a view of someone else that depends on one that must go is named, and noth
   expect(columns).toHaveLength(1);
 });
 
-test("a view of someone else stays where ours is replaced by one with the same columns", async () => {
+test("a view of somebody else stays if the view it reads is replaced by one with the same columns", async () => {
   await using context = await migrated();
   const { db } = context;
   await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
@@ -154,7 +154,7 @@ test("a view of someone else stays where ours is replaced by one with the same c
   expect((await sql`select requests from public.my_report`.execute(db)).rows).toEqual([{ requests: null }]);
 });
 
-test("a function of an older version that runs as its owner is one no more, and readers may call it", async () => {
+test("a replaced function no longer runs as its owner, and only readers may call it", async () => {
   await using context = await migrated();
   const { db } = context;
   const before = await schemaText(db);

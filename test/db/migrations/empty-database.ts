@@ -1,4 +1,4 @@
-// Databases without a schema or with an older one, for tests of how it comes into being.
+// Creates databases without a schema, or with that of an older version, for tests of migrations.
 
 import { randomBytes } from "node:crypto";
 import fs from "node:fs/promises";
@@ -11,10 +11,10 @@ import { runStatement } from "../../support/postgres-admin.ts";
 
 const MIGRATIONS = path.join(import.meta.dirname, "../../../migrations");
 
-/** Gone again when it is disposed of. */
+/** The database is dropped when it is disposed of. */
 export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & { readonly name: string }> {
   const server = inject("postgres");
-  // The name begins like those of all databases of this run, so that it goes with them in any case.
+  // The name begins like those of all databases of this test run, so that it is dropped with them in any case.
   const name = `${server.template}_empty_${randomBytes(6).toString("hex")}`;
   await runStatement(server.url, `create database ${name}`);
   return {
@@ -24,7 +24,7 @@ export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & 
   };
 }
 
-/** What of ours there is: nothing, or the names of the schemas. */
+/** The names of the program's schemas that exist. */
 export async function schemasOf(url: string): Promise<readonly unknown[]> {
   const rows = await runStatement(
     url,

@@ -1,4 +1,4 @@
-// The files of migrations/, as files.
+// Rules for the files in migrations/.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -16,12 +16,12 @@ test("migrations are numbered, and each number is used once", () => {
   expect(new Set(numbers).size).toBe(files.length);
 });
 
-test.each(files)("%s stands by itself: it imports nothing of the program, which may change", (file) => {
+test.each(files)("%s imports nothing of the program, because the program may change", (file) => {
   const text = fs.readFileSync(path.join(FOLDER, file), "utf8");
   expect(text).not.toMatch(/from "\.|import\(/);
 });
 
-test.each(files)("%s only goes forward", async (file) => {
+test.each(files)("%s exports only `up`", async (file) => {
   const migration: object = await import(path.join(FOLDER, file));
   expect(Object.keys(migration)).toEqual(["up"]);
 });

@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import type { Database } from "../../../src/db/connection/database.ts";
 
-/** One line each of a view, a table, its columns, constraints and indexes, and a function; ordered by their names. */
+/** One line for each view, table, column, constraint, index and function, ordered by name. */
 export async function schemaText(db: Database): Promise<string> {
-  // Nothing of it depends on the version of the server: not-null constraints are catalogued from 18 on only.
+  // The text must not depend on the server's version, so it leaves out not-null constraints, which only Postgres 18 and later catalogue.
   const { rows } = await sql<{ line: string }>`
     with ours as (
       select c.oid, c.relname, c.relkind, n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace

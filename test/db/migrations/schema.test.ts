@@ -10,6 +10,6 @@ const HEAD = `-- The schema after all migrations, as test/db/migrations/schema.t
 -- npx vitest run --config test/vitest.config.ts test/db/migrations/schema.test.ts --update
 `;
 
-test("the schema is the one that was reviewed", async () => {
+test("the schema is the reviewed one in schema.txt", async () => {
   await expect(`${HEAD}${await schemaText(db)}`).toMatchFileSnapshot("schema.txt");
 });

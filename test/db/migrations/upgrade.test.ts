@@ -1,4 +1,4 @@
-// A database of every older version becomes one of this version, with what it held.
+// A database of every older version can be migrated to this version, and keeps its rows.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -16,7 +16,7 @@ const migrations = fs
   .map((file) => path.basename(file, ".ts"))
   .sort();
 
-test.each(migrations)("a database of %s is brought up to date with its rows", async (migration) => {
+test.each(migrations)("a database at migration %s is brought up to date and keeps its rows", async (migration) => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateTo(db, migration);
@@ -38,7 +38,7 @@ test.each(migrations)("a database of %s is brought up to date with its rows", as
   expect(runs).toEqual([{ job: "nightly", status: "ok" }]);
 });
 
-test("of a filter that had other conditions for a while, the past of an older version shows one or the other, never both", async () => {
+test("if a filter had other conditions for a while, the migrated history shows the rows of one condition at each time, never of both", async () => {
   await using empty = await emptyDatabase();
   await using db = openPostgres(empty.directUrl);
   await migrateTo(db, "0011_remember_views");
@@ -66,7 +66,7 @@ test("of a filter that had other conditions for a while, the past of an older ve
   expect(await shownAt("2026-03-25")).toEqual(["listen"]);
 });
 
-/** What every version can hold: a day with one row, and the run that read it. */
+/** Stores what every version can hold: a day with one row, and the run that read it. */
 async function fill(db: Database): Promise<void> {
   await sql`
     insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days, created_at)

@@ -50,14 +50,14 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/proxy-agent.ts",
     replace: "connect: { rejectUnauthorized: true }",
     by: "connect: { rejectUnauthorized: false }",
-    caughtBy: ["test/service/connection.test.ts", "a certificate that nobody vouches for ends the call"],
+    caughtBy: ["test/service/connection.test.ts", "a self-signed certificate ends the call"],
   },
   {
     name: "a part of an answer is taken for the whole",
     file: "src/service/answer.ts",
     replace: "if (status === 206)",
     by: "if (status === 207)",
-    caughtBy: ["test/service/answer.test.ts", "a part of an answer is none, though it be valid JSON"],
+    caughtBy: ["test/service/answer.test.ts", "a 206 is a bad answer, even if its body is valid JSON"],
   },
   {
     name: "bytes that are no text become question marks",
@@ -71,7 +71,7 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/service/answer.ts",
     replace: "/^application\\/(?:[\\w.+-]+\\+)?json$/i",
     by: "/^(?:application|text)\\//i",
-    caughtBy: ["test/service/answer.test.ts", "a success with JSON that says it is HTML is a bad answer"],
+    caughtBy: ["test/service/answer.test.ts", "a success with JSON sent as text/html is a bad answer"],
   },
   {
     name: "Retry-After is not read",
@@ -80,7 +80,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "requestedWait(status, {}, nowMs)",
     caughtBy: [
       "test/service/attempts.test.ts",
-      "a 429 that asks to wait, in seconds, is asked again not a millisecond early",
+      "after a 429 with a number of seconds in Retry-After the next attempt starts exactly when the wait ends",
     ],
   },
   {
@@ -88,28 +88,31 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/service/retry.ts",
     replace: "Math.max(requestedWaitMs ?? 0, Math.round(ceilingMs * random))",
     by: "Math.min(requestedWaitMs ?? ceilingMs, Math.round(ceilingMs * random))",
-    caughtBy: ["test/service/retry.test.ts", "what the service asks for is waited"],
+    caughtBy: ["test/service/retry.test.ts", "a longer wait that the service asks for is not shortened"],
   },
   {
     name: "the service is left alone for as long as it asks, be it a year",
     file: "src/service/retry.ts",
     replace: "Math.min(waitMs, WAIT_MS_MAX)",
     by: "waitMs",
-    caughtBy: ["test/service/retry-after.test.ts", "more than an hour is an hour"],
+    caughtBy: ["test/service/retry-after.test.ts", "more than an hour is cut to an hour"],
   },
   {
     name: "a call is tried without end",
     file: "src/service/retry.ts",
     replace: ` || failures.length >= attemptsMax`,
     by: "",
-    caughtBy: ["test/service/retry.test.ts", "the fifth failure is the last"],
+    caughtBy: ["test/service/retry.test.ts", "no attempt follows the fifth failure"],
   },
   {
     name: "four times as many calls at once as allowed",
     file: "src/service/rate-limiter.ts",
     replace: "this.#inFlight >= slots",
     by: "this.#inFlight >= 4 * slots",
-    caughtBy: ["test/service/rate-limiter.test.ts", "only so many run at once, and the others follow in order"],
+    caughtBy: [
+      "test/service/rate-limiter.test.ts",
+      "at most maxConcurrent calls run at once, and the others start in order",
+    ],
   },
   {
     name: "a refused key is tried with every call of a run",
@@ -126,14 +129,14 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/service/errors.ts",
     replace: `return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";`,
     by: "return hidden;",
-    caughtBy: ["test/service/error-body.test.ts", "the key in use is hidden octal escapes"],
+    caughtBy: ["test/service/error-body.test.ts", "the key in use is hidden: octal escapes"],
   },
   {
     name: "an id leads out of its project",
     file: "src/service/answer.ts",
     replace: "/^[A-Za-z0-9_-]{1,128}$/",
     by: "/^[A-Za-z0-9_.-]{1,128}$/",
-    caughtBy: ["test/service/keys.test.ts", "can not lead anywhere else"],
+    caughtBy: ["test/service/keys.test.ts", "is refused before anything is sent"],
   },
   {
     name: "a fetch has the number of before its wait",
@@ -186,7 +189,7 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/service/rate-limiter.ts",
     replace: "(1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots)",
     by: "(1000 * maxConcurrent) / (requestsPerSecond * maxConcurrent)",
-    caughtBy: ["test/service/rate-limiter.test.ts", "a process with a part of the slots has the same part of the rate"],
+    caughtBy: ["test/service/rate-limiter.test.ts", "a process with a quarter of the slots has a quarter of the rate"],
   },
   {
     name: "two processes that lease at the same moment get the same slots",
@@ -202,7 +205,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "usableSlots: slots",
     caughtBy: [
       "test/db/rate-limit.test.ts",
-      "a newcomer gets nothing until the process before it gave back what exceeds its fair share",
+      "a new process gets nothing until the first one has given back what exceeds the fair share of the first",
     ],
   },
   {

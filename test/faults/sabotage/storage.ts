@@ -8,14 +8,14 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/db/connection/lock-file.ts",
     replace: "begin exclusive",
     by: "begin",
-    caughtBy: ["test/db/connection/lock-file.test.ts", "of several with the same numbers one gets the folder"],
+    caughtBy: ["test/db/connection/lock-file.test.ts", "with the same process id: one gets the folder"],
   },
   {
     name: "each statement is committed by itself",
     file: "src/db/connection/transaction.ts",
     replace: "db.transaction().execute(transaction)",
     by: "db.connection().execute((one) => transaction(one as unknown as Tx))",
-    caughtBy: ["test/db/connection/transaction.test.ts", "an error of the work itself undoes it"],
+    caughtBy: ["test/db/connection/transaction.test.ts", "an error of the work rolls the transaction back"],
   },
   {
     name: "an answer is stored row by row",
@@ -46,7 +46,7 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/db/connection/transaction.ts",
     replace: "attempt >= ATTEMPTS_MAX || !isTransient(error)",
     by: "attempt >= 1 || !isTransient(error)",
-    caughtBy: ["test/db/connection/transaction.test.ts", "a COMMIT that fails is a transaction that is run again"],
+    caughtBy: ["test/db/connection/transaction.test.ts", "a transaction whose COMMIT fails is repeated"],
   },
   {
     name: "a failure of long ago undoes a day that was read since",
@@ -210,7 +210,7 @@ end $$;`,
     by: "lockMs}s`",
     caughtBy: [
       "test/db/connection/migrate.test.ts",
-      "behind a reader's open transaction it waits without stopping other readers",
+      "a migration behind a reader's open transaction lets other readers pass",
     ],
   },
   {
