@@ -74,7 +74,7 @@ function userName({ SUDO_USER }: Environment): string | undefined {
   }
 }
 
-/** With the variable set, every client that does not ask for verification itself, such as the database driver, accepts any certificate. */
+/** With the variable set to 0, clients that do not demand verification themselves, such as the database driver, accept any certificate. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   throw new AppError(
@@ -117,8 +117,8 @@ export async function raiseLaggingSequences({ log }: App, db: Database): Promise
 }
 
 /**
- * For `migrate`, with any version of the schema. Where DATABASE_URL is the address of a pooler, MIGRATION_DATABASE_URL is the server's
- * own.
+ * For `migrate`: the database may have any version of the schema. If DATABASE_URL is the address of a pooler, MIGRATION_DATABASE_URL
+ * is the address of the server itself.
  */
 export async function withDatabaseToMigrate<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
   const variable = app.env.MIGRATION_DATABASE_URL === undefined ? "DATABASE_URL" : "MIGRATION_DATABASE_URL";

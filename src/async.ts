@@ -26,15 +26,15 @@ export async function waitUntilSettled(promise: Promise<unknown>, signal: AbortS
   }
 }
 
-// Joins what is asked for at the same time: while one batch runs, the next one fills.
+// Joins items that are given at the same time into a batch: while one batch runs, the next one fills.
 
 export type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
-  /** A batch that is not full waits for this, and takes the items that come meanwhile. */
+  /** A batch that is not full waits for this promise, and takes the items that come meanwhile. */
   readonly beforeBatch?: () => Promise<unknown>;
-  /** How many batches may run at once: with more than one, an item may be done before one that was asked for earlier. */
+  /** How many batches may run at once. With more than one, an item may be done before an earlier one. */
   readonly concurrency?: number;
 };
 
@@ -46,8 +46,8 @@ type PendingItem<In, Out> = {
 };
 
 /**
- * Batches in the order of asking. `run` returns a result for each item, at the same index; an Error there fails that item alone, and
- * one that is thrown fails the batch.
+ * Items are put into batches in the order in which they are given. `run` returns a result for each item, at the same index. An Error
+ * as a result fails that item alone; an error that `run` throws fails the batch.
  */
 export function batched<In, Out extends object | number | undefined>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
@@ -73,7 +73,7 @@ export function batched<In, Out extends object | number | undefined>(
     running++;
     while (waiting.length > 0) {
       isFilling = true;
-      // What is asked for at the same moment joins the batch.
+      // Items that callers give synchronously, one right after the other, join the batch.
       await Promise.resolve();
       if (weightWaiting < weightMax) await beforeBatch?.();
       isFilling = false;
@@ -111,8 +111,8 @@ export function batched<In, Out extends object | number | undefined>(
 type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
 
 /**
- * Asks once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer for
- * `keepMs`, or always. All callers that waited share a failure; the next caller asks again.
+ * Calls `ask` once for each key. Callers that come while the answer is on its way wait for it, and later callers get the same answer
+ * for `keepMs`, or always. If `ask` fails, all callers that waited get its error, and the next caller asks again.
  */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
@@ -135,9 +135,9 @@ export function memoizeAsync<T>(
   };
 }
 
-// Limits concurrent reads. No caller waits longer than a limit.
+// Limits how many reads run at once, and how long a caller waits.
 
-/** What was read, or why nothing was. */
+/** The value that was read, or the error of the read. */
 export type ReadResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
 /**
@@ -158,8 +158,8 @@ export function shareInFlight<T>(read: () => Promise<T>, waitMsMax: number): () 
 }
 
 /**
- * For reads that differ from each other: each begins when the previous one is over. A caller gets no value after `waitMsMax`. Its
- * read does not begin then, or sees by its signal that nobody waits for it.
+ * For reads that differ from each other: each begins when the previous one is over. After `waitMsMax` a caller gets an error. Its read
+ * is then not begun, or its signal is aborted.
  */
 export function oneAtATime(
   waitMsMax: number,

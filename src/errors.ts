@@ -6,7 +6,7 @@
  * - `rejected`: the service refused the call for another reason (other 4xx, a redirect); trying again would not help
  * - `rate_limited`: the service asked for a longer wait than this run may take
  * - `unavailable`: no usable answer after all attempts (connection, time limit, 408, 5xx)
- * - `bad_answer`: an answer came, but not to what was asked
+ * - `bad_answer`: an answer came, but it does not fit the request
  * - `delivery`: a rotated key could not be delivered, or a file that was asked for could not be written
  * - `database`: Postgres could not be reached or its schema is not the expected one
  * - `stopped`: a signal ended the work

@@ -1,4 +1,4 @@
-// Replaces a file whole: a reader sees the old content or the new one, never a part of it.
+// Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
 
 import { open, rename, rm } from "node:fs/promises";
 

@@ -1,4 +1,4 @@
-// The log: JSON lines on standard error, or lines for a person where that is a terminal.
+// The log: JSON lines on standard error, or lines for a person if that is a terminal.
 
 import { type Logger, pino } from "pino";
 import { AppError } from "./errors.ts";
@@ -7,7 +7,7 @@ import { escapeControlCharacters } from "./text.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** The scrubber sees every line last, whatever was logged. */
+/** Every line goes through the scrubber last, just before it is written. */
 export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program's one entry, and the one place that sets an exit status.
+// The program's only entry point, and the only place that sets an exit status.
 
 import module from "node:module";
 import path from "node:path";
@@ -21,7 +21,7 @@ module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-e
 // after that (see the same flag below): measured, that saves a fifth of the time, and a million rows take little more memory than
 // ten thousand.
 for (const flag of ["--semi-space-growth-factor=4", "--heap-growing-percent=100"]) setFlagsFromString(flag);
-// Else a crash report would contain the environment, with keys and passwords. The types do not have the field yet.
+// Without this, a crash report would contain the environment, with keys and passwords. The types do not have the field yet.
 Object.assign(process.report, { excludeEnv: true });
 // Node 22 warns that the SQLite which locks the folder of the embedded database is experimental. A user can't act on that.
 const printWarnings = process.listeners("warning");
@@ -29,7 +29,7 @@ process.removeAllListeners("warning").on("warning", (warning) => {
   if (warning.name !== "ExperimentalWarning") for (const print of printWarnings) print(warning);
 });
 const { runCommandLine } = await import("./cli/command-line.ts");
-// The space for new objects is large enough now, and is not to grow with the answers.
+// The space for new objects is large enough now, and must not grow with the answers.
 setFlagsFromString("--semi-space-growth-factor=1");
 
 const EXIT_MS = 500;
@@ -40,7 +40,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.stderr.write(`usage-export: standard output takes no more of the answer: ${error.message}\n`);
   process.exitCode ||= 1;
 });
-// The work goes on if the log can't be written: there is no other place to report that.
+// If the log can't be written, the work continues, because there is no other place to report that.
 process.stderr.on("error", () => {});
 
 // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.

@@ -6,12 +6,12 @@ import path from "node:path";
 
 const IS_BUNDLE = !import.meta.filename.endsWith(".ts");
 
-/** Searched upwards, because the parts of the bundle are not as deep below it as their sources. */
+/** Found by searching upwards, because a file of the bundle lies at another depth than its source. */
 export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
-/** The default, in the working directory; the package contains one as an example. */
+/** The configuration's default path, in the working directory. The package contains an example of the same name. */
 export const CONFIG_FILE = "jobs.config.json";
 
 /** What users type before a command's name. */

@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import { AppError, systemCode } from "./errors.ts";
 import type { HttpProxy } from "./proxy.ts";
 
-/** How long the proxy may take to open a tunnel: longer than it needs to reach the service. It ends tunnels of aborted calls as well. */
+/** How long the proxy may take to open a tunnel: longer than it needs to reach the service. Also ends tunnels of aborted calls. */
 const TUNNEL_MS_MAX = 30_000;
 
 /** The options apply to direct connections and to those inside the tunnels. Certificates are always verified, the proxy's included. */

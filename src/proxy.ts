@@ -15,7 +15,7 @@ export type HttpProxy = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the variables as other programs do: lower case first, an empty value counts as none, and http:// if the scheme is missing. */
+/** Reads the variables as other programs do: lower case comes first, an empty value means no proxy, and the default scheme is http. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
   const [variable, value] = proxyVariable(env);
   if (value === "") return undefined;
@@ -28,7 +28,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "", name };
 }
 
-/** The proxy's credentials in every form, which no output may show, even if the address can't be used. */
+/** The proxy's credentials in every form. No output may show them, even if the address can't be used. */
 export function proxySecrets(env: Environment): readonly Secret[] {
   const url = URL.parse(proxyVariable(env)[1]);
   if (!url || (url.username === "" && url.password === "")) return [];

@@ -1,5 +1,6 @@
-// A secret that cannot be printed by accident, the scrubber behind it, and the search for a secret in any encoding. Pure. reveal() is
-// called where a request is signed, a key is sealed or delivered, a notification is sent, a proxy is used or a visitor is checked.
+// A secret that can't be printed by accident, the scrubber that removes known secrets from text, and the search for a secret in any
+// encoding. Pure. reveal() is called where a request is signed, a key is sealed or delivered, a notification is sent, a proxy is used
+// or a visitor is checked.
 
 import { inspect } from "node:util";
 import { escapeHtml } from "./text.ts";
@@ -46,7 +47,7 @@ export class Scrubber {
   /** In lower case, so that a change of case does not hide a secret from the search. */
   readonly #forms = new Set<string>();
 
-  /** Returns the same secret, for use in an expression. */
+  /** Returns its argument, for use in an expression. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
     if (value.length < REDACTED_LENGTH_MIN) return secret;
@@ -100,7 +101,7 @@ function toLowerCaseSameLength(text: string): string {
 // Searches a text for a secret in any encoding by decoding the text, not by listing the forms of the secret. Meant for a
 // line or two: the result of each decoding is decoded again.
 
-/** So many consecutive characters of a secret are no coincidence; fewer reveal little. */
+/** This many consecutive characters of a secret are no coincidence; fewer reveal little. */
 const RUN_LENGTH = 8;
 /** Eight bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 10;
@@ -127,7 +128,7 @@ export function isFreeOfSecret(text: string, secret: string): boolean {
 
 type SecretRuns = { readonly plain: ReadonlySet<string>; readonly base64: ReadonlySet<string> };
 
-/** Base64 whose case was changed can't be decoded, so the encoded secret itself is searched for. */
+/** Base64 whose case was changed can't be decoded, so the text is also searched for the secret's base64. */
 function runsOf(secret: string): SecretRuns {
   const base64 = [0, 1, 2].flatMap((offset) => base64At(secret, offset));
   return {

@@ -33,7 +33,7 @@ export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char);
 }
 
-/** The text with at most so many characters, the last of which is "…" if it was cut. No character is cut in two. */
+/** The text, cut to at most `lengthMax` characters, the last of which is then "…". No character is cut in two. */
 export function truncate(text: string, lengthMax: number): string {
   const chars = [...text];
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;

@@ -1,4 +1,4 @@
-// Holds the rules of who may import what, and what a file may do, so that nobody has to remember them.
+// Checks which files may import what, and what a file may do.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -42,7 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   emulator: [],
 };
 
-/** Packages that only some places may import: a folder, or a file. */
+/** Packages that only these folders and files may import. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   kysely: ["db"],
   pg: ["db/connection/database.ts"],
@@ -76,7 +76,7 @@ const PURE = [
   ...["keys/plan.ts", "keys/policy.ts", "schedule/plan-tick.ts", "service/errors.ts", "service/retry.ts"],
 ];
 
-/** Packages whose functions only calculate. */
+/** Packages whose functions are pure. */
 const PURE_PACKAGES =
   /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+|@date-fns\/utc\/date)$/;
 const IMPURE =
@@ -85,7 +85,7 @@ const IMPURE =
 const files = fs.globSync("**/*.ts", { cwd: SRC }).sort();
 const pure = files.filter((file) => PURE.includes(file) || /\bPure\b/.test(opening(file)));
 
-test("every folder says what it may import", () => {
+test("MAY_IMPORT has every folder", () => {
   expect(Object.keys(MAY_IMPORT).sort()).toEqual([...new Set(files.map(folderOf))].sort());
 });
 
@@ -98,13 +98,13 @@ test.each(files)("%s imports only what its folder may", (file) => {
   expect(forbidden, `${folderOf(file)}/ may import ${allowed} (MAY_IMPORT), and ${file} imports`).toEqual([]);
 });
 
-test("docs/architecture.md says what every folder is for", () => {
+test("docs/architecture.md describes every folder", () => {
   const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
   const named = [...page.matchAll(/^\| `src\/(.*?)\/?` \| \S/gm)].map(([, folder]) => folder || ".");
   expect(named.sort()).toEqual(Object.keys(MAY_IMPORT).sort());
 });
 
-test("docs/architecture.md names files and functions that exist", () => {
+test("the files and functions that docs/architecture.md names exist", () => {
   const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
   const named = [...page.matchAll(/`([\w/-]+\.ts)`: `(\w+)`/g)];
   expect(named.length).toBeGreaterThan(30);
@@ -117,7 +117,7 @@ test("only main.ts imports the command line", () => {
   expect(importers.filter((file) => folderOf(file) !== "cli")).toEqual(["main.ts"]);
 });
 
-test("charts are loaded when a page is drawn, and not when a worker starts", () => {
+test("the chart library is loaded when a page is rendered, and not when the program starts", () => {
   const reached = ["web/dashboard/dashboard.ts", "main.ts"];
   for (const file of reached) {
     const direct = [...read(file).matchAll(/^(?:import|export) (?!type )[^;]*?"(\.[^"]+)"/gm)];
@@ -132,7 +132,7 @@ test("no files import each other in a circle", () => {
   expect(files.flatMap((file) => circleThrough(file))).toEqual([]);
 });
 
-test.each(files)("%s imports no package that belongs to another place", (file) => {
+test.each(files)("%s imports no package that only other files may import (ONLY_IN)", (file) => {
   const misplaced = importsOf(file).filter((target) => {
     const owned = Object.entries(ONLY_IN).find(([name]) => target === name || target.startsWith(`${name}/`));
     return owned !== undefined && !owned[1].some((place) => place === file || file.startsWith(`${place}/`));
@@ -168,7 +168,7 @@ function importedFiles(file: string): string[] {
     .map((target) => path.posix.join(folderOf(file), target));
 }
 
-/** The shortest way from a file back to itself, with the file at both ends; empty if there is none. */
+/** The shortest chain of imports from a file back to itself, with the file at both ends; empty if there is none. */
 function circleThrough(file: string): string[] {
   const ways = importedFiles(file).map((imported) => [file, imported]);
   const seen = new Set<string>();
@@ -189,7 +189,7 @@ function declares(file: string, name: string): boolean {
   return new RegExp(`\\b(function|class|const|type) ${name}\\b`).test(read(file));
 }
 
-/** The lines of comment that a file begins with. */
+/** The comment at the beginning of a file. */
 function opening(file: string): string {
   return /^(\/\/.*\n)*/.exec(read(file))?.[0] ?? "";
 }

@@ -3,7 +3,7 @@ import { batched, memoizeAsync } from "../src/async.ts";
 
 const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
 
-/** Answers each number with its double, and records the batches. */
+/** Returns a batched function that doubles numbers and fails for negative ones, and the batches that it has run. */
 function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
   const batches: (readonly number[])[] = [];
   const double = batched<number, number>(
@@ -17,7 +17,7 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   return { double, batches };
 }
 
-test("items of the same moment are one batch, and each caller gets its own result", async () => {
+test("items that are given together are one batch, and each caller gets its own result", async () => {
   const { double, batches } = doubling();
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
   expect(batches).toEqual([[1, 2, 3]]);
@@ -33,7 +33,7 @@ test("items that come while a batch runs wait for its end, and are then one batc
   expect(batches).toEqual([[1], [2, 3]]);
 });
 
-test("a batch has at most the highest weight, and an item that is heavier is a batch of its own", async () => {
+test("a batch weighs at most weightMax, and a heavier item is a batch of its own", async () => {
   const { double, batches } = doubling({ weightMax: 5, weightOf: (item) => item });
   await Promise.all([2, 3, 1, 9, 4, 1, 1].map(double));
   expect(batches).toEqual([[2, 3], [1], [9], [4, 1], [1]]);
@@ -46,7 +46,7 @@ test("an item that fails does not fail the others of its batch", async () => {
   expect(await good).toBe(8);
 });
 
-test("a batch that fails fails all its items, and the next batch works", async () => {
+test("if a batch fails, all its items fail, and the next batch still runs", async () => {
   let calls = 0;
   const run = batched<number, number>(async (items) => {
     if (calls++ === 0) throw new Error("lost");
@@ -73,7 +73,7 @@ test("a full batch runs at once", async () => {
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
 });
 
-test("as many batches run at once as the concurrency allows, and no more", async () => {
+test("`concurrency` batches run at once, and no more", async () => {
   let running = 0;
   let runningMax = 0;
   const run = batched<number, number>(
@@ -94,7 +94,7 @@ test("as many batches run at once as the concurrency allows, and no more", async
   expect(runningMax).toBe(2);
 });
 
-test("items that do not fit in a batch run at the same time as it, if the concurrency allows", async () => {
+test("items that do not fit in a batch run in another batch at the same time, if the concurrency allows", async () => {
   const endOf = new Map<number, () => void>();
   const run = batched<number, number>(
     async (items) => {
@@ -121,7 +121,7 @@ test("no batch is empty, even if a concurrent batch took every item", async () =
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
-test("an answer is asked for again after keepMs, counted from when it came", async () => {
+test("an answer is kept for keepMs after it came, and then requested again", async () => {
   let now = 0;
   let asked = 0;
   const memo = memoizeAsync<number>(

@@ -4,7 +4,7 @@ import { Scrubber, Secret } from "../src/secret.ts";
 
 const SECRET = "open-sesame-41";
 
-/** The lines that are written to standard error from now on. */
+/** From now on, what is written to standard error goes into the returned array instead. */
 function noteLines(): readonly string[] {
   const { write } = process.stderr;
   onTestFinished(() => {
@@ -15,7 +15,7 @@ function noteLines(): readonly string[] {
   return lines;
 }
 
-test.each([false, true])("a secret that gets into a line is hidden there, on a terminal too (%s)", async (terminal) => {
+test.each([false, true])("a secret in a log line is hidden (terminal: %s)", async (terminal) => {
   const scrubber = new Scrubber();
   scrubber.add(new Secret(SECRET));
   const lines = noteLines();
@@ -25,7 +25,7 @@ test.each([false, true])("a secret that gets into a line is hidden there, on a t
   expect(lines.join("")).not.toContain(SECRET);
 });
 
-test.each([false, true])("nothing in a line can do anything to a terminal (%s)", async (terminal) => {
+test.each([false, true])("control characters in a log line are escaped (terminal: %s)", async (terminal) => {
   const lines = noteLines();
   const log = await openLog("info", terminal, new Scrubber());
   const evil = "a\u001b]0;owned\u0007\u009b2J\u202eb\rc";

@@ -1,4 +1,4 @@
-// What only the program's entry does: it is run with an output that takes nothing, as on a full disk.
+// main.ts, run with a standard output that can't be written, as on a full disk.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,7 +9,7 @@ const MAIN = path.join(import.meta.dirname, "../src/main.ts");
 const FULL = "/dev/full";
 
 test.skipIf(!existsSync(FULL)).each(["schema", "--help"])(
-  "an answer of %s that can't be written is a failure in one line",
+  "if the answer of %s can't be written, the program fails with one line",
   (command) => {
     const { status, stderr } = spawnSync("sh", ["-c", `exec "$@" > ${FULL}`, "sh", process.execPath, MAIN, command], {
       encoding: "utf8",

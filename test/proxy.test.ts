@@ -1,4 +1,4 @@
-// What the variables say about a proxy.
+// Which proxy the variables HTTPS_PROXY and https_proxy give, and that its credentials are hidden.
 
 import { expect, test } from "vitest";
 import { openApp } from "../src/app.ts";
@@ -15,14 +15,14 @@ test.each<[Record<string, string>, string | undefined, string?]>([
   [{ HTTPS_PROXY: "http://u:p%40@proxy.example:1" }, "http://u:p%40@proxy.example:1/", "proxy.example:1 (HTTPS_PROXY)"],
   [{ HTTPS_PROXY: "http://a:1", https_proxy: "http://b:2" }, "http://b:2/", "b:2 (https_proxy)"],
   [{ HTTPS_PROXY: "http://a:1", https_proxy: "" }, undefined],
-])("%j: the proxy is %j", (env, address, name) => {
+])("with %j the proxy is %j", (env, address, name) => {
   const proxy = proxyOf(env);
   expect(proxy?.address.reveal()).toBe(address);
   expect(proxy?.name).toBe(name && `the proxy at ${name}`);
 });
 
 test.each(["socks5://me:hush-hush@proxy:1080", "http://", "http://me:100%hush-hush@proxy", "http://me:hush-hush@:1"])(
-  "%j is refused, and not quoted",
+  "the proxy address %j is refused, and the error does not quote it",
   (value) => {
     const call = () => proxyOf({ HTTPS_PROXY: value });
     expect(call).toThrow(/^HTTPS_PROXY: expected the address of a proxy, such as http:/);
@@ -31,7 +31,7 @@ test.each(["socks5://me:hush-hush@proxy:1080", "http://", "http://me:100%hush-hu
 );
 
 test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"])(
-  "the credentials in %j are hidden, however they are written",
+  "the credentials in %j are hidden, encoded, decoded and in base64",
   async (HTTPS_PROXY) => {
     const { scrubber } = await openApp({ HTTPS_PROXY }, "jobs.config.json", new AbortController().signal);
     const forms = ["hush-hush now", "hush%2Dhush%20now", "me:hush-hush now"];

@@ -11,10 +11,10 @@ test.each<[string, () => string]>([
   ["as a text", () => `${SECRET}`],
   ["as JSON", () => JSON.stringify({ key: SECRET })],
   ["by console.log", () => format("%s %o %O %j", SECRET, SECRET, SECRET, SECRET)],
-  ["with all that is hidden in it", () => inspect({ key: SECRET }, { showHidden: true, depth: 9 })],
+  ["by inspect with hidden fields", () => inspect({ key: SECRET }, { showHidden: true, depth: 9 })],
   ["by its fields", () => JSON.stringify([Object.entries(SECRET), { ...SECRET }])],
   ["as the cause of an error", () => inspect(new Error("refused", { cause: SECRET }))],
-])("a secret does not show, however it is printed: %s", (_, printed) => {
+])("printing a secret does not show it: %s", (_, printed) => {
   expect(printed()).not.toContain("sesame");
 });
 
@@ -38,8 +38,8 @@ test.each([
 });
 
 test.each([
-  ["beside a letter whose small form is longer", "AbCdEfGhIjKlMnOp", "İstanbul: refused AbCdEfGhIjKlMnOp"],
-  ["with such a letter in it", "AbCdİEfGhIjKl", "refused AbCdİEfGhIjKl"],
+  ["after a letter whose lower case is longer (İ)", "AbCdEfGhIjKlMnOp", "İstanbul: refused AbCdEfGhIjKlMnOp"],
+  ["with such a letter in the secret", "AbCdİEfGhIjKl", "refused AbCdİEfGhIjKl"],
 ])("a secret with capitals is hidden: %s", (_, secret, text) => {
   const scrubber = new Scrubber();
   scrubber.add(new Secret(secret));

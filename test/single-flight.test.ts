@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { oneAtATime, shareInFlight } from "../src/async.ts";
 
-/** Readings that end when the test says so, in the order they began. */
+/** A function `read` whose results the test gives, and the reads that have begun, in their order. */
 function readings() {
   const begun: PromiseWithResolvers<string>[] = [];
   const read = () => {
@@ -13,7 +13,7 @@ function readings() {
   return { begun, read };
 }
 
-test("those who ask while one reads get what it reads", async () => {
+test("callers that come during a read share its result", async () => {
   const { begun, read } = readings();
   const ask = shareInFlight(read, 10_000);
   const asked = [ask(), ask(), ask()];
@@ -22,7 +22,7 @@ test("those who ask while one reads get what it reads", async () => {
   expect(begun).toHaveLength(1);
 });
 
-test("who asks later gets a reading of then", async () => {
+test("a caller that comes after a read starts a new one", async () => {
   const { begun, read } = readings();
   const ask = shareInFlight(read, 10_000);
   const first = ask();
@@ -33,7 +33,7 @@ test("who asks later gets a reading of then", async () => {
   expect(await second).toEqual({ ok: true, value: "new" });
 });
 
-test("a reading that is slow is not begun twice: those who wait go without, and who asks later at once", async () => {
+test("after waitMsMax callers of a slow read get an error, later callers at once, and no second read starts", async () => {
   const { begun, read } = readings();
   const ask = shareInFlight(read, 50);
   const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };
@@ -48,7 +48,7 @@ test("a reading that is slow is not begun twice: those who wait go without, and 
   expect(await next).toEqual({ ok: true, value: "next" });
 });
 
-test("a failure is given to all who wait, and the next reading is a new one", async () => {
+test("if a read fails, all its callers get the error, and the next caller starts a new read", async () => {
   const { begun, read } = readings();
   const ask = shareInFlight(read, 10_000);
   const asked = [ask(), ask()];
@@ -60,7 +60,7 @@ test("a failure is given to all who wait, and the next reading is a new one", as
   expect(await next).toEqual({ ok: true, value: "back" });
 });
 
-test("readings run one at a time, also after one that failed", async () => {
+test("reads run one at a time, even after one that failed", async () => {
   const { begun, read } = readings();
   const ask = oneAtATime(10_000);
   const asked = [ask(read), ask(read), ask(read)];
@@ -80,7 +80,7 @@ test("readings run one at a time, also after one that failed", async () => {
   ]);
 });
 
-test("a reading that no caller waits for any more does not start", async () => {
+test("a read whose caller has given up does not start", async () => {
   const { begun, read } = readings();
   const ask = oneAtATime(50);
   const late = { ok: false, error: expect.objectContaining({ message: "not read within 0.05 s" }) };

@@ -8,7 +8,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/global-setup.ts",
     pool: "forks",
-    // Tests mostly wait, for the database, for programs they start, for a lease to run out: more at once than there are cores.
+    // Tests mostly wait: for the database, for programs that they start, for a lease to expire. So more run at once than there are cores.
     maxWorkers: 4,
     ...LIMITS,
     teardownTimeout: 20_000,

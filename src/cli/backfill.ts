@@ -77,7 +77,7 @@ async function readNow(app: App, config: Config, db: Database, planned: PlannedB
     if (plans.length > 0) await runPlans(app, config, db, plans, results);
   } catch (error) {
     // The person who stopped the command needs to know what is stored and how to continue. If that can't be read, the stop is
-    // reported all the same.
+    // still reported.
     if (app.signal.aborted) await writeResult(true).catch(() => {});
     throw error;
   }
@@ -89,7 +89,7 @@ function isRangeComplete({ counts }: RangeState, only: BackfillMode): boolean {
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0);
 }
 
-/** Adds the result of each job to `results` when the job ends, so that they are known after a stop. */
+/** Adds the result of each job to `results` when the job ends, so that the results so far are known after a stop. */
 async function runPlans(
   app: App,
   config: Config,

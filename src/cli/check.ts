@@ -52,7 +52,7 @@ async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
   }
 }
 
-/** With a greater difference, windows and late usage could be off by a day around midnight. */
+/** If the two clocks differ by more, windows and late usage could be off by a day around midnight. */
 const SKEW_MS_MAX = 60_000;
 
 async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
@@ -68,7 +68,7 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
   return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
 }
 
-/** No finding for a window that fits, or if too little is stored to say. */
+/** No finding for a window that fits, nor if too little is stored to judge the window. */
 async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
   const advice = await adviseWindows(db, exports);
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));

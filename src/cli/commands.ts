@@ -16,7 +16,7 @@ import type { ReportOptions } from "./report.ts";
 import type { BackfillOptions } from "./selection.ts";
 
 type CommandDefinition = {
-  /** Of a subcommand, both words. */
+  /** For a subcommand, both words, such as "jobs pause". */
   readonly name: string;
   readonly summary: string;
   readonly examples: readonly string[];

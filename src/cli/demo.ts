@@ -124,7 +124,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return 0;
 }
 
-/** Whether all of them succeeded. */
+/** Returns whether all rotations succeeded. */
 async function runRotations(context: ExportContext): Promise<boolean> {
   const { app, config, db } = context;
   const masterKeys = await openMasterKeys(app, db);
@@ -164,7 +164,7 @@ function nextText({ configPath }: App): string {
     : `Next: make a configuration for your project\n  ${COMMAND} init\n`;
 }
 
-/** Its name differs from that of `report`, whose file may exist. Returns the path. */
+/** Writes the report and returns its path. Its name differs from the default of the command `report`, whose file may exist. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const { page } = await readReport(app, db, {});
@@ -175,10 +175,10 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
   return file;
 }
 
-/** No worker runs that could hang, and the database is in this process. */
+/** The demo runs no worker that could hang, and its database is in this process. */
 const ALWAYS_LIVE = { isLive: () => true, reasons: () => [] };
 
-/** Until a signal stops it. */
+/** Serves the dashboard until a signal stops the program. */
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
   const deps = { db, liveness: ALWAYS_LIVE, access: undefined };

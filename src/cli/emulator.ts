@@ -22,7 +22,7 @@ export type EmulatorCommand = {
 
 const KEY_VARIABLE = "USAGE_EXPORT_KEY";
 
-/** The first key of the emulator; `file` holds it if it was made here. */
+/** The first key of the emulator. `file` is the path of the key's file if this command made the key. */
 type FirstKey = AsyncDisposable & { readonly secret: string; readonly file: string | undefined };
 
 export async function runEmulator(

@@ -11,7 +11,7 @@ const ANSWER_MS_MAX = 3_000;
 
 type HealthOptions = { /** Asks /livez instead of /readyz. */ readonly live?: boolean };
 
-/** Exit status 0 if it is healthy, else 1 and the reasons. */
+/** Prints the worker's answer, which has the reasons if it is not healthy. Exit status 0 if it is healthy, else 1. */
 export async function runHealth(app: App, options: HealthOptions): Promise<number> {
   const { monitor } = await readConfig(app);
   if (monitor.port === 0) {

@@ -231,7 +231,7 @@ function parseDraft(app: App, draft: Draft): Config {
   });
 }
 
-/** The path of the schema for editors, from the configuration's folder; undefined where the package is installed elsewhere. */
+/** The path of the JSON Schema relative to the configuration's folder; undefined if the package is not installed in that folder. */
 function schemaOf(configPath: string): string | undefined {
   const folder = path.dirname(path.resolve(configPath));
   const relative = path.relative(folder, path.join(PACKAGE_FOLDER, "jobs.config.schema.json"));
@@ -239,7 +239,7 @@ function schemaOf(configPath: string): string | undefined {
   return isInside ? `./${relative.replaceAll(path.sep, "/")}` : undefined;
 }
 
-/** The text of the file: the answers. Optional fields that keep their default are left out. */
+/** The text of the configuration file, made from the answers. Optional fields that keep their default are left out. */
 function configText({ baseUrl, authScheme, keyVariable, project, groupings, days }: Draft, schema?: string): string {
   const config = {
     ...(schema !== undefined && { $schema: schema }),

@@ -105,7 +105,7 @@ function localTime(moment: Date, timeZone: string): string {
   return `${moment.toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
 }
 
-/** Ends the pause of all calls that the service asked for. Its reason may be gone sooner, such as an error of a gateway. */
+/** Ends the pause of all calls that the service asked for, for the case that its reason, such as a gateway's error, is gone sooner. */
 export async function runResumeCalls(app: App, options: { readonly json?: boolean }): Promise<number> {
   const service = originOf(await readConfig(app));
   const until = await withDatabase(app, (db) => resumeCalls(db, service));

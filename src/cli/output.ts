@@ -30,8 +30,8 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
 }
 
 /**
- * Replaces the file whole. What was there stays if that fails or is aborted. Throws `delivery` if the file can't be written; an
- * error of the source of the pieces is thrown as it is.
+ * Replaces the file as a whole. The old file stays if writing fails or is aborted. Throws `delivery` if the file can't be written;
+ * an error that `pieces` throws is thrown unchanged.
  */
 export async function writeFileAtomically(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
   // If the name is a link, the link stays and its target is replaced.

@@ -33,7 +33,7 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   return 0;
 }
 
-/** Scrubbed, because error texts of the service and the database are in it. */
+/** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
 export async function readReport(
   app: App,
   db: Database,

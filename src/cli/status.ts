@@ -22,13 +22,13 @@ import { renderPause } from "./jobs.ts";
 type Status = {
   readonly health: HealthState;
   readonly clocks: Clocks;
-  /** Series without days, which are neither complete nor missing. */
+  /** Series whose answers carry no dates, so that their days are neither complete nor missing. */
   readonly undated: readonly UndatedSeries[];
-  /** Exports whose window should be another. */
+  /** Exports whose window should be changed. */
   readonly windows: readonly JobAdvice[];
 };
 
-/** Exit status 1 while something that was due is not complete, so that a script need not read the answer. */
+/** Exit status 1 while there is any alert, so that a script need not read the answer. */
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
@@ -97,7 +97,7 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: read
   return `${lines.join("\n")}\n`;
 }
 
-/** At most so many texts, and one that says how many more there are. */
+/** The first `max` texts and, if there are more, the text of `rest` with their count. */
 function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
   return texts.length > max ? [...texts.slice(0, max), rest(texts.length - max)] : texts;
 }

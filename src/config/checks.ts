@@ -43,8 +43,8 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
   ];
 }
 
-// The lenient parse never fails: what is missing or of another kind is undefined or empty. A broken entry of a list keeps its place,
-// because issues are named by it.
+// The lenient parse never fails: what is missing or of another kind is undefined or empty. A broken entry of a list keeps its index,
+// because the paths of issues contain the index.
 
 const optionalText = z.string().optional().catch(undefined);
 const optionalNumber = z.number().optional().catch(undefined);
@@ -170,7 +170,7 @@ function expiryIssues(job: LenientRotation, path: Path): ConfigIssue[] {
   return [{ path: [...path, "expiresInDays"], message }];
 }
 
-/** A key belongs to one project: that of another project's rotation can neither read this one nor create keys in it. */
+/** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
 function rotationReferenceIssues(
   { projects, rotations }: LenientConfig,
   name: string | undefined,
@@ -186,7 +186,7 @@ function rotationReferenceIssues(
 }
 
 function unknownProjectIssues(projects: readonly LenientProject[], named: NameAtPath): ConfigIssue[] {
-  // Without any project that is the issue, and not each path that names one.
+  // If no project has a name, that is reported by the schema, and not once more for each path that names a project.
   if (projects.every(({ name }) => name === undefined)) return [];
   const issues = unknownNameIssues("a project", projects, named);
   const byId = projects.find(({ id, name }) => id === named.value && name !== undefined && name !== id);
@@ -226,8 +226,8 @@ function deliveryIssues({ rotations }: LenientConfig, { baseDir, ownPaths = {} }
   ];
 }
 
-// One filter has one name over all exports. The views know a filter by its name and the database by its conditions: two names would
-// show the same usage twice, and two meanings would show different usage as one.
+// One filter has one name over all exports. The views identify a filter by its name, the database by its conditions: two names for
+// the same conditions would show the same usage twice, and two conditions with one name would show different usage as one.
 
 type FilterAtPath = {
   readonly name: string;
@@ -266,7 +266,7 @@ function filterProblem(filter: FilterAtPath, earlier: readonly FilterAtPath[]): 
   return `${formatPath(otherName.path)} has ${same} and is called ${JSON.stringify(otherName.name)}: expected one name, or the same usage is shown twice; use one of the two`;
 }
 
-/** Only valid filters have an identity; the schema reports the others. */
+/** Invalid filters are left out: the schema reports them, and they have no `filterKey`. */
 function filtersOf({ filters = [{ name: "all" }] }: LenientExport, exportIndex: number): FilterAtPath[] {
   return filters.flatMap((raw, index) => {
     const { data } = FilterSchema.safeParse(raw);
@@ -293,7 +293,7 @@ function fieldsAtPath<Field extends string>(
   return entries.map((entry, index) => ({ value: entry[field], path: [list, index, field] }));
 }
 
-/** One issue for each value that was there before. */
+/** One issue for each value that an earlier entry has too. */
 function duplicateIssues(named: readonly NameAtPath[], expected: string): ConfigIssue[] {
   return named.flatMap(({ value, path }, index) => {
     const first = value === undefined ? index : named.findIndex((other) => other.value === value);

@@ -55,7 +55,7 @@ export function jobsOf({ exports, rotations }: Pick<Config, "exports" | "rotatio
   ];
 }
 
-/** In place, for every `{ kind: "file", path }`, wherever it is. Not for exports: their filters have names that are chosen freely. */
+/** Changes each `{ kind: "file", path }` at any depth in place. Not for exports: a filter's features may be named `kind` and `path`. */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
   if ("kind" in value && value.kind === "file" && "path" in value)

@@ -1,5 +1,5 @@
-// Parses JSON with the line of every value, so that an issue can be found in the file. JSON.parse makes the value; the scan
-// beside it exists because JSON.parse does not report duplicate names, and its errors quote the file with the keys in it.
+// Parses JSON and records the position of every value, so that an issue can be found in the file. JSON.parse makes the value. The
+// scan is also needed because JSON.parse does not report duplicate names, and its errors quote the file with the keys in it.
 
 import { AppError } from "../errors.ts";
 import type { Path, Position } from "./messages.ts";
@@ -20,7 +20,7 @@ type Scan = {
   readonly text: string;
   readonly source: string;
   at: number;
-  /** By path, as JSON: the offset of the field's name or the list's entry. */
+  /** From a path, as JSON, to the offset of the field's name or of the list's entry. */
   readonly offsets: Map<string, number>;
   readonly duplicates: DuplicateName[];
 };

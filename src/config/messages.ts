@@ -82,11 +82,12 @@ export function configError(
   return new AppError("config", [`${source} has ${count}:`, ...different].join("\n"));
 }
 
-// The issues of zod with messages of our own: zod's do not suggest the right field, and those of a union name every alternative.
+// Turns zod's issues into issues with messages of our own: zod's messages do not suggest the right field, and for a union they name
+// every alternative.
 
 type ZodIssue = z.core.$ZodIssue;
 
-/** What a message says was expected if the schema has no text of its own for it. */
+/** The text after the word "expected" in a message, for the checks of the schema that have no text of their own. */
 export function defaultExpectation(issue: z.core.$ZodRawIssue): string {
   if (issue.code === "invalid_value") return oneOf(issue.values.map(String));
   if (issue.code === "too_small") return "at least one entry";

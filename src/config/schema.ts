@@ -50,7 +50,7 @@ const Service = object({
 });
 
 const Project = object({
-  // A dot or a slash would leave the project's path, however it is escaped.
+  // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')

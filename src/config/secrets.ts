@@ -94,7 +94,7 @@ const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
-/** For a secret that is sent in a header as it is. */
+/** For a secret that is sent in a header without any encoding. */
 function headerValueProblem(secret: string, word: string, schemeHint = ""): string | undefined {
   const quotes = quotesProblem(secret, word);
   if (quotes !== undefined) return quotes;

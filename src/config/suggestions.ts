@@ -36,7 +36,10 @@ function sorted(word: string): string {
   return [...word].sort().join("");
 }
 
-/** "timeoutSeconds" for "timeout", "warn" for "warning". Undefined if several candidates fit. */
+/**
+ * The candidate that contains the word, as "timeoutSeconds" for "timeout", or that the word begins with, as "warn" for "warning".
+ * Undefined if several candidates fit.
+ */
 function containing(wanted: string, candidates: readonly string[]): string | undefined {
   const found = candidates.filter((candidate) => {
     const word = plain(candidate);

@@ -3,17 +3,17 @@
 import { stringify } from "csv-stringify/sync";
 import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 
-/** Without it Excel reads UTF-8 in the code page of the machine, and shows wrong letters. Programs should read another format. */
+/** Without this mark Excel reads UTF-8 in the code page of the machine, and shows wrong letters. Programs should read another format. */
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /** These can't contain a formula, and are not quoted because some programs take a quoted number for text. */
 const UNQUOTED_KINDS: ReadonlySet<ColumnKind> = new Set<ColumnKind>(["integer", "number", "day", "instant"]);
 
-/** A formula begins with one of these, in some programs also with the full-width ones. */
+/** A formula begins with one of the first four; some programs also accept the full-width ones. */
 const SIGN = /[=+\-@＝＋－＠]/;
 /** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** The same, with the characters that begin a new cell in a spreadsheet that separates cells by another character than the comma. */
+/** The same characters, and ";", which begins a new cell in a spreadsheet that does not separate cells by the comma. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 

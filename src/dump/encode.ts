@@ -24,7 +24,7 @@ function lineOf(columns: readonly Column[], names: readonly string[], row: Row):
   return `{${columns.map((column, at) => `${names[at]}:${jsonOf(column, row[at] ?? null)}`).join(",")}}`;
 }
 
-/** A number stays text: as a JavaScript number it would lose the digits after the 17th. */
+/** A number is written with the digits of its text: a JavaScript number would lose the digits after the 17th. */
 function jsonOf({ kind }: Column, text: string | null): string {
   if (text === null) return "null";
   return kind === "number" || kind === "integer" || kind === "json" ? text : JSON.stringify(text);

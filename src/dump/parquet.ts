@@ -7,8 +7,8 @@ import type { Batches, Column, ColumnKind, Row, View } from "./view.ts";
 
 /**
  * One type for every number in every file: a program that reads several files together takes the type of the first, and would
- * silently round numbers of the others. The service sends hours with up to 17 digits: 24 digits after the point hold the hours of a
- * millisecond. A decimal of Parquet has at most 38 digits.
+ * silently round numbers of the others. The service sends hours with up to 17 digits: those of a single millisecond fit into 24
+ * digits after the point. A decimal of Parquet has at most 38 digits.
  */
 const DECIMAL_PRECISION = 38;
 const DECIMAL_SCALE = 24;
@@ -39,7 +39,7 @@ function unscaled(text: string): bigint | undefined {
   return BigInt(whole + digits.padEnd(DECIMAL_SCALE, "0"));
 }
 
-/** Since 1970. A JavaScript date has three digits of a second, and the text has six. */
+/** Microseconds since 1970. The text has six digits of a second, of which a JavaScript date keeps three. */
 function microseconds(text: string): bigint {
   const digits = "2026-03-17T02:15:00.123".length;
   return BigInt(Date.parse(`${text.slice(0, digits)}Z`)) * 1000n + BigInt(text.slice(digits, digits + 3));

@@ -8,14 +8,14 @@ export type Column = { readonly name: string; readonly kind: ColumnKind; readonl
 export type View = { readonly name: string; readonly meaning: string; readonly columns: readonly Column[] };
 
 /**
- * By the columns of the view, as exact text: numbers as Postgres writes them, never with an exponent; a day as
- * YYYY-MM-DD; an instant in UTC with six digits of a second, `2026-03-17T02:15:00.000000Z`.
+ * The values in the order of the view's columns, as exact text: numbers as Postgres writes them, never with an exponent; a day
+ * as YYYY-MM-DD; an instant in UTC with six digits of a second, `2026-03-17T02:15:00.000000Z`.
  */
 export type Row = readonly (string | null)[];
 
 /** Some rows at a time: all rows of a view need not fit into memory. */
 export type Batches = AsyncIterable<readonly Row[]>;
 
-/** Not beside the encoders, which are loaded only when one is used. */
+/** Not in encode.ts, so that naming the formats does not load the encoders. */
 export const DUMP_FORMATS = ["csv", "jsonl", "parquet"] as const;
 export type DumpFormat = (typeof DUMP_FORMATS)[number];

@@ -13,7 +13,7 @@ export type BreakdownStyle = {
 export type BreakdownRow = Amounts & {
   readonly start?: string;
   readonly end?: string;
-  /** The dimensions, all null but the one asked for, and the row's days where they are nested. */
+  /** The dimensions, all null except the one asked for; with the shape "nested" also the row's days. */
   readonly grouping: Readonly<Record<string, GroupValue>>;
 };
 
@@ -36,7 +36,7 @@ export function dailyBreakdown(
   return { ...window, resolution: { units: "day", amount: 1 }, results };
 }
 
-/** The sums of all records, without the days they are of. */
+/** The sums of all records, without naming their days. */
 export function undatedBreakdown(
   records: readonly UsageRecord[],
   query: BreakdownQuery,
@@ -58,7 +58,7 @@ function rowsOf(records: readonly UsageRecord[], query: BreakdownQuery, dialect:
   }));
 }
 
-/** Sets are the same group in whatever order their members come; the first order seen is the one shown. */
+/** Two sets with the same members in another order are one group, shown in the order that was seen first. */
 function groupsOf(records: readonly UsageRecord[], grouping: Dimension | undefined): RecordGroup[] {
   const groups = new Map<string, RecordGroup>();
   for (const record of records) {
@@ -81,14 +81,14 @@ function valueInDialect(value: GroupValue, dimension: Dimension, dialect: Dialec
   return value.length === 1 ? (value[0] ?? null) : value;
 }
 
-// The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is a
-// feature, and an unknown feature narrows nothing.
+// The parameters of a usage breakdown, by the names of a dialect. Nothing is refused: a name that the dialect does not have is taken
+// for a feature, and an unknown feature narrows nothing.
 
-/** The names on the wire: "interface" are those of the service's published interface, "2026" those that the public service takes. */
+/** Which parameter names the service uses: "interface" means its published interface, "2026" the names that the public service accepts. */
 export type Dialect = "interface" | "2026";
 
 export type BreakdownQuery = {
-  /** Undefined without a grouping, and for one that the dialect does not have. */
+  /** Undefined if the request has no grouping, or one that the dialect does not have. */
   readonly grouping: Dimension | undefined;
   readonly dimensions: ReadonlyMap<Dimension, string>;
   readonly featuresUsed: readonly string[];
@@ -127,7 +127,7 @@ export function parseBreakdownQuery(parameters: URLSearchParams, dialect: Dialec
   };
 }
 
-/** Whether the usage is in the answer: any of the features used, none of those not used, and every dimension's value. */
+/** Whether the record has any of the features to be used, none of those not to be used, and the value of each dimension. */
 function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
   const features = record.feature_set ?? [];
   if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
@@ -137,7 +137,7 @@ function matchesQuery(record: UsageRecord, query: BreakdownQuery, dialect: Diale
     .every(([dimension, wanted]) => filterValues(record, dimension, dialect).includes(wanted));
 }
 
-/** The texts by which usage is found; of a set, each of its members. In 2026 a model is found by its id only. */
+/** The filter values that match a record; for a set, each of its members. In dialect "2026" a model matches by its id only. */
 function filterValues(record: UsageRecord, dimension: Dimension, dialect: Dialect): readonly string[] {
   const value: GroupValue = record[dimension] ?? null;
   const values = value === null ? [] : typeof value === "string" ? [value] : value;

@@ -16,8 +16,8 @@ export function modelId(name: string): string {
 }
 
 /**
- * The id of a project's nth API key. The first keys are those made in the console. Made-up usage has the ids of the first few as its
- * accessors.
+ * The id of a project's nth API key made in the console. The accessors of made-up usage are the first of these ids, whether or not
+ * such keys exist.
  */
 export function apiKeyId(seed: number, projectId: string, n: number): string {
   return uuidFrom("key", seed, projectId, n);

@@ -11,21 +11,21 @@ export type SeenRequest = {
   readonly path: string;
   /** Undefined if no working key has the secret. */
   readonly keyId: string | undefined;
-  /** Set when the client may see it; stays undefined if the connection is dropped before. */
+  /** Set when the answer is sent; undefined until then, and for good if the connection ends before. */
   status: number | undefined;
   /** By the clock of this machine, not by the service's. */
   readonly receivedAt: Date;
 };
 
 export type Fault =
-  /** Another answer, sent as it is; the request has no effect. Its headers may state a wrong length or encoding. */
+  /** This answer in place of the good one; the request has no effect. The headers may state a wrong length or encoding. */
   | {
       readonly kind: "answer";
       readonly status: number;
       readonly headers?: OutgoingHttpHeaders;
       readonly body?: string | Uint8Array;
     }
-  /** The good answer with another content; a text is sent as it is. */
+  /** The good answer with another content. If the content is a string, it is sent as it is, and not as JSON. */
   | { readonly kind: "body"; readonly change: (json: Json) => unknown }
   /** The connection ends before any answer, and the request has no effect. */
   | { readonly kind: "drop" }
@@ -39,7 +39,7 @@ export type Fault =
   | { readonly kind: "trickle"; readonly everyMs: number }
   /** The good answer at the time of the request, sent later. */
   | { readonly kind: "delay"; readonly delayMs: number }
-  /** The same, sent when the promise resolves: for tests that need an order of events and not a time. */
+  /** The same, sent when the promise resolves, for tests that need an order of events instead of a time. */
   | { readonly kind: "hold"; readonly until: Promise<unknown> };
 
 /** Called for every request; undefined: the good answer is sent. */

@@ -5,7 +5,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { apiKeyId, uuidFrom } from "./catalogue.ts";
 
-/** A key made in the service's web console, where alone a first key can be made. Each belongs to another person. */
+/** A key made in the service's web console. A project's first key can only be made there. Each belongs to a different person. */
 export type ConsoleKey = {
   readonly secret: string;
   readonly projectId: string;
@@ -15,7 +15,7 @@ export type ConsoleKey = {
 export type ApiKey = {
   readonly apiKeyId: string;
   readonly projectId: string;
-  /** The person it belongs to. A key that a key created belongs to the same one. */
+  /** The person whom the key belongs to. A key created with another key belongs to the same person. */
   readonly memberId: string;
   readonly origin: "console" | "created";
   readonly comment: string;
@@ -29,7 +29,7 @@ export type ApiKey = {
 export type KeyState = ApiKey & { readonly state: "active" | "expired" | "deleted" };
 
 export type KeyStore = {
-  /** The key that works with this secret. */
+  /** The working key that has this secret. */
   find(secret: string, now: Date): ApiKey | undefined;
   create(creator: ApiKey, request: KeyRequest, now: Date): { readonly key: ApiKey; readonly secret: string };
   /** The working keys of the caller's project that the caller may see. */
@@ -97,7 +97,7 @@ function digestOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-/** A Date has no microseconds: the key's number stands for them. */
+/** A Date has no microseconds, so the number of the key is used in their place. */
 function withMicroseconds(instant: Date, n: number): string {
   return instant.toISOString().replace("Z", `${String(n % 1000).padStart(3, "0")}Z`);
 }
@@ -111,7 +111,7 @@ type KeyRequest = {
   readonly expiresAt: Date | undefined;
 };
 
-/** The service may accept unknown fields. They are refused here because a misspelt one would go unnoticed. */
+/** The service may accept unknown fields. The emulator refuses them, so that a misspelt field is noticed. */
 const Body = z
   .strictObject({
     comment: z.string(),
@@ -156,7 +156,7 @@ function parseJson(text: string): unknown {
 
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** A star at the end stands for everything that begins like it. */
+/** A star at the end of a scope matches any scope that begins with the text before it. */
 const ROLES: ReadonlyMap<string, readonly string[]> = new Map([
   ["member", MEMBER_SCOPES],
   ["admin", [...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"]],
@@ -186,7 +186,7 @@ function grantedScopes(asked: readonly string[]): string[] {
   return [...new Set(granted)].sort();
 }
 
-/** "half": one of the two products without the other, which makes no key of either kind. */
+/** "half": only one of the two self-hosted products, with which no key of either kind can be made. */
 function kindOfKey(granted: readonly string[]): "regular" | "self-hosted" | "half" {
   const products = SELF_HOSTED_PRODUCTS.filter((product) => granted.includes(product)).length;
   if (products === 0) return "regular";

@@ -1,4 +1,4 @@
-// The emulator's endpoints. A request is checked for its key, then its project, then its scope, and answered from usage or keys.
+// The emulator's endpoints. They check a request's key, then its project, then its scope, and answer from usage or keys.
 
 import { type BreakdownStyle, dailyBreakdown, fieldsOf, parseBreakdownQuery, undatedBreakdown } from "./breakdown.ts";
 import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
@@ -7,7 +7,7 @@ import type { UsageRecord, UsageSource } from "./usage.ts";
 
 export type Service = BreakdownStyle & {
   readonly window: WindowMode;
-  /** "ignored": every answer is the one without a grouping. */
+  /** "ignored": every request is answered as if it had no grouping. */
   readonly grouping: "on" | "ignored";
   /** The first day of the cumulative summary. */
   readonly countsFrom: string;
@@ -18,11 +18,12 @@ export type Service = BreakdownStyle & {
 };
 
 /**
- * - "on": `start` and `end` are honoured, and echoed
- * - "ignored": both are names of features like any unknown name; the answer is of the last 30 days whatever was asked
- * - "undated": the same, and the answer is one summary of yesterday that does not say so
- * - "unnamed": both are honoured, and the answer is one summary that does not name them; without them it is of yesterday
- * - "cumulative": both are ignored, and the answer is one summary of all usage up to now, which only grows and has no date
+ * How the emulator treats `start` and `end`, and which days its answer names:
+ * - "on": both are honoured, and the answer names them
+ * - "ignored": both are ignored like any unknown name; the answer names and covers the last 30 days
+ * - "undated": both are ignored; the answer is one summary of yesterday that names no day
+ * - "unnamed": both are honoured; the answer is one summary of their days that names none; without both it covers yesterday
+ * - "cumulative": both are ignored; the answer is one summary of all usage up to now, and names no day
  */
 export type WindowMode = "on" | "ignored" | "undated" | "unnamed" | "cumulative";
 
@@ -159,7 +160,7 @@ function getKey(call: Call, service: Service): Answer | Refusal {
   return key ? ok(withMember(key)) : notFound("no such key");
 }
 
-/** Nothing protects the caller's own key, nor the last one of a project. */
+/** Nothing protects the caller's own key, nor the last key of a project. */
 function deleteKey(call: Call, service: Service): Answer | Refusal {
   const key = findVisibleKey(call, service);
   if (!key) return notFound("no such key");

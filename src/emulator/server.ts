@@ -22,9 +22,9 @@ import { madeUpUsage } from "./usage.ts";
 export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
   /** Left out or 0: any free port. */
   readonly port?: number;
-  /** The made-up usage and the ids of the console keys follow from it. */
+  /** The made-up usage and the ids of the console keys are derived from the seed. */
   readonly seed?: number;
-  /** The only keys there are at first. Their projects are the only projects. */
+  /** The only keys at the start. Their projects are the only projects. */
   readonly consoleKeys: readonly ConsoleKey[];
   readonly fault?: FaultPlan;
   readonly now?: () => Date;
@@ -94,7 +94,7 @@ function portOf(address: ReturnType<Server["address"]>): number {
   return address.port;
 }
 
-/** Only there to make a path a URL. */
+/** Only for making a URL from a path. */
 const BASE = "http://emulator.test";
 
 type Serving = { readonly controls: Controls; readonly requests: SeenRequest[]; readonly service: Service };
@@ -130,12 +130,12 @@ async function serveRequest(
   }
 }
 
-/** Scheme and key, or the bare key. */
+/** The key from the Authorization header, after "Token" or "Bearer" or without such a word. */
 function secretOf(request: IncomingMessage): string {
   return /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
 }
 
-/** Mostly a mistake in a test's own usage or fault: it must not look like a service that does not answer. */
+/** Usually a test's own usage or fault has thrown. A dropped connection would look like a service that does not answer. */
 function answerInternalError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { "content-type": "text/plain; charset=utf-8" }).end(`the emulator failed: ${error}\n`);

@@ -3,7 +3,7 @@
 import { apiKeyId, pick, randomFrom } from "./catalogue.ts";
 import { isWeekend } from "./days.ts";
 
-/** The metrics. They are added up in these parts: in millionths for hours, so that a sum has no error of floating point. */
+/** The metrics, and in how many parts of a unit each is added up. Hours are added in millionths, so that a sum is exact. */
 const SCALE = {
   hours: 1e6,
   total_hours: 1e6,
@@ -37,7 +37,7 @@ export type UsageRecord = Partial<Amounts> & {
   readonly deployment?: string | null;
 };
 
-/** The usage of a day as it is known when the day has this age: see `ageDays`. */
+/** The usage of a day that has arrived when the day has this age: see `ageDays`. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
@@ -47,7 +47,7 @@ export function sumOf(records: readonly UsageRecord[]): Amounts {
   );
 }
 
-/** Cut rather than rounded: a growing share never makes an amount smaller. */
+/** Rounded down. A greater share never gives a smaller amount. */
 function shareOf(amounts: Amounts, share: number): Amounts {
   return eachMetric((metric) => Math.floor(Math.round(amounts[metric] * SCALE[metric]) * share) / SCALE[metric]);
 }
@@ -64,12 +64,12 @@ function eachMetric(amountOf: (metric: Metric) => number): Amounts {
   };
 }
 
-// Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. What has not arrived
-// yet is left out.
+// Usage like that of a real project: the same for the same seed, project and day, whatever was requested before. Usage that arrives
+// late is left out until it has arrived.
 
 const WEEKEND_SHARE = 0.35;
 
-/** A customer does not call every day: groups come and go. */
+/** A customer does not call every day, so that a group may be absent on a day. */
 const IDLE_CHANCE = 0.1;
 
 export function madeUpUsage(seed: number): UsageSource {
@@ -81,12 +81,12 @@ export function madeUpUsage(seed: number): UsageSource {
       const amounts = shareOf(amountsOf(workload, day, random), share);
       if (amounts.requests === 0) return [];
       const { dailyRequests: _, tags, ...dimensions } = workload;
-      // The order of tags means nothing, and changes.
+      // The order of tags has no meaning, and differs from day to day.
       return [{ ...dimensions, tags: tags && random() < 0.5 ? tags.toReversed() : tags, ...amounts }];
     });
 }
 
-/** `lateness` in [0, 1): some numbers of a day grow by more than others until, three days on, all of them are final. */
+/** The share of a day's usage that has arrived. It is final after three days. With a greater `lateness`, in [0, 1), more comes late. */
 function shareArrived(ageDays: number, lateness: number): number {
   if (ageDays >= 3) return 1;
   if (ageDays >= 2) return 1 - 0.015 * lateness;
@@ -102,7 +102,7 @@ function amountsOf({ endpoint, dailyRequests }: Workload, day: string, random: (
   const isLanguageModel = endpoint === "agent" || endpoint === "read";
   return {
     hours: audioHours,
-    // Channels of their own make the audio that was processed longer than the audio that came.
+    // The processed audio is longer than the received audio, because each channel of a recording may be processed separately.
     total_hours: millionths(audioHours * (1 + random() / 20)),
     agent_hours: endpoint === "agent" ? audioHours : 0,
     tokens_in: isLanguageModel ? Math.round(requests * size * 900) : 0,
@@ -124,7 +124,7 @@ const ACCESSORS = 7;
 type Choices<T> = readonly [T, ...T[]];
 type Endpoint = "listen" | "speak" | "agent" | "read";
 
-/** One kind of request: everything about it but the amounts of a day. */
+/** One kind of request: its dimensions, and how many of them a day has. */
 type Workload = Omit<UsageRecord, "endpoint" | "tags"> & {
   readonly endpoint: Endpoint;
   readonly tags: readonly string[] | null;

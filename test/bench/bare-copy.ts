@@ -1,4 +1,4 @@
-// The limit that storing is held against: all rows that are stored, by psql from a file into a table with neither key nor index.
+// The speed that storing is compared with: psql copies all stored rows from a file into a table with neither key nor index.
 
 import { rm, writeFile } from "node:fs/promises";
 import os from "node:os";

@@ -1,4 +1,4 @@
-// A configuration where a program finds it, until it is disposed of.
+// A temporary folder with a configuration file, deleted when it is disposed of.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";

@@ -1,6 +1,6 @@
-// A program: answers breakdowns as fast as can be, so that what is measured is who asks. Each answer is made once and kept.
-// Arguments: rows an answer, latency in ms. Prints its address. `POST /changed?percent=5` gives that share of the rows of each
-// answer other numbers from then on; `GET /asked` tells how many breakdowns were asked for.
+// A program: a service that answers breakdowns as fast as possible, so that a benchmark measures its client. Each answer is made once
+// and kept. Arguments: rows in an answer, latency in ms. Prints its address. After `POST /changed?percent=5`, that share of the rows
+// of each answer has other numbers. `GET /asked` answers how many breakdowns were requested since the last such call.
 
 import { once } from "node:events";
 import http from "node:http";

@@ -1,4 +1,4 @@
-// What the benchmarks count with.
+// Helpers of the benchmarks: median, ratio and time.
 
 /** Makes an empty database and returns its address. */
 export type NewDatabase = () => Promise<string>;
@@ -7,7 +7,7 @@ export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
-/** How many times the one is the other. */
+/** The first number divided by the second, as text. */
 export function ratio(one: number, other: number): string {
   return `${(one / other).toFixed(2).padStart(6)} ×`;
 }

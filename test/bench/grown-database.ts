@@ -1,5 +1,5 @@
-// A database with so many days of history, as years of nights would leave it: filled by SQL, in the order in which nights
-// would have stored it.
+// A database with a given number of days of history, as nightly exports would leave it. It is filled by SQL, in the order in which
+// the exports would have stored the rows.
 
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
@@ -19,16 +19,16 @@ const CONFIG = {
     { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: WINDOW_DAYS }, groupings: GROUPINGS },
   ],
 };
-/** Of each dimension, in each project, on each day. */
+/** Groups of each dimension, in each project, on each day. */
 export const GROUPS = 100;
-/** One row in so many was restated once. */
+/** One row in this many was restated once. */
 const RESTATED_EACH = 10;
 
 export const ROWS_A_DAY = PROJECTS.length * (DIMENSIONS.length * GROUPS + 1);
 
 export type GrownDatabase = Prepared & { readonly rows: number };
 
-/** Up to yesterday. */
+/** The history ends yesterday. */
 export async function growDatabase(databaseUrl: string, days: number): Promise<GrownDatabase> {
   const prepared = await prepareDatabase(databaseUrl, CONFIG);
   const groups = DIMENSIONS.flatMap((grouping) =>
@@ -43,16 +43,16 @@ export function groupAt(dimension: Dimension, i: number): ReturnType<typeof grou
   return groupOf(dimension, `${dimension}-${i}-3f2504e0`, "row");
 }
 
-/** By a connection of its own, as no statement of the program may take so long. */
+/** Uses a connection of its own, because the program's connections limit how long a statement may take. */
 async function fill(db: Database, databaseUrl: string, days: number): Promise<void> {
   await storeSlices(db, { days, rows: GROUPS });
   await runStatement(databaseUrl, fillRows(days));
-  // As the server does by itself after a while.
+  // The server would do this by itself after a while.
   await runStatement(databaseUrl, "vacuum analyze");
   await runStatement(databaseUrl, "checkpoint");
 }
 
-/** First readings at 2 o'clock of the day after, restatements two days later. */
+/** Each row is stored at 2 o'clock on the day after its usage. Restated rows change two days later. */
 function fillRows(days: number): string {
   const metrics = "hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests";
   return `

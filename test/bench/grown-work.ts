@@ -1,4 +1,4 @@
-// What is done to a database that has grown: a night is stored, the dashboard is looked at, a BI tool asks.
+// The work that is measured on a database with history: storing new rows, reading the dashboard, and queries of a BI tool.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -18,10 +18,10 @@ import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
 import { secondsOf } from "./figures.ts";
 import { GROUPS, type GrownDatabase, groupAt } from "./grown-database.ts";
 
-/** The seconds of what is measured. */
+/** Returns how many seconds the measured part took. */
 export type Work = (one: GrownDatabase, round: number) => Promise<number>;
 
-/** As at the first look: nothing is kept from the one before. */
+/** Opens a new dashboard each time, so that no page is cached. */
 export const readDashboard: Work = async ({ db, config }) => {
   const dashboard = openDashboard({
     log: await openLog("warn", false, new Scrubber()),
@@ -47,7 +47,7 @@ const ANSWERS = 10;
 const DAYS_AN_ANSWER = 10;
 export const NEW_ROWS = ANSWERS * DAYS_AN_ANSWER * GROUPS;
 
-/** Days that are new to ten of the series. Known groups are what every night but the first finds. */
+/** Stores new days of ten series. Their groups are known, as in every nightly export but the first. */
 export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
   if (rows === 0) {
     await sql`truncate usage_export.snapshot_row, usage_export.superseded_row, usage_export.slice`.execute(db);
@@ -70,10 +70,10 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
       slices: days.map((day) => sliceOf(day, grouping)),
     };
   });
-  const merging = openAnswerWriter(db);
+  const write = openAnswerWriter(db);
   let stored = 0;
   const seconds = await secondsOf(async () => {
-    for (const { rowsChanged } of await Promise.all(answers.map(merging))) stored += rowsChanged;
+    for (const { rowsChanged } of await Promise.all(answers.map(write))) stored += rowsChanged;
   });
   if (stored !== NEW_ROWS) throw new Error(`${stored} rows were stored in place of ${NEW_ROWS}`);
   return seconds;

@@ -1,5 +1,5 @@
-// What years of history cost: storing new rows, the dashboard and the questions of a BI tool, over an empty database and over
-// millions of rows; and the room that a row takes.
+// What years of history cost: the times of storing new rows, of the dashboard and of a BI tool's queries, with an empty database and
+// with millions of rows; and the disk space that a row takes.
 
 import { sql } from "kysely";
 import { median, type NewDatabase, ratio } from "./figures.ts";
@@ -10,7 +10,7 @@ const SIZES = [0, 1_000_000, 5_000_000];
 const ROUNDS = 9;
 const LATEST = "usage_date >= current_date - 30";
 
-/** What a BI tool asks of the last 30 days. */
+/** Queries of a BI tool over the last 30 days. */
 const QUESTIONS = {
   "usage a day and model": `select usage_date, model, sum(requests), sum(hours) from bi.usage_by_model where ${LATEST} group by 1, 2`,
   "top 10 accessors": `select accessor, sum(requests) from bi.usage_by_accessor where ${LATEST} group by 1 order by 2 desc limit 10`,
@@ -33,7 +33,7 @@ export async function measureGrowth(newDatabase: NewDatabase): Promise<string[]>
   }
 }
 
-/** Of databases of growing size. What there is nothing to read of in an empty one is compared with the next. */
+/** `grown` is ordered by size. Times of reading are compared with the second database, because the first is empty. */
 async function measureGrown(grown: readonly GrownDatabase[]): Promise<string[]> {
   const lines = [
     `${"rows stored".padEnd(WIDTH)}${grown.map(({ rows }) => rows.toLocaleString("en").padStart(22)).join("")}`,
@@ -42,12 +42,12 @@ async function measureGrown(grown: readonly GrownDatabase[]): Promise<string[]> 
   for (const one of grown) bytes.push(one.rows > 0 ? `${(await bytesOf(one)).toFixed(0)} bytes a row` : "");
   lines.push(`${"  in tables and indexes".padEnd(WIDTH)}${bytes.map((text) => text.padStart(22)).join("")}`);
   for (const [what, work] of READS) lines.push(lineOf(what, await mediansOf(grown, work), 1));
-  // Last, as it adds rows to each.
+  // Last, because it adds rows to each database.
   lines.push(lineOf(`${NEW_ROWS.toLocaleString("en")} new rows`, await mediansOf(grown, storeNewRows), 0));
   return lines;
 }
 
-/** Of rounds in which the databases take turns. The first round warms up. */
+/** The median time for each database. The databases take turns in each round; the first round warms up and is not counted. */
 async function mediansOf(grown: readonly GrownDatabase[], work: Work): Promise<number[]> {
   const seconds = grown.map((): number[] => []);
   for (let round = 0; round <= ROUNDS; round++) {
@@ -69,7 +69,7 @@ async function bytesOf({ db, rows }: GrownDatabase): Promise<number> {
 
 const WIDTH = 32;
 
-/** The ratios are to the database at the index `base`. */
+/** Each time from the index `base` on is shown with its ratio to the time at that index. */
 function lineOf(what: string, seconds: readonly number[], base: number): string {
   const cells = seconds.map(
     (took, i) =>

@@ -1,5 +1,5 @@
-// A program: what a worker does in an hour in which nothing is due, as fast as it can, and what that costs. Needs DATABASE_URL,
-// the configuration as its argument, and --expose-gc.
+// A program: does what a worker does in an hour in which nothing is due, without the pauses, and prints its time and memory. Needs
+// DATABASE_URL, the path of the configuration as its argument, and --expose-gc.
 
 import { heartbeatQueuedRuns } from "../../src/db/jobs/runs.ts";
 import type { WorkerContext } from "../../src/worker/context.ts";

@@ -1,4 +1,5 @@
-// What an idle worker costs: the time of a tick that finds nothing to do, and memory over an hour of them, which must be flat.
+// What an idle worker costs: the time of a tick that finds nothing to do, and the memory over an hour of such ticks, which must not
+// grow.
 
 import { execFile } from "node:child_process";
 import path from "node:path";
@@ -11,7 +12,7 @@ const WORKER = path.join(import.meta.dirname, "idle-worker.ts");
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 
-/** A line for each ten minutes. */
+/** Returns one line for each ten minutes of the worker. */
 export async function measureIdle(databaseUrl: string, filters: number, days: number): Promise<string[]> {
   const config = {
     service: { baseUrl: "http://127.0.0.1:1" },

@@ -1,4 +1,4 @@
-// How much a run costs beside waiting for the service: 2,000 requests that each take 20 ms, against asking and parsing alone.
+// How long a run takes besides waiting for the service: 2,000 requests of 20 ms each, compared with only requesting and parsing.
 
 import { Agent, request } from "undici";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";

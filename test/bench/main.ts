@@ -1,4 +1,5 @@
-// A program: runs the benchmarks named as arguments (merge, rivals, growth and so on), or all, on a throwaway server, and prints what came out.
+// A program: runs the benchmarks named as arguments (such as merge or rivals), or all of them, on a throwaway server, and prints the
+// results.
 
 import { randomBytes } from "node:crypto";
 import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
@@ -66,7 +67,7 @@ try {
         const database = `usage_export_bench_${randomBytes(4).toString("hex")}`;
         await runStatement(server.url, `create database ${database}`);
         made.push(database);
-        // The servers of the suite write every statement down, with its parameters, which is slower than the statement.
+        // The test servers log every statement with its parameters, which takes longer than the statement itself.
         await runStatement(server.url, `alter database ${database} set log_statement = 'none'`);
         return databaseUrl(server.url, database);
       }),

@@ -1,5 +1,5 @@
-// How much memory an export takes at its peak: it must not grow with the rows, nor with an answer that is far too large. Linux
-// only, as it reads /proc.
+// The peak memory of an export, which must not grow with the number of rows, nor with an answer that is far too large. Linux only,
+// because it reads /proc.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,9 +13,9 @@ import { startService } from "./service.ts";
 
 const CAP = 4;
 const LOOK_MS = 20;
-/** Of 10 days each, so a row is one of a hundred groups. */
+/** An answer has 10 days, so each day has 100 rows. */
 const SMALL_ANSWER_ROWS = 1_000;
-/** About 200 MB. */
+/** An answer of this many rows has about 200 MB. */
 const LARGE_ANSWER_ROWS = 650_000;
 
 type Peak = { readonly peakMb: number; readonly status: number };

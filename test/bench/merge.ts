@@ -1,4 +1,4 @@
-// How long storing answers takes: new rows, the same again and a tenth changed, and new rows into an empty and a full table.
+// How long storing answers takes: new rows into an empty table and into a full one, the same rows again, and a tenth of them changed.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -14,13 +14,13 @@ import { DIMENSIONS } from "../../src/usage/series.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
 import { median, secondsOf } from "./figures.ts";
 
-/** Seven requests a round, one for each dimension, of seven days each: 100,009 rows. */
+/** A round stores seven answers, one for each dimension, with seven days each: 100,009 rows. */
 const DAYS = daysOf({ start: "2026-03-10", end: "2026-03-16" });
 const GROUPS = 2_041;
 const FULL_ROUNDS = 10;
 const ROUNDS = 5;
 
-/** Medians of interleaved rounds. */
+/** Medians over the rounds; each round measures every case once. */
 export type MergeSeconds = {
   readonly rows: number;
   /** A bare COPY of the same rows. */
@@ -30,7 +30,7 @@ export type MergeSeconds = {
   readonly tenthChanged: number;
   readonly newRowsIntoFull: number;
   readonly fullRows: number;
-  /** One look at the past over the full table. */
+  /** One query of `bi.usage_as_of` over the full table. */
   readonly asOf: number;
 };
 
@@ -41,7 +41,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
     await migrateToLatest(empty);
     await migrateToLatest(full);
     for (let round = 0; round < FULL_ROUNDS; round++) await storeAll(full, randomUUID(), sameNumbers);
-    // Known groups, compiled code and warm caches are what every night but the first finds.
+    // The groups are then known, the code compiled and the caches warm, as in every nightly export but the first.
     await storeAll(empty, randomUUID(), sameNumbers);
 
     const seconds: Record<"copy" | "newRows" | "sameAgain" | "tenthChanged" | "newRowsIntoFull", number[]> = {
@@ -79,7 +79,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
 
 const sameNumbers = (): string => "1";
 
-/** Stores one answer for each dimension and returns how many seconds that took, without making the answers up. */
+/** Stores one answer for each dimension. Returns how many seconds storing took, without the time for making the answers. */
 async function storeAll(db: Database, projectId: string, requests: (group: number) => string): Promise<number> {
   const project = { id: projectId, name: projectId };
   const filter = { name: "all", features: {}, dimensions: {} };

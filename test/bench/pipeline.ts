@@ -1,4 +1,4 @@
-// The whole way of an export in this process: plan, calls, merges and the run's record, but not the start of the program.
+// A whole export in this process: plan, calls, storing and the run's record, but not the start of the program.
 
 import { openApp, readConfig, withDatabase } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
@@ -19,7 +19,7 @@ export type Workload = {
   readonly cap: number;
 };
 
-/** A configuration of so many projects under four groupings and so many filters, each read by one request. */
+/** A configuration of `projects` projects, four groupings and `filters` filters, in which each combination is read by one request. */
 export function configOf(service: string, { projects, filters = 1, days, cap }: Workload): object {
   const conditions = Array.from({ length: filters }, (_, i) => ({
     name: `filter-${i}`,
@@ -43,7 +43,7 @@ export function configOf(service: string, { projects, filters = 1, days, cap }: 
   };
 }
 
-/** Migrates the database and hands over a run of the configured job, which throws unless all of it was stored. */
+/** Migrates the database and passes `work` a function that runs the configured job and throws if a request failed. */
 export async function withPipeline<T>(
   config: object,
   databaseUrl: string,

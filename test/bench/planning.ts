@@ -1,5 +1,5 @@
-// How long it takes to plan 10,000 slices that are due: the decision alone, and the whole tick of a worker, at the end of which
-// their requests are in the queue. Once every second day is missing, so that each slice is a request, and once a stretch.
+// How long it takes to plan 10,000 due slices: only deciding on the requests, and the whole tick of a worker, after which the requests
+// are in the queue. In one case every second day is missing, so that each slice needs a request; in the other a range of days.
 
 import { type RawBuilder, sql } from "kysely";
 import { distinctSeries, planBackfill } from "../../src/usage/backfill.ts";
@@ -25,9 +25,9 @@ const CONFIG = configOf("http://127.0.0.1:1", WORKLOAD);
 type Gaps = {
   readonly name: string;
   readonly isMissing: (back: number) => boolean;
-  /** The same for the database. */
+  /** In SQL: whether the day `back` days ago is stored, which is the opposite of `isMissing`. */
   readonly there: RawBuilder<boolean>;
-  /** Of all series. */
+  /** The expected number of requests for all series. */
   readonly requests: number;
 };
 
@@ -75,7 +75,7 @@ async function measureRound(gaps: Gaps, databaseUrl: string): Promise<Seconds> {
   return { ...(await decide(gaps, prepared)), tick: await tickOnce(gaps, databaseUrl) };
 }
 
-/** Without the database. */
+/** Plans without the database. */
 async function decide(gaps: Gaps, { config }: Prepared): Promise<Pick<Seconds, "run" | "backfill">> {
   const jobs = distinctSeries(config.exports, {});
   const today = dayOf(new Date());

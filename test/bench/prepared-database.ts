@@ -1,4 +1,4 @@
-// A database as the first start of a worker leaves it: the tables, and the series and jobs of a configuration.
+// A database as the first start of a worker leaves it: migrated, and with the series and jobs of a configuration.
 
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";

@@ -9,11 +9,11 @@ export const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
 type Options = {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** For its standard input. */
+  /** Written to the standard input of the process. */
   readonly input?: string;
 };
 
-/** Rejects where it ends with anything but 0. */
+/** Rejects if the exit status is not 0. */
 export async function run(command: string, args: readonly string[], { env, cwd, input = "" }: Options): Promise<void> {
   const child = spawn(command, args, {
     ...(cwd !== undefined && { cwd }),

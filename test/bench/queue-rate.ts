@@ -1,5 +1,5 @@
-// How many usage requests a second go through the queue with one, two and three workers, which share one cap. All of them
-// are held until each has work in hand, so that none comes late.
+// How many usage requests a second go through the queue with one, two and three workers, which share one cap. All calls are paused
+// until each worker has claimed jobs, so that all of them start at the same time.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -21,7 +21,7 @@ const ROWS = 50;
 const LATENCIES_MS = [0, 100];
 const WORKERS = [1, 2, 3];
 const ROUNDS = 3;
-/** The command that fills the queue takes a second, and a worker that has nothing to do looks for work every second. */
+/** Filling the queue takes the command a second, and an idle worker looks for jobs every second. */
 const HOLD_MS = 4_500;
 const LOOK_MS = 10;
 
@@ -41,7 +41,7 @@ export async function measureQueue(newDatabase: NewDatabase): Promise<string[]> 
   return lines;
 }
 
-/** By the number of workers. */
+/** Seconds of each round, by the number of workers. */
 async function secondsBy(latencyMs: number, newDatabase: NewDatabase): Promise<ReadonlyMap<number, readonly number[]>> {
   await using service = await startService({ rows: ROWS, latencyMs });
   const seconds = new Map(WORKERS.map((workers): [number, number[]] => [workers, []]));
@@ -57,7 +57,7 @@ async function measureWorkers(count: number, service: Service, databaseUrl: stri
   await using folder = await openConfigFolder(config);
   await using prepared = await prepareDatabase(databaseUrl, config);
   const { db } = prepared;
-  // Nothing is due, until the backfill.
+  // Nothing is due before the backfill.
   await storeSlices(db, { days: 0 });
   const options = { cwd: folder.folder, env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "info", KEY } };
   await using workers = new AsyncDisposableStack();

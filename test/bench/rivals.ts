@@ -1,5 +1,5 @@
-// The same requests of 50 rows at a cap of 16, by this program and by what people use instead: from the start of the
-// process to its end, each into a database of its own that has no usage yet.
+// The same requests of 50 rows at a cap of 16, by this program and by the tools that people use instead, from the start of the process
+// to its end. Each stores into a database of its own that has no usage yet.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -19,9 +19,9 @@ const ROWS = 50;
 const CAP = 16;
 const ROUNDS = 3;
 
-/** What all of them are to do. */
+/** What each contestant has to do. */
 type Task = { readonly projects: number; readonly latencyMs: number };
-/** The same at ten times the size, where a process has time to warm up; the shell would take minutes. */
+/** The last task is ten times as large, so that a process has time to warm up. The shell would take minutes for it. */
 const TASKS: readonly Task[] = [
   { projects: 100, latencyMs: 0 },
   { projects: 100, latencyMs: 20 },
@@ -31,7 +31,7 @@ const SHELL_PROJECTS_MAX = 100;
 
 type Contestant = {
   readonly name: string;
-  /** Ends when all is stored. */
+  /** Resolves when all is stored. */
   readonly exportAll: (task: Task, service: string, databaseUrl: string) => Promise<void>;
   readonly storedRows: string;
   readonly roundsOf: (task: Task) => number;
@@ -74,7 +74,7 @@ async function measureTask(task: Task, newDatabase: NewDatabase): Promise<string
 }
 
 type Took = {
-  /** From the first request that the service saw. */
+  /** Milliseconds from the first request that the service received. */
   readonly workMs: number;
   readonly wholeMs: number;
 };
@@ -123,7 +123,7 @@ function bySdk(name: string, file: string): Contestant {
   };
 }
 
-/** Once: each takes long. */
+/** Measured in one round only, because it takes long. */
 function byShell(name: string, mode: string): Contestant {
   return {
     name,
@@ -178,7 +178,7 @@ async function requireWhole(
   }
 }
 
-/** By their own lock file, so that the program's own packages stay few. */
+/** The rivals have a lock file of their own, so that the program does not need their packages. */
 async function installRivals(): Promise<void> {
   for (const tool of ["curl", "jq", "psql"]) {
     await promisify(execFile)("which", [tool]).catch(() => {

@@ -1,4 +1,4 @@
-// Starts the service that answers at once, in a process of its own, so that it takes no time from who asks.
+// Starts fast-service.ts in a process of its own, so that it takes no time from its client.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,9 +11,9 @@ const Asked = z.object({ count: z.number(), firstMsAgo: z.number() });
 
 export type Service = AsyncDisposable & {
   readonly url: string;
-  /** How many breakdowns it was asked for since this was called before, and how long ago the first was. */
+  /** How many breakdowns were requested since the last call of this function, and how long ago the first of them was. */
   readonly asked: () => Promise<{ readonly count: number; readonly firstMsAgo: number }>;
-  /** From now on so many of a hundred rows have other numbers. */
+  /** From now on, this percentage of the rows has other numbers. */
   readonly change: (percent: number) => Promise<void>;
 };
 

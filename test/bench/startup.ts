@@ -1,5 +1,4 @@
-// How long commands take from the start of their process to its end, where there is little to do: against a process of Node
-// that does nothing.
+// How long commands with little work take from the start of their process to its end, compared with a Node process that does nothing.
 
 import { startEmulator } from "../../src/emulator/server.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
@@ -16,7 +15,7 @@ type Options = { readonly cwd: string; readonly env: Readonly<Record<string, str
 
 const yesterday = addDays(dayOf(new Date()), -1);
 
-/** In an order in which each finds what it needs: the first makes the tables, the second what there is to read. */
+/** The order matters: `migrate` makes the tables that the others need, and `export` the numbers that they read. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   migrate: ["migrate"],
   "export, 4 requests": ["export"],
@@ -42,7 +41,7 @@ export async function measureStartup(newDatabase: NewDatabase): Promise<string[]
     ["start, until it works", () => secondsUntilItWorks(options)],
   ]);
   const seconds = new Map([...starts.keys()].map((what): [string, number[]] => [what, []]));
-  // The first round makes what the others find.
+  // The first round is not counted: it makes the tables and stores the numbers.
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [what, start] of starts) {
       const took = await start();
@@ -59,7 +58,7 @@ export async function measureStartup(newDatabase: NewDatabase): Promise<string[]
   ];
 }
 
-/** Ended in its own time, so that no run of it is left half-way. */
+/** The worker is stopped by SIGTERM, so that it leaves no run unfinished. */
 async function secondsUntilItWorks({ cwd, env }: Options): Promise<number> {
   await using worker = startProgram(["start"], { cwd, env: { ...env, LOG_LEVEL: "info" } });
   const seconds = await secondsOf(() => worker.waitFor("worker started"));

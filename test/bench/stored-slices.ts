@@ -1,18 +1,18 @@
-// Slices of days that are over, as years of nights would leave them.
+// Stores slices of past days, as nightly exports would leave them.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 
 export type Stored = {
-  /** Up to yesterday. */
+  /** The number of days, the last of which is yesterday. */
   readonly days: number;
-  /** Of `back`, days ago: which of them are there; all where it is left out. */
+  /** In SQL: whether the day `back` days ago is stored. Left out: every day is. */
   readonly there?: RawBuilder<boolean>;
-  /** Rows of a slice that is grouped; none where it is left out. */
+  /** The number of rows of a grouped slice. Left out: 0. */
   readonly rows?: number;
 };
 
-/** The days of every series complete, all of them due, and the schedule of every job taken up until now. */
+/** Makes the days of every series due, stores them as complete, and marks every job as scheduled up to now. */
 export async function storeSlices(db: Database, { days, there = sql`true`, rows = 0 }: Stored): Promise<void> {
   await sql`
     insert into usage_export.slice (series_id, usage_date, status, fetch_no, fetched_at, closed_at, content_hash, rows)
@@ -26,6 +26,6 @@ export async function storeSlices(db: Database, { days, there = sql`true`, rows 
     set due_from = current_date - ${sql.lit(days)}, due_through = current_date - 1, next_due_at = now() + interval '1 day'
   `.execute(db);
   await sql`update usage_export.job set scheduled_through = now()`.execute(db);
-  // As the server does by itself after a while.
+  // The server would do this by itself after a while.
   await sql`analyze usage_export.slice, usage_export.series`.execute(db);
 }

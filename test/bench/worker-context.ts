@@ -1,4 +1,4 @@
-// The context of a worker that neither listens nor takes work.
+// The context of a worker that neither listens on a port nor claims jobs.
 
 import { openApp, openDatabase, readConfig } from "../../src/app.ts";
 import { openMetrics } from "../../src/health/metrics.ts";
@@ -6,7 +6,7 @@ import { openWorkerContext, type WorkerContext } from "../../src/worker/context.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The database has the schema of this version. */
+/** The database must have the schema of this version. */
 export async function withWorkerContext<T>(
   env: Environment,
   configPath: string,

@@ -1,9 +1,9 @@
-// Makes all stored data older by some days, as if no program had run meanwhile.
+// Makes all stored data older by some days, as if no program had run for that time.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 
-/** Days are moved there first, because a day can't be moved to one that another row still has. */
+/** Days are first moved this far away, because a day can't be moved to one that another row still has. */
 const FAR_DAYS = 100_000;
 
 export async function ageStoredData(db: Database, days: number): Promise<void> {
@@ -14,7 +14,7 @@ export async function ageStoredData(db: Database, days: number): Promise<void> {
       );
     }
   }
-  // Hours, as a day of the session's time zone may be longer or shorter.
+  // In hours, because a day in the session's time zone may be longer or shorter than 24 hours.
   const ago = sql`make_interval(hours => ${24 * days})`;
   await sql`
     update usage_export.slice

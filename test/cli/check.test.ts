@@ -1,4 +1,4 @@
-// What the command `check` finds out before the first night does.
+// The command `check`: what it finds in the configuration, the database and the service.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -18,7 +18,7 @@ const Answer = z.array(
   }),
 );
 
-/** Each finding as a line, with its state first, but for the one of the tests' own user, who is a superuser. */
+/** Each finding as a line that begins with its state. Left out is the warning that the tests' database user is a superuser. */
 async function findings(
   context: ProgramContext,
   env = {},
@@ -35,7 +35,7 @@ async function findings(
 
 const DIARIZED = { name: "diarized", features: { diarize: true } };
 
-test("with a good service everything is well", async ({ context }) => {
+test("with a service that works, every finding is ok", async ({ context }) => {
   const emulator = await context.serve();
   const exports = [{ groupings: ["none", "model"], filters: [{ name: "all" }, DIARIZED] }];
   await context.configure(smallConfig(emulator.url, { exports }));
@@ -47,11 +47,11 @@ test("with a good service everything is well", async ({ context }) => {
     /^configuration\n {2}ok {3}file: jobs\.config\.json\ndatabase at DATABASE_URL\n {2}ok {3}schema: up to date\n/,
   );
   expect(stdout).toMatch(/\nproject production\n {2}ok {3}key: scopes member\n/);
-  // The tests' own user is a superuser, which is nothing else to complain of.
+  // The only warning is that the tests' database user is a superuser.
   expect(stdout.match(/^ {2}(?!ok ).*/gm)).toEqual([expect.stringMatching(/^ {2}warn role: \w+ is a superuser: /)]);
 });
 
-test("rights of the BI tools' role that are missing, as after a restore, are found, and migrate gives them", async ({
+test("missing rights of the role usage_reader, as after a restore, are found, and migrate grants them", async ({
   context,
 }) => {
   const emulator = await context.serve();
@@ -76,12 +76,12 @@ type Trouble = {
 };
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
-  "a service of another dialect": {
+  "a service of dialect 2026, and interface is configured": {
     emulator: { dialect: "2026" },
     config: { service: { dialect: "interface" }, exports: [{ groupings: ["model"] }] },
     found: /^fail project production: grouping model: .*service\.dialect/m,
   },
-  "a service of the dialect that is not configured": {
+  "a service of dialect interface, and 2026 is configured": {
     config: { service: { dialect: "2026" }, exports: [{ groupings: ["model"] }] },
     found: /^fail project production: grouping model: .*service\.dialect/m,
   },
@@ -93,17 +93,17 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
     found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
   },
-  "a feature that the service does not know, and that is only to be told": {
+  'a feature that the service does not know, with "checkFeatures": "warn"': {
     config: { exports: [{ checkFeatures: "warn", filters: [{ name: "diarized", features: { diarise: true } }] }] },
     found: /^warn project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
     status: 0,
   },
-  "a filter that narrows nothing, of a service that lists no features": {
+  "a filter that changes no number, and a service that lists no features": {
     emulator: { fields: "missing" },
     config: { exports: [{ filters: [{ name: "diarized", features: { diarise: true } }] }] },
     found: /^fail project production: features: filter "diarized": .* "diarise"; did you mean "diarize"\?/m,
   },
-  "a feature that the interface names, of a service that lists no features": {
+  "a feature that the interface names, and a service that lists no features": {
     emulator: { fields: "missing" },
     config: { exports: [{ filters: [DIARIZED] }] },
     found: /^ok project production: features: known: diarize/m,
@@ -154,7 +154,7 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { emulator, config, found, s
   expect(result).toEqual({ status });
 });
 
-test("a key that is refused is one finding, and one call", async ({ context }) => {
+test("a refused key is one finding, and is used for one call only", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const { status, lines } = await findings(context, { USAGE_EXPORT_KEY: context.newSecret() });
@@ -162,9 +162,7 @@ test("a key that is refused is one finding, and one call", async ({ context }) =
   expect({ status, calls: emulator.requests.length }).toEqual({ status: 1, calls: 1 });
 });
 
-test("what one cause does to many questions is printed once, and each is a finding all the same", async ({
-  context,
-}) => {
+test("findings with the same cause are printed as one line, and in JSON each is a finding", async ({ context }) => {
   const emulator = await context.serve();
   let n = 0;
   emulator.fault = ({ path }) =>
@@ -185,7 +183,7 @@ test("what one cause does to many questions is printed once, and each is a findi
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
 });
 
-test("the error for a key without the scope to read usage names it", async ({ context }) => {
+test("the finding for a key that may not read usage names the missing scope", async ({ context }) => {
   const secret = context.newSecret();
   const emulator = await context.serve({ consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["keys:read"] }] });
   await context.configure(smallConfig(emulator.url));
@@ -194,9 +192,7 @@ test("the error for a key without the scope to read usage names it", async ({ co
   expect(status).toBe(1);
 });
 
-test("a database that can't be reached is one finding, and the projects are checked all the same", async ({
-  context,
-}) => {
+test("an unreachable database is one finding, and the projects are still checked", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const { status, lines } = await findings(context, { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });
@@ -205,7 +201,7 @@ test("a database that can't be reached is one finding, and the projects are chec
   expect(status).toBe(1);
 });
 
-test("--offline looks at the configuration, and calls nothing", async ({ context }) => {
+test("--offline checks only the configuration", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const result = await context.run(["check", "--offline"], { DATABASE_URL: "postgres://usage@127.0.0.1:1/usage" });

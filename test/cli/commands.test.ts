@@ -30,23 +30,23 @@ test("--help lists every command", async ({ context }) => {
   });
 });
 
-test.for(COMMANDS)("%s --help says what it does and which options it has", async (command, { context }) => {
+test.for(COMMANDS)("%s --help describes the command and its options", async (command, { context }) => {
   const { status, stdout, stderr } = await context.run([command, "--help"]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   expect(stdout).toMatch(new RegExp(`^Usage: usage-export ${command} .*\n\n\\w[^]*\n\nOptions:\n[^]*--config <file>`));
 });
 
-test.for(COMMANDS)("help %s says the same, and shows how the command is used", async (command, { context }) => {
+test.for(COMMANDS)("help %s prints the same as --help, with examples", async (command, { context }) => {
   const [help, asked] = await Promise.all([context.run(["help", command]), context.run([command, "--help"])]);
   expect(help).toMatchObject({ status: 0, stdout: asked.stdout });
   expect(help.stdout).toMatch(new RegExp(`\n\nExamples:\n  usage-export ${command}`));
 });
 
-test("help of what is no command is a mistake of the command line", async ({ context }) => {
+test("help for an unknown command ends with status 2", async ({ context }) => {
   expect(await context.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
 });
 
-test.for(DEFINITIONS)("the examples of $name are command lines that it takes", ({ name, examples }) => {
+test.for(DEFINITIONS)("the examples of $name are valid command lines", ({ name, examples }) => {
   expect(examples).not.toEqual([]);
   for (const example of examples) {
     expect(example).toMatch(new RegExp(`^${name}( |$)`));
@@ -57,18 +57,18 @@ test.for(DEFINITIONS)("the examples of $name are command lines that it takes", (
   }
 });
 
-test("--version prints the version of the package, and nothing else", async ({ context }) => {
+test("--version prints only the version of the package", async ({ context }) => {
   const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, "../../package.json"), "utf8"));
   expect(await context.run(["--version"])).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: "" });
 });
 
-test("schema prints the schema that the repository has", async ({ context }) => {
+test("schema prints jobs.config.schema.json", async ({ context }) => {
   const { status, stdout } = await context.run(["schema"]);
   const file = path.join(import.meta.dirname, "../../jobs.config.schema.json");
   expect({ status, schema: stdout }).toEqual({ status: 0, schema: await readFile(file, "utf8") });
 });
 
-test("emulator serves until it is stopped, with a key that it does not show", async ({ context }) => {
+test("emulator serves until it is stopped, and does not print the given key", async ({ context }) => {
   const program = context.start(["emulator", "--project", PROJECT_ID]);
   const line = await program.waitFor("answers at");
   const [url] = line.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];

@@ -1,5 +1,5 @@
-// A mistake on the command line or in the configuration is told before anything is called: exit status 2, no request,
-// and no connection to the database, which here would be refused.
+// A mistake on the command line or in the configuration is reported with exit status 2, before the service is called and before a
+// connection to the database, which would be refused here.
 
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
@@ -12,7 +12,7 @@ type Mistake = {
   readonly config?: (baseUrl: string) => unknown;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Told to the person, each of them. */
+  /** Standard error matches each of these. */
   readonly told: readonly RegExp[];
 };
 
@@ -40,8 +40,8 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     told: [/service\.baseUrl/, /https:\/\/api\.example\.com/],
   },
   "a project id that leads elsewhere": { config: inProject({ id: ".." }), told: [/projects\[0\]\.id/, /"\.\."/] },
-  "a schedule that is none": { config: inJob({ schedule: "15 25 * * *" }), told: [/exports\[0\]\.schedule/, /hour/] },
-  "a project that is not there": {
+  "an invalid schedule": { config: inJob({ schedule: "15 25 * * *" }), told: [/exports\[0\]\.schedule/, /hour/] },
+  "a project that is not configured": {
     config: inJob({ projects: ["prodution"] }),
     told: [/exports\[0\]\.projects\[0\]/, /did you mean "production"\?/],
   },
@@ -56,7 +56,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
   },
   "broken JSON": { config: () => '{\n  "service": {,}\n}', told: [/line 2, column 15/] },
   "an empty file": { config: () => "", told: [/jobs\.config\.json is empty/] },
-  "a configuration that is not there": {
+  "a configuration file that does not exist": {
     args: ["export", "--config", "nowhere.json"],
     told: [/nowhere\.json does not exist/, /--config/],
   },
@@ -79,7 +79,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
   },
   "a combination that no job has": { args: ["export", "--grouping", "tags"], told: [/no export has this combination/] },
   "a day that does not exist": { args: ["export", "--day", "2026-02-30"], told: [/--day/, /2026-02-30/] },
-  "a day to come": {
+  "a day in the future": {
     args: ["export", "--day", addDays(dayOf(new Date()), 2)],
     told: [/--day/, /has not begun/],
   },
@@ -89,8 +89,8 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     told: [/--day/, /has no "window"/],
   },
   "an option without its value": { args: ["export", "--job"], told: [/--job.*argument missing/] },
-  "a log level that is none": { env: { LOG_LEVEL: "loud" }, told: [/LOG_LEVEL/, /"loud"/, /debug/] },
-  "checks of certificates that are turned off": {
+  "an unknown log level": { env: { LOG_LEVEL: "loud" }, told: [/LOG_LEVEL/, /"loud"/, /debug/] },
+  "a variable that turns off the checks of certificates": {
     env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" },
     told: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],
   },
@@ -133,7 +133,7 @@ test("all mistakes of a configuration are reported at once", async ({ context })
   expect(stderr).toContain("3 errors");
 });
 
-test("without a command there is a list of them", async ({ context }) => {
+test("without a command, the list of commands is printed", async ({ context }) => {
   const { status, stderr } = await context.run([]);
 
   expect(status).toBe(2);

@@ -8,10 +8,8 @@ import { smallConfig } from "./small-config.ts";
 
 const test = programTest();
 
-test("it shows the whole product, calls nobody that is configured, and leaves only a report behind", async ({
-  context,
-}) => {
-  // With a key, a service and a database in place that would show what reached them.
+test("demo exports, never calls the configured service, and leaves only a report behind", async ({ context }) => {
+  // A key, a service and a database are configured, so that the test would notice if the demo used them.
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const temporary = path.join(context.folder, "tmp");
@@ -31,7 +29,7 @@ test("it shows the whole product, calls nobody that is configured, and leaves on
   expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
 });
 
-test("it works in an empty folder, with the jobs that come with the program", async ({ context }) => {
+test("in an empty folder demo runs the packaged jobs", async ({ context }) => {
   const { status, stdout } = await context.run(["demo"], { TMPDIR: "/tmp" });
 
   expect(stdout).toMatch(/coverage +480 of 480 slices complete, 0 gaps/);
@@ -40,14 +38,14 @@ test("it works in an empty folder, with the jobs that come with the program", as
   expect(await readdir(context.folder)).toEqual(["usage-report-demo.html"]);
 });
 
-test("a file that was named and is not there is a mistake all the same", async ({ context }) => {
+test("a configuration that is named but does not exist is refused", async ({ context }) => {
   expect(await context.run(["demo", "--config", "mine.json"])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("mine.json does not exist"),
   });
 });
 
-test("with --serve the dashboard of the demo is up until it is stopped", async ({ context }) => {
+test("with --serve the dashboard is served until the demo is stopped", async ({ context }) => {
   await context.configure(smallConfig("https://api.example.com"));
   const demo = context.start(["demo", "--serve"]);
   const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];

@@ -1,4 +1,4 @@
-// Stops the service in the middle of a run, so that a test can act at a moment it knows.
+// Holds the service's answers in the middle of a run, so that a test can act at a known point of the run.
 
 import type { Emulator } from "../../src/emulator/server.ts";
 

@@ -1,4 +1,4 @@
-// `init`: the configuration that a person is asked for, or that options give, with each answer tried at the service.
+// The command `init`: makes a configuration from a person's answers or from options, and checks each with the service.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -53,17 +53,19 @@ test.for([
   await expect(readFile(path.join(context.folder, "jobs.config.json"))).rejects.toThrow("ENOENT");
 });
 
-test("init --yes writes nothing where a check fails", async ({ context }) => {
+test("init --yes writes nothing if a check fails", async ({ context }) => {
   const { url } = await context.serve({ window: "ignored" });
   const failed = await context.run(["init", "--yes", "--base-url", url]);
   expect(failed).toMatchObject({ status: 1, stdout: expect.stringMatching(/FAIL .*window: /) });
   expect(failed.stderr).toContain("nothing was written");
 });
 
-test("at a terminal a wrong answer is said and asked again, and return takes what is proposed", async ({ context }) => {
+test("at a terminal a wrong answer is reported and asked for again, and an empty answer takes the default", async ({
+  context,
+}) => {
   const { url } = await context.serve();
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, USAGE_EXPORT_KEY: context.key, TERM: "dumb" };
-  // A pseudo-terminal, as a person has it.
+  // `script` gives the program a pseudo-terminal.
   const command = `${process.execPath} ${MAIN} init`;
   const terminal = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
     cwd: context.folder,
@@ -86,7 +88,7 @@ test("at a terminal a wrong answer is said and asked again, and return takes wha
   for (const [asked, answer] of answers) {
     await expect.poll(() => screen, { timeout: 60_000 }).toContain(asked);
     screen = screen.slice(screen.indexOf(asked) + asked.length);
-    // The next question stands in the same output; what is typed is echoed.
+    // The terminal echoes what is typed, and the next question follows in the same output.
     terminal.stdin.write(`${answer}\n`);
   }
   const [status] = await ended;

@@ -1,5 +1,5 @@
-// Two independent readings of the same numbers, to be compared: the service's answers, with every digit as it was sent,
-// and the views that BI tools read.
+// Reads the same numbers from two sources, for a test to compare: from the service's answers, with every digit as it was sent, and
+// from the views that BI tools read.
 
 import { sql } from "kysely";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { PROJECT_ID } from "./program-context.ts";
 export const ALL_GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
 
-/** The series to read: every grouping under every filter, which is a name and its conditions as the service takes them. */
+/** The series to read: every grouping under every filter. `filters` has the query parameters of each filter's conditions, by name. */
 export type Reading = {
   readonly groupings: readonly string[];
   readonly filters?: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export type Reading = {
 type Row = Readonly<Record<string, string | null>>;
 type Numbers = Readonly<Record<string, readonly Row[]>>;
 
-/** The last complete days. */
+/** The last `count` complete days. */
 export function lastDays(count: number): { readonly start: string; readonly end: string } {
   const today = dayOf(new Date());
   return { start: addDays(today, -count), end: addDays(today, -1) };
@@ -84,7 +84,7 @@ function sortKey({ usage_date, group }: Row): string {
   return JSON.stringify([usage_date, group]);
 }
 
-/** Numbers stay the text that was sent. */
+/** A reviver that keeps a number as the text that was sent. */
 function asSent(_: string, value: unknown, context?: { source?: string }): unknown {
   return typeof value === "number" ? context?.source : value;
 }
@@ -93,7 +93,7 @@ function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** How the contract says a dimension is shown. */
+/** The text by which the views show a value of a dimension. */
 function shown(grouping: string, value: unknown): string | null {
   if (value === null || value === undefined) return null;
   const values = Array.isArray(value) ? value.toSorted() : [value];

@@ -18,11 +18,11 @@ export const PROJECT_ID = "project-1";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ProgramContext = {
-  /** Where the program runs, with its jobs.config.json. */
+  /** The working directory of the program, with its jobs.config.json. */
   readonly folder: string;
   /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
   readonly key: string;
-  /** Starts the emulator, with the key and those of the options. */
+  /** Starts the emulator with the console key `key` and the console keys of the options. */
   readonly serve: (options?: Partial<EmulatorOptions>) => Promise<Emulator>;
   /** Writes the configuration; a text is written unchanged. */
   readonly configure: (config: unknown) => Promise<void>;
@@ -32,7 +32,7 @@ export type ProgramContext = {
     env?: Environment,
     how?: Pick<ProgramOptions, "pidNamespace" | "timeoutMs">,
   ) => Program;
-  /** A secret that must not be found after the test either, except in the named file of the folder. */
+  /** Makes another secret that must not be found after the test, except in the named file of the folder. */
   readonly newSecret: (fileName?: string) => string;
 };
 
@@ -109,7 +109,7 @@ async function openProgramContext(databaseUrl: string | undefined) {
   }
 }
 
-/** The tests of a file share its database, one after the other. */
+/** The tests of a file use the same database, one after the other. */
 async function emptyTables(db: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables

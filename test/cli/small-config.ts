@@ -1,4 +1,4 @@
-// A configuration of one project, one job and one series, on an emulator, with what a test changes in it.
+// A configuration with one project, one job and one series for an emulator. A test passes the fields that differ.
 
 import { PROJECT_ID } from "./program-context.ts";
 
@@ -6,7 +6,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export const PRODUCTION = { id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } };
 
-/** The total of the last two days. */
+/** Reads the total of the last two days. */
 const JOB = {
   name: "nightly",
   schedule: "15 2 * * *",
@@ -15,13 +15,13 @@ const JOB = {
   groupings: ["none"],
 };
 
-/** Of a job only what differs is given; a field that is undefined is left out. */
+/** `exports` has only those fields of a job that differ from JOB; undefined leaves a field out. */
 export function smallConfig(
   baseUrl: string,
   part: { readonly service?: Fields; readonly projects?: readonly Fields[]; readonly exports?: readonly Fields[] } = {},
 ): Fields {
   return {
-    // As fast as the program may: a test has no service to spare.
+    // Fast, because the emulator needs no protection.
     service: { baseUrl, dialect: "interface", requestsPerSecond: 100, ...part.service },
     projects: part.projects ?? [PRODUCTION],
     exports: (part.exports ?? [{}]).map((job) => ({ ...JOB, ...job })),

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 
-/** Includes the system columns that change whenever a row is written, even with the same values. */
+/** All rows, with the system columns that change whenever a row is written, even with the same values. */
 export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const { rows } = await sql<Readonly<Record<string, unknown>>>`
     select xmin::text, ctid::text, r.* from usage_export.snapshot_row r order by series_id, usage_date, group_id
@@ -13,7 +13,7 @@ export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Rec
 
 type SliceStatus = { readonly status: string; readonly error: string | null };
 
-/** By filter, grouping or project; for tests in which all days of a window have the same status. */
+/** The status of each filter, grouping or project, for tests in which all days of a window have the same status. */
 export async function lastCoverage(
   db: Database,
   by: "filter" | "grouping" | "project" = "filter",

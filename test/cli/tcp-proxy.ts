@@ -1,4 +1,4 @@
-// A TCP proxy in front of the database server, to be cut like a cable.
+// A TCP proxy in front of the database server, with which a test simulates a broken network.
 
 import { once } from "node:events";
 import net from "node:net";
@@ -6,15 +6,15 @@ import net from "node:net";
 export type TcpProxy = AsyncDisposable & {
   /** The same database, reached through the proxy. */
   readonly url: string;
-  /** Ends every connection and takes no new ones. */
+  /** Ends every connection and refuses new ones. */
   readonly cut: () => void;
-  /** Takes everything and passes nothing on, as a network does that lost its way. */
+  /** Accepts connections and data but passes nothing on, as a network that drops packets. */
   readonly swallow: () => void;
-  /** Takes connections again. */
+  /** Accepts connections again after `cut`. */
   readonly restore: () => void;
 };
 
-/** `delayMs`: how long each answer is on its way. */
+/** `delayMs`: the delay of each piece of data from the server. */
 export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();

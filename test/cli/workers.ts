@@ -9,7 +9,7 @@ import { smallConfig } from "./small-config.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A schedule whose last moment was twelve hours ago, and whose next one is twelve hours away. */
+/** A schedule whose last run was due about twelve hours ago, and whose next one is due in about twelve hours. */
 export function farSchedule(now = new Date()): string {
   return `30 ${(now.getUTCHours() + 12) % 24} * * *`;
 }
@@ -27,7 +27,7 @@ export async function serveAndConfigure(
   return emulator;
 }
 
-/** Filters that each select another accessor, for a test with many series. */
+/** Filters that each select a different accessor, for a test with many series. */
 export function manyFilters(count: number): readonly Fields[] {
   return Array.from({ length: count }, (_, i) => ({
     name: `accessor ${i}`,

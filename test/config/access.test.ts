@@ -21,7 +21,7 @@ test.each([SIXTEEN, `${SIXTEEN}\n`])("the token %j is read from a variable and f
   }
 });
 
-test("a password may hold what a token may not", async () => {
+test("a password may contain spaces, quotes and non-ASCII characters, which a token may not", async () => {
   const content = 'ä "pass: phrase" of words';
   expect((await readSecret("password", VARIABLE, { MONITOR_SECRET: content })).reveal()).toBe(content);
 });
@@ -42,13 +42,16 @@ test.each([
   [BASIC, "", "is empty: expected the password"],
   [BASIC, "open-sesame-ope", "is too short to be safe"],
   [BASIC, `${SIXTEEN}\n${SIXTEEN}`, "expected the password alone, on one line"],
-])("%o of %j is refused, with its path and without its value", async (access, content, says) => {
-  const [problem = ""] = await secretProblems(neededForAccess({ ...AT, access }), { MONITOR_SECRET: content });
-  const place = access.kind === "bearer" ? "bearer" : "basic.password";
-  expect(problem).toContain(`monitor.access.${place}: environment variable MONITOR_SECRET `);
-  expect(problem).toContain(says);
-  expect(problem).not.toContain("sesame");
-});
+])(
+  "%o with the secret %j is refused, and the message has the path and not the secret",
+  async (access, content, says) => {
+    const [problem = ""] = await secretProblems(neededForAccess({ ...AT, access }), { MONITOR_SECRET: content });
+    const place = access.kind === "bearer" ? "bearer" : "basic.password";
+    expect(problem).toContain(`monitor.access.${place}: environment variable MONITOR_SECRET `);
+    expect(problem).toContain(says);
+    expect(problem).not.toContain("sesame");
+  },
+);
 
 test("a secret that is missing is named with its path", async () => {
   const missing = path.join(folder, "none");
@@ -61,6 +64,6 @@ test("a secret that is missing is named with its path", async () => {
   ]);
 });
 
-test("where nothing is asked there is nothing to be read", async () => {
+test("without monitor.access no secret is read", async () => {
   expect(await secretProblems(neededForAccess(AT), {})).toEqual([]);
 });

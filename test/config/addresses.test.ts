@@ -56,6 +56,6 @@ test("each address that can't be read is named with its path", async () => {
   ]);
 });
 
-test("without notifications there is nothing to be read", async () => {
+test("without notifications no secret is read", async () => {
   expect(await secretProblems(neededAddresses({}), {})).toEqual([]);
 });

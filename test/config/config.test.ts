@@ -13,7 +13,7 @@ function parse(value: unknown) {
   return parseConfig(JSON.stringify(value), OPTIONS);
 }
 
-test("a configuration with every field becomes what the program uses", () => {
+test("a configuration with every field is parsed into the form that the program uses", () => {
   const production = { id: "11111111-2222-3333-4444-555555555555", name: "production" };
   const staging = { id: "project_b", name: "staging" };
   const lab = { id: "project_c", name: "lab" };
@@ -121,7 +121,7 @@ test("a configuration with every field becomes what the program uses", () => {
   });
 });
 
-test("a service and a project are enough, and the rest has defaults", () => {
+test("a service and a project are enough, and all other fields have defaults", () => {
   expect(parse(MINIMAL)).toEqual({
     service: {
       baseUrl: "https://api.example.com",
@@ -190,7 +190,7 @@ test.each([
   expect(messageFor(text)).toBe("");
 });
 
-test("an absolute path stays as it is", () => {
+test("an absolute path is not changed", () => {
   const { projects } = parseConfig(sampleWith("projects[1].key.file", "/run/secrets/key"), OPTIONS);
 
   expect(projects[1]?.key).toEqual({ kind: "file", path: "/run/secrets/key" });
@@ -242,11 +242,11 @@ test("a missing field has the line of the object that lacks it", () => {
   ]);
 });
 
-test("without any project, the exports that name one are not errors of their own", () => {
+test("if no project is configured, exports that name one are not reported too", () => {
   expect(errorsFor(sampleWith("projects", [])).filter((line) => line.includes("exports"))).toEqual([]);
 });
 
-test("features may have the names of the fields of a file", () => {
+test("features named kind and path are not taken for a reference to a file", () => {
   const features = { kind: "file", path: "nova" };
   const job = { name: "nightly", schedule: "@daily", projects: ["one"], groupings: ["none"] };
   const exports = [{ ...job, filters: [{ name: "odd", features }] }];

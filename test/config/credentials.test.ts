@@ -62,7 +62,7 @@ test("a variable that is not set is named, and the message says what to set it t
   });
 });
 
-test("a key file that is missing, or a folder, is named", async () => {
+test("the error for a key file that is missing, or is a folder, names it", async () => {
   const missing = { kind: "file", path: path.join(folder, "none") } as const;
 
   expect(await message(readSecret("key", missing, {}))).toContain(`key file ${missing.path} does not exist`);
@@ -81,7 +81,7 @@ test("every key that can't be read is named with its path, before any call", asy
   ]);
 });
 
-test("a project whose rotation has made a key needs its first one no more", async () => {
+test("a project whose rotation has made a key does not need its first key", async () => {
   const config = parseConfig(JSON.stringify(SAMPLE), { source: "jobs.config.json", baseDir: folder });
 
   const problems = await secretProblems(neededKeys(config, new Set(["lab-key"])), { PRODUCTION_KEY: KEY });

@@ -35,11 +35,11 @@ test.each([
   expect(messageFor(text)).toContain(says);
 });
 
-test("a text nested without end is refused", () => {
+test("a text with more than 50 levels is refused", () => {
   expect(messageFor("[".repeat(100_000))).toContain("line 1, column 52: expected at most 50 levels");
 });
 
-test.each(["5", '"text"', "null", "[]", "true"])("%s at the top is refused, since an object belongs there", (text) => {
+test.each(["5", '"text"', "null", "[]", "true"])("%s in place of the top-level object is refused", (text) => {
   expect(messageFor(text)).toContain("- the top level (line 1): expected an object { … }; got ");
 });
 
@@ -47,7 +47,7 @@ test("a byte order mark is no error", () => {
   expect(messageFor(`\uFEFF${JSON.stringify(SAMPLE)}`)).toBe("");
 });
 
-test("a field that stands twice is found, wherever it stands, with both lines", () => {
+test("a repeated field is found at any depth, with the line of its first occurrence", () => {
   const { value, duplicates } = parseJson(
     '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }',
     "x",
@@ -67,7 +67,7 @@ test("a repeated field is one error among the others", () => {
   expect(message).toContain("- projects (line 3): expected at least one entry");
 });
 
-test("a path is found by line and column, and a missing one by its parent", () => {
+test("a path has a line and column, and a missing path has those of its parent", () => {
   const { positionOf } = parseJson('{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}', "x");
 
   expect(positionOf(["a"])).toEqual({ line: 2, column: 3 });
@@ -77,7 +77,7 @@ test("a path is found by line and column, and a missing one by its parent", () =
   expect(positionOf(["missing"])).toEqual({ line: 1, column: 1 });
 });
 
-test("what JSON.parse takes is taken, with the same value, and nothing else", () => {
+test("parseJson accepts the same texts as JSON.parse, with the same values", () => {
   const spoiledJson = fc
     .tuple(
       fc.json({ maxDepth: 4 }),

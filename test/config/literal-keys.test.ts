@@ -1,4 +1,4 @@
-// A key that someone has written into the file is refused, and no message repeats it.
+// A key that is written into the configuration file is refused, and no message contains it.
 
 import { expect, test } from "vitest";
 import { messageFor, sampleWith } from "./sample-config.ts";
@@ -87,7 +87,7 @@ test.each([
   expect(message).not.toMatch(new RegExp(`${WORD}|${HEX.slice(0, 8)}`));
 });
 
-test("a key that stands twice is found without being repeated", () => {
+test("a repeated field whose value is a key is found, and the message does not contain the key", () => {
   const twice = sampleWith("projects[0].key", { env: "A" }).replace('"env": "A"', `"env": "${WORD}", "env": "A"`);
 
   expect(messageFor(twice)).toContain("- projects[0].key.env (line");

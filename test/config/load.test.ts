@@ -22,13 +22,13 @@ test("relative paths in the file start at its folder, wherever the program runs"
   expect(config.projects[1]?.key).toEqual({ kind: "file", path: path.join(folder, "secrets/staging.key") });
 });
 
-test("the example that comes with the program is without an error", async () => {
+test("the packaged example has no error", async () => {
   const config = await loadConfig(EXAMPLE, { isExample: true });
 
   expect(config.exports.map(({ name }) => name)).toEqual(["nightly"]);
 });
 
-test("the example needs the project's id, and says so at its path", async () => {
+test("outside the demo the example is refused, and the error asks for the project's id", async () => {
   await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({
     code: "config",
     message: expect.stringMatching(
@@ -53,7 +53,7 @@ test("the error for a missing file says how to name another", async () => {
   });
 });
 
-test("a folder instead of the file is named as one", async () => {
+test("the error for a folder in place of the file says that it is a folder", async () => {
   await expect(loadConfig(folder)).rejects.toMatchObject({
     code: "config",
     message: expect.stringContaining("is a folder"),

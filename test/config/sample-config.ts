@@ -1,4 +1,4 @@
-// A configuration without an error that uses every field, and ways to spoil it at one place.
+// A valid configuration that uses every field, and functions that change one field of it.
 
 import { parseConfig } from "../../src/config/config.ts";
 import { errorCode } from "../../src/errors.ts";
@@ -68,7 +68,7 @@ export const SAMPLE = {
   notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
 };
 
-/** The sample with another value at the place; undefined leaves the field out. */
+/** The sample as JSON with another value at the path `place`; undefined leaves the field out. */
 export function sampleWith(place: string, value: unknown): string {
   const path = place.match(/[^.[\]]+/g) ?? [];
   return JSON.stringify(changed(SAMPLE, path, value), null, 2);
@@ -86,7 +86,7 @@ function changed(whole: unknown, [segment, ...rest]: readonly string[], value: u
   return Object.fromEntries(fields);
 }
 
-/** What parseConfig throws for the text; empty where it throws nothing. */
+/** The message of the error that parseConfig throws for the text; empty if it throws none. */
 export function messageFor(text: string): string {
   try {
     parseConfig(text, { source: "jobs.config.json", baseDir: "/srv/usage" });
@@ -97,7 +97,7 @@ export function messageFor(text: string): string {
   }
 }
 
-/** The errors of the message, a line each. */
+/** The lines of the message, one for each error, without its first line. */
 export function errorsFor(text: string): string[] {
   return messageFor(text).split("\n").slice(1);
 }

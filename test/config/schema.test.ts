@@ -21,7 +21,7 @@ test("the schema gives an editor its version, and a title and a description of e
   expect(fieldsWithoutDescription(configJsonSchema(), "")).toEqual([]);
 });
 
-test("the schema takes what the program takes, and refuses an unknown field", () => {
+test("the schema accepts a valid configuration, and refuses an unknown field", () => {
   const schema = z.fromJSONSchema({ ...configJsonSchema() });
 
   expect(schema.safeParse(SAMPLE).error).toBeUndefined();

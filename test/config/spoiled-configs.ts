@@ -1,6 +1,6 @@
 // The sample configuration with one wrong value, and what the message says about it.
 
-/** The place that is changed, its new value (undefined leaves the field out), words of the message, and the place it names. */
+/** The changed path, its new value (undefined leaves the field out), words of the message, and the path that the message names. */
 type Case = readonly [changedPlace: string, value: unknown, says: string, errorPath?: string];
 
 const ALL = { name: "all" };

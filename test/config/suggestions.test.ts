@@ -18,15 +18,15 @@ test.each([
   expect(nearMiss(typed, WORDS)).toBe(meant);
 });
 
-test.each(["", "x", "me", "user", "completely different", "sub-model two"])("%j is near nothing", (typed) => {
+test.each(["", "x", "me", "user", "completely different", "sub-model two"])("nothing is suggested for %j", (typed) => {
   expect(nearMiss(typed, WORDS)).toBeUndefined();
 });
 
-test("the nearest of several is offered", () => {
+test("of several similar words the nearest is suggested", () => {
   expect(nearMiss("stagin", ["stating", "staging"])).toBe("staging");
 });
 
-test("a part of several words is no guess", () => {
+test("nothing is suggested for a word that is part of several candidates", () => {
   expect(nearMiss("days", ["maxAgeDays", "graceDaysLong"])).toBeUndefined();
 });
 

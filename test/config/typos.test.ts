@@ -1,4 +1,4 @@
-// Slips of the hand that would otherwise do something else than meant, without a word. The right word is offered.
+// Typing mistakes that would otherwise silently change what the program does. Each is refused, and the right word is suggested.
 
 import { expect, test } from "vitest";
 import { errorsFor, sampleWith } from "./sample-config.ts";
@@ -41,7 +41,7 @@ const UNKNOWN_FIELDS = [
   ["notify.deadman", "deadMan"],
 ] as const;
 
-test.each(UNKNOWN_FIELDS)("the unknown field %s is refused, and %s offered", (place, meant) => {
+test.each(UNKNOWN_FIELDS)("the unknown field %s is refused, and %s is suggested", (place, meant) => {
   expect(errorsFor(sampleWith(place, 1))).toEqual([
     expect.stringMatching(
       new RegExp(`^- ${escaped(place)} \\(line \\d+\\): unknown field; did you mean "${meant}"\\?$`),
@@ -67,7 +67,7 @@ test.each([
   ["rotations[0].project", "Lab", "lab"],
   ["rotations[0].retire", "deleted", "delete"],
   ["rotations[0].commentTemplate", "{comment} {ID}", "{id}"],
-] as const)("%s is not %s: %s is offered", (place, typed, meant) => {
+] as const)("at %s, the value %s is refused, and %s is suggested", (place, typed, meant) => {
   const errors = errorsFor(sampleWith(place, typed));
 
   expect(errors).toContainEqual(
@@ -84,13 +84,13 @@ test.each(["True", "TRUE", "ture", "treu", "tru", "False", "flase"])(
   },
 );
 
-test("a misspelt rotation is offered the right one without its own name being shown", () => {
+test("the message for a misspelt rotation suggests the right name, and does not show the misspelt one", () => {
   expect(errorsFor(sampleWith("projects[2].key.rotation", "lab-kye"))).toEqual([
     expect.stringMatching(/got a string, not shown here; did you mean "lab-key"\?$/),
   ]);
 });
 
-test("a misspelt kind of key or delivery is offered the right one", () => {
+test("for a misspelt kind of key or delivery the right one is suggested", () => {
   expect(errorsFor(sampleWith("projects[0].key", { fil: "x" }))).toEqual([
     expect.stringMatching(/did you mean "file"\?$/),
   ]);

@@ -22,7 +22,7 @@ test("every value is read back in its column", async () => {
   );
 });
 
-test("nothing at all and an empty text are two things", async () => {
+test("null and an empty text are written differently", async () => {
   const text = await textOf(
     csvOf(
       VIEW,
@@ -35,7 +35,7 @@ test("nothing at all and an empty text are two things", async () => {
   expect(text.split("\r\n").slice(1)).toEqual([",,,,,", '"",,,,,', ""]);
 });
 
-test("it begins with the mark by which Excel knows UTF-8, and lines end as RFC 4180 has it", async () => {
+test("a dump begins with the byte order mark that Excel needs, and its lines end with CR LF (RFC 4180)", async () => {
   expect(await textOf(csvOf(VIEW, inBatches([])))).toBe(
     '\uFEFF"project","usage_date","hours","revision","extra_metrics","seen_at"\r\n',
   );
@@ -90,9 +90,12 @@ test.each([
   ['a;"=1"', `a;"'=1"`],
   ["a\n=1", "a\n'=1"],
   ["a\t@1", "a\t'@1"],
-])("so it does behind what begins a cell to a spreadsheet of another country: %j", async (text, safe) => {
-  expect(await dumpedText(text)).toBe(safe);
-});
+])(
+  "a formula after a character that some spreadsheets take for the end of a cell gets an apostrophe too: %j",
+  async (text, safe) => {
+    expect(await dumpedText(text)).toBe(safe);
+  },
+);
 
 test.each([
   "production",
@@ -106,11 +109,11 @@ test.each([
   "a, -b",
   "a; b",
   "two\nlines",
-])("any other text stays as it is: %j", async (text) => {
+])("any other text is not changed: %j", async (text) => {
   expect(await dumpedText(text)).toBe(text);
 });
 
-test("a long text of nothing but gaps takes no time to speak of", () => {
+test("a text of 900,000 separators is handled within the time limit of a test", () => {
   const gaps = "\n; ".repeat(300_000);
   expect(withoutFormula(`a${gaps}`)).toBe(`a${gaps}`);
   expect(withoutFormula(`a${gaps}=1`)).toBe(`a${gaps}'=1`);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { jsonLinesOf } from "../../src/dump/encode.ts";
 import { inBatches, ROWS, textOf, VIEW } from "./sample-view.ts";
 
-/** The fields of a line, numbers as the digits that stand there. */
+/** The fields of a line. A number is the text "number " and its digits as written. */
 function readLine(line: string): Readonly<Record<string, unknown>> {
   return JSON.parse(line, keepDigits);
 }
@@ -14,12 +14,12 @@ function keepDigits(_name: string, value: unknown, context?: { readonly source?:
 const text = await textOf(jsonLinesOf(VIEW, inBatches(ROWS)));
 const lines = text.split("\n");
 
-test("a row is a line, and the last one ends like the others", () => {
+test("each row is a line, and the last line also ends with a line break", () => {
   expect(lines).toHaveLength(ROWS.length + 1);
   expect(lines.at(-1)).toBe("");
 });
 
-test("texts, days and instants come back as they are", () => {
+test("texts, days and instants are read back unchanged", () => {
   const read = lines.slice(0, -1).map(readLine);
   expect(read.map(({ project, usage_date, seen_at }) => [project, usage_date, seen_at])).toEqual(
     ROWS.map((row) => [row[0], row[1], row[5]]),
@@ -38,6 +38,6 @@ test("a JSON value is part of the line, with every digit", () => {
   expect(readLine(lines[2] ?? "")).toMatchObject({ extra_metrics: ["a"] });
 });
 
-test("no row makes no line", async () => {
+test("a view without rows is an empty text", async () => {
   expect(await textOf(jsonLinesOf(VIEW, inBatches([])))).toBe("");
 });

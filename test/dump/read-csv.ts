@@ -1,8 +1,8 @@
-// Reads CSV as RFC 4180 defines it, and keeps apart what was quoted and what was not.
+// Reads CSV as RFC 4180 defines it, and records for each cell whether it was quoted.
 
 export type Cell = { readonly text: string; readonly quoted: boolean };
 
-/** The records; throws where the text is not CSV. */
+/** Returns the records; throws if the text is not CSV. */
 export function readCsv(text: string): readonly (readonly Cell[])[] {
   const records: Cell[][] = [];
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/gy;

@@ -1,11 +1,11 @@
-// Reads Parquet back into the texts it was made of.
+// Reads a Parquet file back into the texts from which it was made.
 
 import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparquet";
 import type { Row, View } from "../../src/dump/view.ts";
 
 export type ParquetFile = {
   readonly rows: readonly Row[];
-  /** By column, the type as hyparquet names it. */
+  /** The type of each column, as hyparquet describes it. */
   readonly types: Readonly<Record<string, SchemaElement>>;
   readonly groupSizes: readonly number[];
   readonly keyValues: Readonly<Record<string, string | undefined>>;
@@ -19,7 +19,7 @@ export async function readParquet(
   const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
   const metadata = parquetMetadata(file);
   const types = Object.fromEntries(metadata.schema.slice(1).map((element) => [element.name, { ...element }]));
-  // hyparquet would make a float of a decimal; without the type it gives the bytes.
+  // hyparquet would convert a decimal to a float; without the type it returns the bytes.
   for (const element of metadata.schema) if (element.converted_type === "DECIMAL") delete element.converted_type;
   const objects = await parquetReadObjects({
     file,
@@ -39,7 +39,7 @@ function textOf(kind: string, value: unknown, scale: number): string | null {
   return kind === "number" && value instanceof Uint8Array ? decimalText(value, scale) : String(value);
 }
 
-/** Without zeros at its end. */
+/** The decimal number as text, without zeros at its end. */
 function decimalText(bytes: Uint8Array, scale: number): string {
   const unscaled = BigInt.asIntN(bytes.length * 8, BigInt(`0x${Buffer.from(bytes).toString("hex")}`));
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, "0");
@@ -47,7 +47,7 @@ function decimalText(bytes: Uint8Array, scale: number): string {
   return unscaled < 0n ? `-${text}` : text;
 }
 
-/** hyparquet's own leaves out a byte order mark. */
+/** Replaces hyparquet's own decoder, which drops a byte order mark. */
 function utf8Text(bytes: Uint8Array | undefined): string | undefined {
   return bytes && new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }

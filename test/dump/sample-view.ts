@@ -1,4 +1,4 @@
-// A view with a column of each kind, and rows of it that are hard to write down.
+// A view with a column of each kind, and rows with values that are hard to encode.
 
 import type { Batches, Column, Row, View } from "../../src/dump/view.ts";
 

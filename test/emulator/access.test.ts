@@ -4,7 +4,7 @@ import { ask, CONSOLE_KEY, SECRET } from "./ask.ts";
 
 const start = (options: Partial<EmulatorOptions> = {}) => startEmulator({ consoleKeys: [CONSOLE_KEY], ...options });
 
-test.each([`Token ${SECRET}`, `Bearer ${SECRET}`, SECRET])("the header '%s' is taken", async (authorization) => {
+test.each([`Token ${SECRET}`, `Bearer ${SECRET}`, SECRET])("the header '%s' is accepted", async (authorization) => {
   await using emulator = await start();
   expect((await ask(emulator, "/v1/projects", { headers: { authorization } })).status).toBe(200);
 });
@@ -27,7 +27,7 @@ test.each([
   ["GET", "keys/some-id", "keys:read"],
   ["POST", "keys", "keys:write"],
   ["DELETE", "keys/some-id", "keys:write"],
-])("%s %s names the scope that is missing", async (method, path, scope) => {
+])("the error of %s %s names the missing scope %s", async (method, path, scope) => {
   await using emulator = await start({ consoleKeys: [{ ...CONSOLE_KEY, scopes: ["usage:write"] }] });
   const response = await ask(emulator, path, { method });
   expect(response.status).toBe(403);
@@ -46,7 +46,7 @@ test.each([
   [["owner"], 200],
   [["project:*"], 200],
   [["project:write", "usage:read", "keys:write"], 403],
-])("a key with %j asks for the breakdown and gets %i", async (scopes, status) => {
+])("a breakdown request with a key of the scopes %j is answered with %i", async (scopes, status) => {
   await using emulator = await start({ consoleKeys: [{ ...CONSOLE_KEY, scopes }] });
   expect((await ask(emulator, "usage/breakdown")).status).toBe(status);
 });
@@ -59,7 +59,7 @@ test.each([
   "/v1/projects/p1/usage",
   "/v2/projects",
   "//",
-])("%s is not there for a key of project p1", async (path) => {
+])("%s is answered with 404 for a key of project p1", async (path) => {
   await using emulator = await start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "b", projectId: "p2" }] });
   const response = await ask(emulator, path);
   expect(response.status).toBe(404);
@@ -85,7 +85,7 @@ test("a key sees its own project only", async () => {
   expect(await response.json()).toEqual({ projects: [{ project_id: "p1", name: "p1" }] });
 });
 
-test("the log has every request with its key's id, and no secret", async () => {
+test("`requests` has every request with the id of its key, and no secret", async () => {
   await using emulator = await start();
   await ask(emulator, "usage/breakdown?grouping=tags&x=%20");
   await ask(emulator, "keys", { method: "POST", secret: "unknown" });
@@ -98,7 +98,7 @@ test("the log has every request with its key's id, and no secret", async () => {
   expect(JSON.stringify([emulator.requests, emulator.keys()])).not.toContain(SECRET);
 });
 
-test("a mistake in a test's own usage is an error and not a silent service", async () => {
+test("if a test's own usage throws, the emulator answers 500 with the error", async () => {
   await using emulator = await start({
     usage: () => {
       throw new Error("the test is wrong");
@@ -113,7 +113,7 @@ test("two console keys with one secret are refused at the start", async () => {
   await expect(start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, projectId: "p2" }] })).rejects.toThrow("p2");
 });
 
-test("closing twice is closing once, and a closed emulator answers nobody", async () => {
+test("a second close does nothing, and a closed emulator accepts no connections", async () => {
   const emulator = await start();
   await emulator.close();
   await emulator.close();

@@ -1,4 +1,4 @@
-// Asks an emulator over HTTP, and reads what it answers.
+// Calls an emulator over HTTP, and reads its answers.
 
 import { z } from "zod";
 import type { Emulator } from "../../src/emulator/server.ts";
@@ -18,7 +18,7 @@ type Asking = {
   readonly signal?: AbortSignal;
 };
 
-/** `path` goes on from the project's; one that starts with a slash stands for itself. */
+/** A `path` that does not start with a slash is relative to the project's path. */
 export function ask(emulator: Emulator, path: string, asking: Asking = {}): Promise<Response> {
   const url = path.startsWith("/") ? path : `/v1/projects/${PROJECT}/${path}`;
   const { method = "GET", secret = SECRET, headers, body, signal } = asking;
@@ -61,7 +61,7 @@ export async function breakdown(emulator: Emulator, query = ""): Promise<Breakdo
   return Breakdown.parse(await response.json());
 }
 
-/** Each row's value of the dimension, and its requests. */
+/** For each row, its value of the dimension and its number of requests. */
 export async function requestsBy(emulator: Emulator, dimension: string, query: string): Promise<[unknown, number][]> {
   const { results } = await breakdown(emulator, query);
   return results.map(({ grouping, requests }) => [grouping[dimension], requests]);

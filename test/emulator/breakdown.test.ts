@@ -22,7 +22,7 @@ const WEEK = "start=2026-03-09&end=2026-03-15";
 const start = (options: Partial<EmulatorOptions> = {}) =>
   startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
 
-/** Days to metrics, in millionths: sums of doubles would not be equal. */
+/** The sums of the metrics for each day, in millionths, because sums of doubles would not be equal. */
 function sumByDay(rows: readonly Row[]): Record<string, number[]> {
   const sums: Record<string, number[]> = {};
   for (const row of rows) {
@@ -42,14 +42,17 @@ const addingUp = (["interface", "2026"] as const).flatMap((dialect) =>
   ].flatMap((filter) => GROUPINGS[dialect].map((grouping) => ({ dialect, filter, grouping }))),
 );
 
-test.each(addingUp)("in $dialect, grouped by $grouping, filter '$filter' adds up to its total", async (c) => {
-  await using emulator = await start({ dialect: c.dialect });
-  const total = await breakdown(emulator, `${WEEK}&${c.filter}`);
-  const grouped = await breakdown(emulator, `${WEEK}&${c.filter}&grouping=${c.grouping}`);
-  expect(total.results).toHaveLength(7);
-  expect(grouped.results.length).toBeGreaterThan(7 - 1);
-  expect(sumByDay(grouped.results)).toEqual(sumByDay(total.results));
-});
+test.each(addingUp)(
+  "in dialect $dialect, the groups by $grouping with filter '$filter' add up to the total",
+  async (c) => {
+    await using emulator = await start({ dialect: c.dialect });
+    const total = await breakdown(emulator, `${WEEK}&${c.filter}`);
+    const grouped = await breakdown(emulator, `${WEEK}&${c.filter}&grouping=${c.grouping}`);
+    expect(total.results).toHaveLength(7);
+    expect(grouped.results.length).toBeGreaterThan(7 - 1);
+    expect(sumByDay(grouped.results)).toEqual(sumByDay(total.results));
+  },
+);
 
 test("a day has several groups in each dimension, and fewer requests at the weekend", async () => {
   await using emulator = await start();
@@ -62,7 +65,7 @@ test("a day has several groups in each dimension, and fewer requests at the week
   expect(week[6]?.requests).toBeLessThan((week[0]?.requests ?? 0) / 2);
 });
 
-test("the same seed, project and day are the same usage, and another seed is other usage", async () => {
+test("the same seed gives the same usage, and another seed gives other usage", async () => {
   await using one = await start({ seed: 7 });
   await using same = await start({ seed: 7 });
   await using other = await start({ seed: 8 });
@@ -71,7 +74,7 @@ test("the same seed, project and day are the same usage, and another seed is oth
   expect(await breakdown(other, query)).not.toEqual(await breakdown(one, query));
 });
 
-test("only the dimension asked for is filled", async () => {
+test("in a row only the requested dimension has a value", async () => {
   await using emulator = await start();
   const { results } = await breakdown(emulator, `${WEEK}&grouping=endpoint`);
   expect(results[0]?.grouping).toEqual({
@@ -119,7 +122,7 @@ test.each([
   ["feature_set=utterances", 6],
   ["endpoint=listen", 0],
   ["tag=a", 15],
-])("of 15 requests, %s finds %i", async (filter, requests) => {
+])("of 15 requests, the filter %s selects %i", async (filter, requests) => {
   await using emulator = await start({ usage });
   expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
 });
@@ -129,7 +132,7 @@ test.each([
   ["tags=a", 15],
   ["feature_set=utterances", 15],
   ["model=nova-3", 0],
-])("of 15 requests, in 2026 %s finds %i", async (filter, requests) => {
+])("of 15 requests, the filter %s selects %i in dialect 2026", async (filter, requests) => {
   await using emulator = await start({ usage, dialect: "2026" });
   expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
 });
@@ -139,12 +142,12 @@ test.each([
   ["2026", "model"],
   ["interface", "constructor"],
   ["interface", ""],
-] as const)("%s has no grouping '%s': the answer is the ungrouped one", async (dialect, grouping) => {
+] as const)("dialect %s has no grouping '%s', so that the answer is not grouped", async (dialect, grouping) => {
   await using emulator = await start({ dialect });
   expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
 });
 
-test("the interface's model is a text, and a list where a request used several", async () => {
+test("in dialect interface a model is a text, or a list if a request used several", async () => {
   await using emulator = await start({ usage });
   expect(await requestsBy(emulator, "model", `${DAY}&grouping=model`)).toEqual([
     ["nova-3", 3],
@@ -153,7 +156,7 @@ test("the interface's model is a text, and a list where a request used several",
   ]);
 });
 
-test("the models of 2026 are always a list", async () => {
+test("in dialect 2026 the models are always a list", async () => {
   await using emulator = await start({ usage, dialect: "2026" });
   expect(await requestsBy(emulator, "models", `${DAY}&grouping=models`)).toEqual([
     [["nova-3"], 3],
@@ -162,7 +165,7 @@ test("the models of 2026 are always a list", async () => {
   ]);
 });
 
-test("a set of tags is one group in whatever order its tags come, and untagged usage is a group", async () => {
+test("the same tags in another order are one group, and usage without tags is a group", async () => {
   await using emulator = await start({ usage });
   expect(await requestsBy(emulator, "tags", `${DAY}&grouping=tags`)).toEqual([
     [["b", "a"], 3],
@@ -176,7 +179,7 @@ test("hours add up to the millionth, without an error of floating point", async 
   expect((await breakdown(emulator, DAY)).results[0]?.hours).toBe(0.300001);
 });
 
-test("usage knows its project and day", async () => {
+test("the function `usage` gets the project, the day and the day's age", async () => {
   const asked: [string, string, number][] = [];
   await using emulator = await start({
     usage: (...about) => {

@@ -5,7 +5,7 @@ import { startEmulator } from "../../src/emulator/server.ts";
 
 const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: "demo" } as const;
 
-/** Runs the command until its first words are out, and gives a way to end it. */
+/** Starts the command, waits for its first output, and returns a function that stops it. */
 async function started(env: Readonly<Record<string, string>>, options = OPTIONS) {
   const stop = new AbortController();
   const said = Promise.withResolvers<string>();
@@ -26,7 +26,7 @@ test("the command takes its first key from the environment, and does not print i
   expect(await command.ended).toBe(0);
 });
 
-test("without one it makes a key in a file that only its user can read, and takes the file away again", async () => {
+test("without a key in the environment, a key is made in a file that only the user can read, and removed at the end", async () => {
   const command = await started({});
   const file = /\/\S+first\.key/.exec(command.text)?.[0] ?? "";
   expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -39,7 +39,7 @@ test("without one it makes a key in a file that only its user can read, and take
   expect(existsSync(file)).toBe(false);
 });
 
-test("what it prints holds the parts of a configuration that reaches it", async () => {
+test("the command prints the fields of a configuration for the emulator", async () => {
   const command = await started({ USAGE_EXPORT_KEY: "key-of-the-environment" });
   expect(command.text).toContain(`"baseUrl": "${command.url}"`);
   expect(command.text).toContain('"key": {\n        "env": "USAGE_EXPORT_KEY"');
@@ -47,7 +47,7 @@ test("what it prints holds the parts of a configuration that reaches it", async 
   await command.ended;
 });
 
-test("a port that is taken is a mistake of the command line", async () => {
+test("a port that is in use is refused with the code config", async () => {
   await using other = await startEmulator({ consoleKeys: [] });
   const options = { ...OPTIONS, port: Number(new URL(other.url).port) };
   const stopped = AbortSignal.timeout(5_000);

@@ -60,7 +60,7 @@ test("a body fault changes the answer of any endpoint, and the request has its e
   expect(emulator.keys()).toHaveLength(2);
 });
 
-test("a body that a fault replaces by a text is sent unchanged", async () => {
+test("if a body fault returns a text, the text is sent unchanged", async () => {
   await using emulator = await start({ kind: "body", change: (json) => `${JSON.stringify(json)} and more` });
   expect(await (await ask(emulator, QUERY)).text()).toMatch(/^\{"start":.*\} and more$/);
 });
@@ -72,7 +72,7 @@ test("a dropped connection has no answer and no effect", async () => {
   expect(emulator.requests).toMatchObject([{ method: "POST", status: undefined }]);
 });
 
-test("a lost answer has its effect: the key is created, and nobody has its secret", async () => {
+test("a request whose answer is lost has its effect: the key is created, and nobody has its secret", async () => {
   await using emulator = await start({ kind: "lose" });
   await expect(ask(emulator, "keys", NEW_KEY)).rejects.toThrow("fetch failed");
   expect(emulator.keys()).toMatchObject([{ origin: "console" }, { origin: "created", comment: "exporter" }]);

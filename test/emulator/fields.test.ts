@@ -5,7 +5,7 @@ import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
 const start = (options: Partial<EmulatorOptions> = {}) =>
   startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
 
-test("Get Fields lists what the usage of the days asked for can be filtered by", async () => {
+test("Get Fields lists the tags, models, methods and features of the requested days", async () => {
   await using emulator = await start({
     usage: (_, day) => [
       { model: ["nova-3"], method: "sync", tags: ["b", "a"], feature_set: ["utterances", "diarize"] },
@@ -22,7 +22,7 @@ test("Get Fields lists what the usage of the days asked for can be filtered by",
   });
 });
 
-test("in 2026 a model is found by the id that Get Fields gives it", async () => {
+test("in dialect 2026 a filter by the model id from Get Fields selects the model's usage", async () => {
   await using emulator = await start({ dialect: "2026", usage: () => [{ model: ["nova-3"], requests: 5 }] });
   const fields = await ask(emulator, "usage/fields");
   const text = await fields.text();

@@ -34,7 +34,7 @@ async function listedIds(emulator: Emulator, secret = SECRET): Promise<string[]>
 const remove = (emulator: Emulator, id: string, secret = SECRET) =>
   ask(emulator, `keys/${id}`, { method: "DELETE", secret });
 
-test("there is no key but those of the console until one of them creates another", async () => {
+test("without console keys there are no keys, and none can be created", async () => {
   await using emulator = await start({ consoleKeys: [] });
   expect(emulator.keys()).toEqual([]);
   expect((await ask(emulator, "keys", { method: "POST", body: REGULAR })).status).toBe(401);
@@ -48,7 +48,7 @@ test("a created key comes with its secret, and works at once", async () => {
   expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(200);
 });
 
-test("a secret is 40 hex digits by chance, whatever the seed", async () => {
+test("a secret is 40 random hex digits that do not depend on the seed", async () => {
   await using one = await start({ seed: 7 });
   await using same = await start({ seed: 7 });
   const secrets = [await create(one, REGULAR), await create(one, REGULAR), await create(same, REGULAR)].map(
@@ -69,7 +69,7 @@ test.each([
   ],
   [["owner"], ["owner"]],
   [["usage:read", "usage:read"], ["usage:read"]],
-])("of a key asked for with %j the scopes are %j", async (asked, granted) => {
+])("a key that is requested with the scopes %j gets %j", async (asked, granted) => {
   await using emulator = await start();
   expect((await create(emulator, { comment: "", scopes: asked })).scopes).toEqual(granted);
 });
@@ -97,7 +97,7 @@ test.each([
   ["a tag that is too long", { ...REGULAR, tags: ["x".repeat(129)] }],
   ["a bare date", { ...REGULAR, expiration_date: "2026-04-01" }],
   ["a lifetime of 0", { ...REGULAR, time_to_live_in_seconds: 0 }],
-  ["two ends", { ...REGULAR, time_to_live_in_seconds: 60, expiration_date: "2026-04-01T00:00:00Z" }],
+  ["two expirations", { ...REGULAR, time_to_live_in_seconds: 60, expiration_date: "2026-04-01T00:00:00Z" }],
   ["a field that does not exist", { ...REGULAR, tag: ["a"] }],
 ])("a create with %s is refused, and creates nothing", async (_, body) => {
   await using emulator = await start();
@@ -107,14 +107,14 @@ test.each([
   expect(emulator.keys()).toHaveLength(1);
 });
 
-test("a create that is not said to be JSON is refused", async () => {
+test("a create whose content type is not JSON is refused", async () => {
   await using emulator = await start();
   const headers = { "content-type": "text/plain" };
   expect((await ask(emulator, "keys", { method: "POST", body: REGULAR, headers })).status).toBe(400);
 });
 
 test.each([{ time_to_live_in_seconds: 60 }, { expiration_date: "2026-03-18T12:01:00Z" }])(
-  "a key with %j works until then, and then answers 401",
+  "a key with %j works until it expires, and gets 401 after that",
   async (end) => {
     await using emulator = await start();
     const created = await create(emulator, { ...REGULAR, ...end });
@@ -130,7 +130,7 @@ test.each([{ time_to_live_in_seconds: 60 }, { expiration_date: "2026-03-18T12:01
   },
 );
 
-test("a list holds every key's facts and no secret", async () => {
+test("a list of keys has every field of each key, and no secret", async () => {
   await using emulator = await start();
   const { key, ...facts } = await create(emulator, { ...REGULAR, tags: ["nightly"] });
   const response = await ask(emulator, "keys");
@@ -143,14 +143,14 @@ test("a list holds every key's facts and no secret", async () => {
   expect(text).not.toContain(SECRET);
 });
 
-test("one key is answered with its member", async () => {
+test("the answer for one key has its member", async () => {
   await using emulator = await start();
   const { key: _, ...facts } = await create(emulator, REGULAR);
   const response = await ask(emulator, `keys/${facts.api_key_id}`);
   expect(await response.json()).toEqual({ member: expect.any(Object), api_key: facts });
 });
 
-test("a key is seen by the one that created it and by itself, and not by another person's", async () => {
+test("a created key is visible to itself and to the key that created it, and not to another person's key", async () => {
   await using emulator = await start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "another" }] });
   const created = await create(emulator, { comment: "", scopes: ["member"] });
   expect(await listedIds(emulator)).toContain(created.api_key_id);
@@ -167,7 +167,7 @@ test.each([
   [["keys:read", "members:read", "admins:read", "owners:read"], 2],
   [["admin"], 1],
   [["keys:read"], 1],
-])("of two people's keys, one with %j lists %i", async (scopes, count) => {
+])("with the keys of two people, a key with %j lists %i", async (scopes, count) => {
   await using emulator = await start({ consoleKeys: [CONSOLE_KEY, { ...CONSOLE_KEY, secret: "another", scopes }] });
   expect(await listedIds(emulator, "another")).toHaveLength(count);
 });
@@ -178,7 +178,7 @@ test("the keys of another project are not listed, whatever the scopes", async ()
   expect(await listedIds(emulator)).toEqual([emulator.keys()[0]?.apiKeyId]);
 });
 
-test("a deleted key answers 401, is not listed, and can't be deleted again", async () => {
+test("a deleted key gets 401, is not listed, and can't be deleted again", async () => {
   await using emulator = await start();
   const created = await create(emulator, REGULAR);
   const first = await remove(emulator, created.api_key_id);
@@ -191,14 +191,14 @@ test("a deleted key answers 401, is not listed, and can't be deleted again", asy
   expect(emulator.keys()).toMatchObject([{ state: "active" }, { state: "deleted", comment: "exporter" }]);
 });
 
-test("nothing keeps a key from deleting itself", async () => {
+test("a key can delete itself", async () => {
   await using emulator = await start();
   const [own = ""] = await listedIds(emulator);
   expect((await remove(emulator, own)).status).toBe(200);
   expect(emulator.secretWorks(SECRET)).toBe(false);
 });
 
-test("a key can ask who it is", async () => {
+test("a key can request its own id, scopes and time of creation", async () => {
   await using emulator = await start();
   const created = await create(emulator, REGULAR);
   const response = await ask(emulator, "/v1/auth/token", { secret: created.key });

@@ -36,7 +36,7 @@ test("some 3 % of a day's usage arrives after the day, and none after the third 
   expect(last).toBe(third);
 });
 
-test("a finished day is the same all day long, and other the next day in most of its groups", async () => {
+test("the numbers of a day stay the same during the next day, and change in most groups on the day after", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
   expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);
@@ -46,7 +46,7 @@ test("a finished day is the same all day long, and other the next day in most of
   expect(restated.length).toBeGreaterThan(next.length / 2);
 });
 
-test("nothing of a day gets less as it gets older", async () => {
+test("no number of a day falls as the day gets older", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T02:00:00Z", "tags");
   const late = await rowsAt(emulator, "2026-03-14T02:00:00Z", "tags");

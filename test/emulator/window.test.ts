@@ -39,10 +39,10 @@ test("a service that ignores the window answers for the last 30 days", async () 
   expect(answer.results).toHaveLength(30);
 });
 
-/** As many requests as the number of the day in its month, so that a sum tells which days are in it. */
+/** A day has as many requests as its number in the month, so that a sum shows which days it includes. */
 const dayOfMonth: EmulatorOptions["usage"] = (_, day) => [{ requests: Number(day.slice(-2)) }];
 
-/** Any trace of a day in an answer as JSON. The quote keeps "endpoint" from matching. */
+/** Matches an answer (as JSON) that names any day. The quote keeps "endpoint" from matching. */
 const A_DAY = /start|end"|2026|resolution/;
 
 test("an undated service answers with one summary of yesterday, with no day in it", async () => {

@@ -1,5 +1,5 @@
-// Certificates of an authority of our own, good ones and such as nobody may trust. Made anew each time, so that no private
-// key lies in the repository and no certificate of it ever expires.
+// Makes certificates of an authority of the tests, valid ones and ones that must be refused. They are made in each run, so that the
+// repository has no private key and no certificate that expires.
 
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
@@ -7,9 +7,9 @@ export type Certificate = { readonly key: string; readonly cert: string };
 export type Authority = Certificate & { readonly name: string };
 
 export type CertificateOptions = {
-  /** Left out, the certificate vouches for itself. */
+  /** The authority that signs the certificate; left out, the certificate is self-signed. */
   readonly by?: Authority;
-  /** The address it is for; left out, this machine's. */
+  /** The IP address that the certificate is for; left out, 127.0.0.1. */
   readonly ip?: readonly [number, number, number, number];
   readonly from?: string;
   readonly until?: string;
@@ -23,7 +23,7 @@ const TRUE = Buffer.from("0101ff", "hex");
 
 let serial = 1;
 
-/** Who signs certificates; its own one is what a client is told to trust. */
+/** Makes an authority that can sign certificates. A client is told to trust the authority's own certificate. */
 export function authority(name: string): Authority {
   const extensions = [sequence(BASIC_CONSTRAINTS, TRUE, der(0x04, sequence(TRUE)))];
   return { name, ...signed({ name, issuer: name, extensions, from: "20200101000000Z", until: "20490101000000Z" }) };
@@ -80,7 +80,7 @@ function sequence(...parts: readonly Buffer[]): Buffer {
   return der(0x30, Buffer.concat(parts));
 }
 
-/** Tag, length and content; a length above 127 is written in two bytes here, none is longer. */
+/** Tag, length and content. A length above 127 is written in two bytes, which is enough here. */
 function der(tag: number, content: Buffer): Buffer {
   const length = content.length < 128 ? [content.length] : [0x82, content.length >> 8, content.length & 0xff];
   return Buffer.concat([Buffer.from([tag, ...length]), content]);

@@ -1,11 +1,11 @@
-// A database whose clock is set to another time. Other tests use the same server, so its clock stays, and all stored times are moved
-// the other way, in every table: a program can't tell the difference.
+// Simulates a step of the database's clock. Other tests use the same server, so its clock is not changed. Instead all stored times in
+// every table are moved the other way, which looks the same to a program.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 
-/** Days are moved there first, because a day can't be moved to one that another row still has. */
+/** Days are first moved this far away, because a day can't be moved to one that another row still has. */
 const FAR_DAYS = 100_000;
 
 type Column = { readonly schema: string; readonly table: string; readonly column: string; readonly type: string };

@@ -1,4 +1,4 @@
-// A proxy as companies have them: it makes tunnels (CONNECT) for who is allowed to, and remembers what it could learn by that.
+// A company's proxy: it opens tunnels (CONNECT) for clients with the right credentials, and records everything that it can see.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -6,21 +6,21 @@ import net from "node:net";
 import tls from "node:tls";
 import { authority, certificate } from "./certificates.ts";
 
-/** What the certificate of the test's services is vouched for by: a client must be told to trust it. */
+/** Signs the certificate of the tests' services. A client must be told to trust it. */
 export const AUTHORITY = authority("the authority of the test");
 
 export type ConnectProxy = AsyncDisposable & {
   readonly port: number;
-  /** The hosts and ports that tunnels were asked for to. */
+  /** The host and port of each requested tunnel. */
   readonly tunnels: readonly string[];
-  /** All that it was told, in the clear or not: requests with their headers, and what went into the tunnels. */
+  /** All that the proxy received: the CONNECT requests with their headers, and the bytes that clients sent into the tunnels. */
   readonly seen: () => string;
-  /** Requests that were no CONNECT: what they ask for is in the clear. */
+  /** Requests other than CONNECT, which the proxy could read. */
   readonly requests: readonly string[];
 };
 
 export type ProxyOptions = {
-  /** `user:password`, without which there is no tunnel. */
+  /** `user:password`, which the proxy requires for a tunnel. */
   readonly credentials?: string;
   /** The status with which every tunnel is refused; undefined leaves the client without an answer. */
   readonly refuse?: () => number | undefined;
@@ -70,7 +70,7 @@ export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectP
   return { port, tunnels, requests, seen: () => seen, [Symbol.asyncDispose]: close };
 }
 
-/** The same server over https, by a certificate that AUTHORITY vouches for unless another is given. */
+/** Serves the server at `origin` over TLS, with a certificate of AUTHORITY unless another is given. */
 export async function tlsFront(
   origin: string,
   identity: Pick<tls.SecureContextOptions, "key" | "cert"> = certificate({ by: AUTHORITY }),

@@ -29,7 +29,7 @@ export async function testDatabase(): Promise<DatabaseUrls & { readonly db: Data
   return { db, url, directUrl };
 }
 
-/** Dropped when it is disposed of. Another database than the empty one can be copied while no session is connected to it. */
+/** Copies the empty database, or `of`, to which no session may be connected. The copy is dropped when it is disposed of. */
 export async function copyDatabase(of?: DatabaseUrls): Promise<AsyncDisposable & DatabaseUrls> {
   const { url, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;

@@ -1,5 +1,5 @@
-// A program: says what it reads, in the encoding that it is told, and ends badly. With the line end first, as a delivery
-// command gets its key, and then without.
+// A program: prints its standard input in the encoding that its argument names, first without and then with the line end that a
+// delivered key has, and fails.
 
 import { text } from "node:stream/consumers";
 import { ENCODINGS } from "./encodings.ts";

@@ -1,4 +1,4 @@
-// In how many ways a program may say a secret without saying it.
+// The forms in which a program may print a secret.
 
 import { inspect } from "node:util";
 

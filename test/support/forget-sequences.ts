@@ -1,4 +1,4 @@
-// Makes a database what logical replication leaves: all rows of all tables, and every sequence at its beginning.
+// Changes a database into one that logical replication has made: the tables have all their rows, and every sequence starts at 1 again.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";

@@ -1,4 +1,4 @@
-// Before any test: one Postgres server and one migrated database on it, which test files copy. After all: both are gone.
+// Before the tests: starts a Postgres server and makes a migrated database, which test files copy. After the tests: removes both.
 
 import { randomBytes } from "node:crypto";
 import type { TestProject } from "vitest/node";
@@ -12,10 +12,10 @@ declare module "vitest" {
   interface ProvidedContext {
     postgres: {
       readonly url: string;
-      /** Its name is also how the name of every database of this run begins. */
+      /** The name of the migrated database. The name of every database of this run begins with it. */
       readonly template: string;
       readonly logFile: string | undefined;
-      /** The same server through a pooler, where the run has one. */
+      /** The same server through a pooler, if the run has one. */
       readonly pooledUrl: string | undefined;
     };
   }
@@ -55,11 +55,11 @@ async function createTemplate(url: string, name: string): Promise<void> {
   } finally {
     await db.destroy();
   }
-  // A database that someone is connected to cannot be copied.
+  // A database can't be copied while a session is connected to it.
   await runStatement(url, `alter database ${name} allow_connections false`);
 }
 
-/** A server that was given stays as it was found; one that a failed test still holds on to loses its databases too. */
+/** Leaves a server that was given as it was before. `force` also drops databases to which a failed test is still connected. */
 async function dropDatabases({ url }: PostgresServer, prefix: string): Promise<void> {
   const rows = await runStatement(url, `select datname from pg_database where starts_with(datname, '${prefix}')`);
   for (const { datname } of rows) await runStatement(url, `drop database ${datname} with (force)`);

@@ -1,4 +1,4 @@
-// Helpers of the programs that keep a server for the tests.
+// Helpers of the programs that run a server for the tests.
 
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// Starts a program that keeps a server for the tests.
+// Starts a program (the keeper) that runs a server for the tests.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

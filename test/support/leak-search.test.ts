@@ -26,7 +26,7 @@ test("sixteen characters are found in base64 wherever they start, after any numb
   }
 });
 
-test("a short secret counts when all of it is there", () => {
+test("a short secret is only found as a whole", () => {
   expect(findSecrets("password=hunter2222;", ["hunter2222"])).toHaveLength(1);
   expect(findSecrets("password=hunter222;", ["hunter2222"])).toEqual([]);
 });
@@ -39,12 +39,12 @@ test("the secret at the very start and the very end is found", () => {
   expect(findSecrets(SECRET, [SECRET])).toEqual([{ secret: SECRET, encoding: "plain" }]);
 });
 
-test("only the secrets that are there are named", () => {
+test("only the secrets that the text contains are returned", () => {
   const other = `sk_OTHER_${randomBytes(16).toString("hex")}`;
   expect(findSecrets(`a ${other} b`, [SECRET, other])).toEqual([{ secret: other, encoding: "plain" }]);
 });
 
-test("a secret that looks like an escape itself is found as it is, in either case", () => {
+test("a secret that itself looks percent-encoded is found, in either case", () => {
   const secret = "k%41b%42c%43d%44e%45f%46";
   expect(findSecrets(`key=${secret}`, [secret])).toHaveLength(1);
   expect(findSecrets(`key=${secret.toUpperCase()}`, [secret])).toHaveLength(1);

@@ -1,15 +1,15 @@
-// Finds secrets (of ASCII characters) in text, whole or in part, in the forms that programs give to text. Pure.
+// Finds secrets (of ASCII characters) in text, whole or in part, in the encodings that programs commonly write. Pure.
 
-/** So many characters of a secret in a row are no coincidence. A shorter secret counts when all of it is there. */
+/** This many consecutive characters of a secret are no coincidence. A shorter secret is found only as a whole. */
 const RUN_LENGTH = 16;
-/** Sixteen bytes fill at least this many characters of base64, wherever in it they start. */
+/** Sixteen bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 20;
 const SECRET_LENGTH_MIN = 8;
 
 type Form = { readonly encoding: string; readonly text: string; readonly runLength: number };
 type Found = { readonly secret: string; readonly encoding: string };
 
-/** Which secrets a text holds, and how they are encoded there. Upper and lower case are never told apart. */
+/** Returns the secrets that the text contains, and how each is encoded there. Ignores case. */
 export function findSecrets(text: string, secrets: readonly string[]): readonly Found[] {
   // Bytes that a database shows as hex may hold text with escapes of its own.
   const once = decodeEscapes(text);
@@ -21,7 +21,7 @@ export function findSecrets(text: string, secrets: readonly string[]): readonly 
   );
 }
 
-/** Percent-encoding, HTML entities, UTF-16, JSON's escapes and Postgres's need no form: the text is searched again without them. */
+/** Percent-encoding, HTML entities, UTF-16 and the escapes of JSON and Postgres need no form: they are decoded in the searched text. */
 function formsOf(secret: string): readonly Form[] {
   if (secret.length < SECRET_LENGTH_MIN) {
     throw new Error(`a secret to look for has at least ${SECRET_LENGTH_MIN} characters, got ${secret.length}`);
@@ -31,7 +31,7 @@ function formsOf(secret: string): readonly Form[] {
     { encoding: "plain", text: secret, runLength: RUN_LENGTH },
     { encoding: "reversed", text: [...secret].toReversed().join(""), runLength: RUN_LENGTH },
     { encoding: "hex", text: bytes.toString("hex"), runLength: 2 * RUN_LENGTH },
-    // As a Buffer is printed and as it becomes JSON.
+    // The next two are how a Buffer is printed, and how it is written as JSON.
     { encoding: "hex bytes", text: [...bytes].map((byte) => hexOf(byte)).join(" "), runLength: 3 * RUN_LENGTH - 1 },
     { encoding: "a list of bytes", text: [...bytes].join(","), runLength: 3 * RUN_LENGTH },
     ...[0, 1, 2].flatMap((offset) => [
@@ -48,7 +48,7 @@ function hexOf(byte: number): string {
   return byte.toString(16).padStart(2, "0");
 }
 
-/** The base64 of the bytes as it is after `offset` other bytes, without the characters that other bytes take part in. */
+/** The base64 of the bytes after `offset` other bytes, without the characters that also encode other bytes. */
 function base64At(bytes: Buffer, offset: number): string {
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   const first = Math.ceil((offset * 8) / 6);
@@ -72,7 +72,7 @@ function decodeEscapes(text: string): string {
     .replaceAll(/&#x([0-9a-f]{1,6});/gi, fromHex)
     .replaceAll(/&#([0-9]{1,7});/g, (_, digits) => String.fromCharCode(Number(digits)))
     .replaceAll(/&(amp|lt|gt|quot|apos);/gi, (_, name) => NAMED_ENTITIES[name.toLowerCase()] ?? "");
-  // Text of two bytes a character, read as if it had one.
+  // UTF-16 text that is read as one byte a character has a null character after each letter.
   return decoded.replaceAll("\0", "");
 }
 
@@ -81,8 +81,8 @@ function fromHex(_: string, digits: string): string {
 }
 
 /**
- * Every run of that length holds a whole block of a form that is cut into blocks of half its length, so it is enough to
- * look for the blocks and to see how far each hit goes on.
+ * Whether the text has `runLength` consecutive characters of the form. The form is cut into blocks of half that length: every such run
+ * contains a whole block, so it is enough to search for the blocks and to measure how far each match extends.
  */
 function holdsRun(text: string, { text: form, runLength }: Form): boolean {
   const blockLength = Math.floor((runLength + 1) / 2);
@@ -95,7 +95,7 @@ function holdsRun(text: string, { text: form, runLength }: Form): boolean {
   return false;
 }
 
-/** How many characters in a row are the same round these two places. */
+/** How many consecutive characters around these two positions are the same. */
 function runAt(text: string, textAt: number, form: string, formAt: number): number {
   let before = 0;
   while (before < formAt && before < textAt && text[textAt - before - 1] === form[formAt - before - 1]) before++;

@@ -12,17 +12,17 @@ const PASSWORD_LENGTH_MIN = 8;
 export type Places = {
   /** What the program wrote, by name: its outputs, a page it served. */
   readonly texts?: Readonly<Record<string, string>>;
-  /** A database of the suite's server: all its tables, the statements that are running, and the log about it. */
+  /** A database of the test server. Its tables, the running statements and the server's log about it are searched. */
   readonly databaseUrl?: string;
-  /** False leaves that log out: it is long. */
+  /** False: the server's log is not searched, because it is long. */
   readonly serverLog?: boolean;
   /** All files below these folders. */
   readonly folders?: readonly string[];
-  /** What a service was asked, where a key may stand in the authorization alone. */
+  /** Requests that a service received. Only their authorization header may contain a key. */
   readonly requests?: readonly AskedRequest[];
   /** Processes that were given no secret in their environment. */
   readonly processes?: readonly number[];
-  /** Files that are there to hold a secret. */
+  /** Files that may contain a secret. */
   readonly allowedFiles?: readonly string[];
 };
 
@@ -34,7 +34,7 @@ export type AskedRequest = {
 
 export type Leak = { readonly place: string; readonly secret: string; readonly encoding: string };
 
-/** A password in an address, where it can be told from an ordinary word. */
+/** The password in an address, if it is long enough not to be found by chance. */
 export function passwordsIn(url: string): readonly string[] {
   const password = decodeURIComponent(new URL(url).password);
   return password.length >= PASSWORD_LENGTH_MIN ? [password] : [];
@@ -42,14 +42,14 @@ export function passwordsIn(url: string): readonly string[] {
 
 type Artefact = { readonly place: string; readonly text: string };
 
-/** A secret must share no 16 characters with anything that may be seen. The command lines of all processes are searched too. */
+/** Finds 16 or more consecutive characters of a secret in the places. The command lines of all processes are searched too. */
 export async function findLeaks(secrets: readonly string[], places: Places): Promise<readonly Leak[]> {
   return (await searchPlaces(secrets, places)).leaks;
 }
 
 export type Search = { readonly leaks: readonly Leak[]; readonly artefacts: number };
 
-/** The same, and how much was searched. */
+/** The same, with the number of texts that were searched. */
 export async function searchPlaces(secrets: readonly string[], places: Places): Promise<Search> {
   const { texts = {}, databaseUrl, serverLog = true, folders = [], allowedFiles = [] } = places;
   const { requests = [], processes = [] } = places;
@@ -104,7 +104,7 @@ async function fileArtefacts(folders: readonly string[], allowed: readonly strin
   return artefacts;
 }
 
-/** By content, since a packed file may have any name. What was cut off is read as far as it goes. */
+/** Decompresses gzip, which is recognised by content, because the file may have any name. A truncated file is read up to its end. */
 function unpack(bytes: Buffer): Buffer {
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
   return isGzip ? unpack(gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })) : bytes;
@@ -119,7 +119,7 @@ async function environmentArtefact(pid: number): Promise<Artefact> {
   return { place: `environment of process ${pid}`, text: environment.replaceAll("\0", "\n") };
 }
 
-/** None where the system does not show processes as files. */
+/** Returns none if the system has no /proc. */
 async function processArtefacts(): Promise<Artefact[]> {
   const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
   return Promise.all(

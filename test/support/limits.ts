@@ -1,18 +1,18 @@
-// How long tests wait. The limits only end what hangs: they hold on a machine with twenty other programs on it, and cost nothing
-// where the condition comes sooner.
+// How long tests wait. The limits only end what hangs. They are long enough for a machine that runs twenty other programs, and a test
+// whose condition is met sooner does not wait for them.
 
-/** For a condition that a test waits for. */
+/** How long a test waits for a condition. */
 export const WAIT_MS_MAX = 120_000;
 
-/** For a program that a test starts. */
+/** How long a program that a test starts may run. */
 export const PROGRAM_MS_MAX = 240_000;
 
-/** Vitest's settings; each `expect.poll` waits for its condition by them. */
+/** Settings of Vitest, including how long `expect.poll` waits. */
 export const LIMITS = {
   testTimeout: 300_000,
   hookTimeout: 300_000,
   expect: { poll: { timeout: WAIT_MS_MAX, interval: 50 } },
 };
 
-/** How much longer than promised something may take on a busy machine, where a test says that it ends in time. */
+/** How much longer than its limit something may take in a test of that limit, because the machine may be busy. */
 export const BUSY_MS = 20_000;

@@ -98,7 +98,7 @@ function asked(request: AskedRequest): Planted {
   return { places: { requests: [request] }, place: /^a request outside its authorization$/ };
 }
 
-/** Returns its process id. */
+/** Starts a process that runs until the end of the test, and returns its id. */
 async function sleeper(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(process.execPath, ["-e", "process.stdin.resume()", ...args], { stdio: "pipe", env });
   onTestFinished(async () => {
@@ -110,7 +110,7 @@ async function sleeper(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   return child.pid;
 }
 
-/** No sixteen characters of it stay the same in any encoding but the plain ones. */
+/** No sixteen consecutive characters of the secret stay the same in any encoding other than the plain ones. */
 export function newSecret(): string {
   return Array.from({ length: 6 }, () => `k${randomBytes(3).toString("hex")}<S&`).join("");
 }

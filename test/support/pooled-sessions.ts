@@ -1,9 +1,9 @@
-// Looks for what clients of the pooler left behind in the server connections they shared.
+// Finds session state that clients of the pooler left in the server connections that they share.
 
 import pg from "pg";
 import { POOL_SIZE } from "./pooler.ts";
 
-/** Those of the settings that the pooler itself sets anew for each client, after what the client asked for. */
+/** Settings that the pooler itself sets for each client, to the values that the client requested. */
 const KEPT_BY_POOLER = "'application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings'";
 
 const LEFT_BEHIND = `
@@ -14,7 +14,7 @@ const LEFT_BEHIND = `
   union all select 'channel ' || channel from pg_listening_channels() as channel
   union all select 'temporary table ' || relname from pg_class where relnamespace = pg_my_temp_schema()`;
 
-/** As many transactions at once as the pool has connections: each of them is looked at. */
+/** Opens as many transactions at once as the pool has connections, so that each connection is inspected. */
 export async function leftBehind(pooledUrl: string): Promise<readonly string[]> {
   const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: pooledUrl }));
   try {

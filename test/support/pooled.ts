@@ -1,5 +1,5 @@
-// A program: runs the tests of the database, and of the program where it works with it most, through a pooler in transaction
-// mode. Arguments go to vitest.
+// A program: runs the tests of the database, and those whole-program tests that use the database most, through a pooler in transaction
+// mode. Its arguments are passed to vitest.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// A program: starts PgBouncer in front of the server at POOLED_SERVER_URL, prints where it is, and ends it and removes its
-// folder when standard input ends.
+// A program: starts PgBouncer in front of the server at POOLED_SERVER_URL and prints its address. When standard input ends, it ends
+// PgBouncer and removes its folder.
 
 import { spawn } from "node:child_process";
 import { chown, mkdtemp, open, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ const logFile = path.join(folder, "pgbouncer.log");
 const settingsFile = path.join(folder, "pgbouncer.ini");
 const usersFile = path.join(folder, "users.txt");
 try {
-  // Takes the URL apart as a connection would, with what the environment adds to it.
+  // The driver parses the URL, and adds what the environment (PGPASSWORD and so on) says.
   const { host, port: serverPort, user = "", password, database } = new pg.Client({ connectionString: serverUrl });
   const port = await freePort();
   const server = { host, port: serverPort, user, password: password || undefined };
@@ -31,13 +31,13 @@ try {
   const pooler = spawn(POOLER_PROGRAM, [settingsFile], { ...owner, cwd: folder, stdio: ["ignore", log.fd, log.fd] });
   await log.close();
   const login = `${encodeURIComponent(user)}:${encodeURIComponent(password ?? "")}`;
-  // SIGQUIT would make it dump its core, with the passwords in it.
+  // SIGQUIT would make PgBouncer dump its core, with the passwords in it.
   await keepServer(pooler, `postgres://${login}@127.0.0.1:${port}/${database}`, logFile, "SIGKILL");
 } finally {
   await rm(folder, { recursive: true });
 }
 
-/** The password of the server is in one of them. */
+/** Only the owner may read the files, because one of them contains the server's password. */
 async function writeFor({ uid, gid }: Owner, file: string, text: string): Promise<void> {
   await writeFile(file, text, { mode: 0o600 });
   if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);

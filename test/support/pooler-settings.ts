@@ -1,14 +1,14 @@
-// How the pooler of a test run is set up: as its package sets it up, but for the mode and for sizes.
+// The settings of a test run's pooler: the defaults of its package except for the mode and the sizes.
 
 export type PooledServer = {
   readonly host: string;
   readonly port: number;
   readonly user: string;
-  /** Undefined where the server asks for none. */
+  /** Undefined if the server asks for none. */
   readonly password: string | undefined;
 };
 
-/** Its settings (pgbouncer.ini) and its users, who are let in by the password that the server has for them. */
+/** The text of pgbouncer.ini, and that of the file of its users, who have the same password as at the server. */
 export function poolerFiles(
   { host, port, user, password }: PooledServer,
   at: { readonly port: number; readonly usersFile: string; readonly poolSize: number; readonly version: string },
@@ -32,7 +32,7 @@ export function poolerFiles(
   return { settings: `${settings.join("\n")}\n`, users: `${users}\n` };
 }
 
-/** From 1.21 on. */
+/** Versions from 1.21 on keep prepared statements unless that is turned off. */
 function keepsStatements(version: string): boolean {
   const [major = 0, minor = 0] = (/\d+\.\d+/.exec(version)?.[0] ?? "").split(".").map(Number);
   return major > 1 || minor >= 21;

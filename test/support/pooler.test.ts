@@ -18,13 +18,13 @@ const pooledTest = test.runIf(pooledUrl !== undefined);
 const AT = { port: 6432, usersFile: "/folder/users.txt", poolSize: 5, version: "PgBouncer 1.18.0" };
 const SERVER = { host: "127.0.0.1", port: 5432, user: "usage", password: "secret" };
 
-test("quotes in a password or a path stand for themselves", () => {
+test("quotes in a password or a path are doubled", () => {
   const { settings, users } = poolerFiles({ ...SERVER, host: "/it's", password: 'a"b' }, AT);
   expect(settings).toContain("* = host='/it''s' port=5432\n");
   expect(users).toBe('"usage" "a""b"\n');
 });
 
-test("a server that asks for no password has a pooler that asks for none", () => {
+test("the pooler asks for a password only if the server has one", () => {
   expect(poolerFiles(SERVER, AT).settings).toContain("auth_type = scram-sha-256\n");
   expect(poolerFiles({ ...SERVER, password: undefined }, AT).settings).toContain("auth_type = trust\n");
 });
@@ -33,19 +33,19 @@ test.each([
   ["PgBouncer 1.18.0", false],
   ["PgBouncer 1.21.0", true],
   ["PgBouncer 2.0.0", true],
-])("that %s keeps prepared statements by default is %s", (version, told) => {
+])("the settings for %s turn prepared statements off: %s", (version, told) => {
   expect(poolerFiles(SERVER, { ...AT, version }).settings.includes("max_prepared_statements = 0\n")).toBe(told);
 });
 
-test("another pooler than the one there is is refused", async () => {
+test("a TEST_POOLER other than pgbouncer is refused", async () => {
   await expect(startPooler({ TEST_POOLER: "pgcat" }, serverUrl)).rejects.toThrow('expected pgbouncer, got "pgcat"');
 });
 
-test("a pooler that is not installed says how to get it", () => {
+test("if the pooler is not installed, the error says how to install it", () => {
   expect(() => poolerVersion("/nowhere")).toThrow("apt-get install pgbouncer");
 });
 
-pooledTest("many connections of the product are a few of the server", async () => {
+pooledTest("many connections of the product share a few connections of the server", async () => {
   const pools = Array.from({ length: 3 }, () => openPostgres(url));
   const pids = await Promise.all(
     pools.flatMap((pool) =>
@@ -71,7 +71,7 @@ pooledTest.for([
   await runStatement(copy.url, "discard all");
 });
 
-pooledTest("a database in whose connections something was left behind is dropped, and the test fails", async () => {
+pooledTest("if session state was left in a connection, the database is dropped and the test fails", async () => {
   const copy = await copyDatabase();
   await runStatement(copy.url, "set lock_timeout = '1s'");
   await expect(copy[Symbol.asyncDispose]()).rejects.toThrow("left behind in connections of the pooler: setting lock_");

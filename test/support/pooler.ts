@@ -1,4 +1,4 @@
-// PgBouncer in transaction mode in front of the test server, for runs that ask for it, kept by a process of its own.
+// Starts PgBouncer in transaction mode in front of the test server, in a process of its own, if TEST_POOLER is set.
 
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -10,16 +10,16 @@ const Ready = z.object({ url: z.string() });
 
 export const POOLER_PROGRAM = "pgbouncer";
 
-/** Few, so that clients share server connections all the time. */
+/** Small, so that clients always share server connections. */
 export const POOL_SIZE = 5;
 
 export type Pooler = {
-  /** The server's own URL, through the pooler. */
+  /** The URL of the server through the pooler. */
   readonly url: string;
   readonly stop: () => Promise<void>;
 };
 
-/** Undefined where TEST_POOLER asks for none. */
+/** Returns undefined if TEST_POOLER is not set. */
 export async function startPooler(
   env: Readonly<Record<string, string | undefined>>,
   serverUrl: string,
@@ -28,7 +28,7 @@ export async function startPooler(
   if (env.TEST_POOLER !== "pgbouncer") {
     throw new Error(`TEST_POOLER: expected pgbouncer, got "${env.TEST_POOLER}"`);
   }
-  // Debian puts it where only root looks.
+  // Debian installs it in a folder that is only in root's PATH.
   const PATH = `${env.PATH}:/usr/sbin`;
   const version = poolerVersion(PATH);
   const { ready, stop } = await startKept("PgBouncer", KEEPER, {
@@ -39,7 +39,7 @@ export async function startPooler(
   return { ...Ready.parse(ready), stop };
 }
 
-/** Throws with the mend where it is not installed. */
+/** If PgBouncer is not installed, throws an error that says how to install it. */
 export function poolerVersion(PATH: string): string {
   try {
     return execFileSync(POOLER_PROGRAM, ["--version"], { encoding: "utf8", env: { PATH } });

@@ -7,7 +7,7 @@ export async function runStatement(
   statement: string,
 ): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const client = new pg.Client({ connectionString: url });
-  // A server that goes away while the connection is idle is reported by the next statement, if there is one.
+  // If the server goes away while the connection is idle, the next statement reports that.
   client.on("error", () => {});
   await client.connect();
   try {
@@ -18,7 +18,7 @@ export async function runStatement(
   }
 }
 
-/** The same server, another database. */
+/** The URL of another database on the same server. */
 export function databaseUrl(url: string, name: string): string {
   const other = new URL(url);
   other.pathname = `/${name}`;

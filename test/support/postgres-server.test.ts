@@ -7,7 +7,7 @@ import { runStatement } from "./postgres-admin.ts";
 import { engineOf, startServer } from "./postgres-server.ts";
 import { startScript } from "./program.ts";
 
-/** No registry is at this port, so with or without a Docker engine nothing starts. */
+/** There is no registry at this port, so that no container starts, with or without a Docker engine. */
 const NO_IMAGE = "127.0.0.1:1/postgres:none";
 
 test.each([
@@ -20,22 +20,22 @@ test.each([
   expect(engineOf(env)).toBe(engine);
 });
 
-test("an engine that does not exist is refused with the names of those that do", () => {
+test("the error for an unknown TEST_ENGINE names the engines", () => {
   expect(() => engineOf({ TEST_ENGINE: "docker" })).toThrow(
     'TEST_ENGINE: expected one of url, testcontainers, embedded, got "docker"',
   );
 });
 
-test("asking for a given server without giving one is refused", async () => {
+test("TEST_ENGINE=url without TEST_DATABASE_URL is refused", async () => {
   await expect(startServer({ TEST_ENGINE: "url" }, () => {})).rejects.toThrow("set TEST_DATABASE_URL");
 });
 
-test("a container that was asked for and does not start is a failure, never another server", async () => {
+test("with TEST_ENGINE=testcontainers, a container that does not start is an error", async () => {
   const env = { TEST_ENGINE: "testcontainers", POSTGRES_IMAGE: NO_IMAGE };
   await expect(startServer(env, () => {})).rejects.toThrow(`${NO_IMAGE} did not start in a container: `);
 });
 
-test("a container that does not start is passed over for the embedded server, which is gone after stop", async () => {
+test("without TEST_ENGINE, the embedded server replaces a container that does not start, and stop removes it", async () => {
   const server = await startServer({ POSTGRES_IMAGE: NO_IMAGE }, () => {});
   try {
     expect(server.name).toBe("embedded Postgres");

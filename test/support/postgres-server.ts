@@ -1,15 +1,15 @@
-// Finds the Postgres server that a run of the suite uses: one that is given, a container, or binaries from npm.
+// Starts the Postgres server that a test run uses: a given one, a container, or one from the binaries of an npm package.
 
 import { getContainerRuntimeClient } from "testcontainers";
 import { startContainer } from "./postgres-container.ts";
 import { startEmbedded } from "./postgres-embedded.ts";
 
 export type PostgresServer = {
-  /** For a person: what the suite runs on. */
+  /** What the tests run on, for people. */
   readonly name: string;
   /** Connects as a role that may create databases. */
   readonly url: string;
-  /** What the server writes down, with every statement and its parameters. A server that is given keeps its own. */
+  /** The server's log, with every statement and its parameters. Undefined for a given server. */
   readonly logFile: string | undefined;
   readonly stop: () => Promise<void>;
 };
@@ -20,8 +20,8 @@ type Engine = (typeof ENGINES)[number];
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * TEST_ENGINE asks for one kind, and then its failure is the run's failure. Without it, a Docker engine that cannot start
- * the container (no registry, no image) is passed over, in words, for the embedded server.
+ * TEST_ENGINE chooses one kind of server, and if that server does not start, the run fails. Without TEST_ENGINE, if a Docker engine
+ * can't start the container (no registry, no image), that is printed and the embedded server is used.
  */
 export async function startServer(env: Environment, say: (line: string) => void): Promise<PostgresServer> {
   const image = env.POSTGRES_IMAGE ?? "postgres:17-alpine";
@@ -43,7 +43,7 @@ export async function startServer(env: Environment, say: (line: string) => void)
   }
 }
 
-/** The kind of server to use, or undefined for the best there is on this machine. */
+/** The kind of server to use. Undefined: a container if this machine can start one, else the embedded server. */
 export function engineOf(env: Environment): Engine | undefined {
   if (env.TEST_ENGINE === undefined) return env.TEST_DATABASE_URL === undefined ? undefined : "url";
   const engine = ENGINES.find((known) => known === env.TEST_ENGINE);

@@ -1,8 +1,8 @@
-// How a server that the suite starts itself is set up.
+// The settings of a server that the test run starts itself.
 
 /**
- * Nothing has to survive a power cut, and everything that reaches the server is logged, so that a leaked secret can be
- * found there. The server lives in the suite's time zone: what depends on it must show.
+ * Nothing has to survive a power cut. Everything that reaches the server is logged, so that a leaked secret can be found there. The
+ * server has the time zone of the test run, so that code that depends on the server's time zone fails in another one.
  */
 export function postgresFlags(timeZone: string | undefined): readonly string[] {
   const settings = [

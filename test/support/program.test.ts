@@ -22,7 +22,7 @@ test("a result has the exit status and both outputs", async () => {
   });
 });
 
-test("the environment is what was given, with PATH, HOME and TZ", async () => {
+test("the program gets the given variables, and PATH, HOME and TZ", async () => {
   const file = await script(`console.log(Object.keys(process.env).sort().join(" "))`);
   const { stdout } = await startScript(file, [], { env: { GIVEN: "1" } }).ended;
   expect(
@@ -39,7 +39,7 @@ test("the program reads the input it is given, in the folder it is given", async
   expect(stdout).toBe(`${folder} typed\n`);
 });
 
-test("a program that does not read its input is no failure", async () => {
+test("a program that does not read its input succeeds", async () => {
   const { status } = await startScript(await script(""), [], { env: {}, stdin: "x".repeat(1_000_000) }).ended;
   expect(status).toBe(0);
 });
@@ -53,18 +53,18 @@ test("a line can be waited for, and a signal ends the program without a status",
   expect(await program.ended).toMatchObject({ status: null });
 });
 
-test("waiting for a line that never comes ends with the program, and says what it wrote", async () => {
+test("waiting for a line rejects when the program ends without it, with the program's output", async () => {
   await using program = startScript(await script(`console.log("other words")`), [], { env: {} });
   await expect(program.waitFor("ready")).rejects.toThrow(/without "ready"; it wrote:\nother words/);
 });
 
-test("a program that does not end is killed at its limit, and that is a failure", async () => {
+test("a program that does not end is killed at its time limit, and `ended` rejects", async () => {
   await using program = startScript(await script(STAYS), [], { env: {}, timeoutMs: 200 });
   await expect(program.ended).rejects.toThrow("killed after 200 ms");
   expect(isAlive(program.pid)).toBe(false);
 });
 
-test("a program that the test leaves behind is ended with it", async () => {
+test("a program that still runs at the end of its scope is killed", async () => {
   const file = await script(STAYS);
   const start = async () => {
     await using program = startScript(file, [], { env: {} });
@@ -74,7 +74,7 @@ test("a program that the test leaves behind is ended with it", async () => {
   expect(isAlive(await start())).toBe(false);
 });
 
-test("a program that cannot be started rejects", async () => {
+test("`ended` rejects if the program can't be started", async () => {
   const program = startScript(await script(""), [], { env: {}, cwd: path.join(folder, "absent") });
   await expect(program.ended).rejects.toThrow("ENOENT");
 });

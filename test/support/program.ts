@@ -14,12 +14,12 @@ export type ProgramOptions = {
   /** After this time the program is killed. */
   readonly timeoutMs?: number;
   readonly stdin?: string;
-  /** In a PID namespace of its own, as in another container: the program is number 1 there. Only SIGKILL reaches it. */
+  /** Runs the program in a PID namespace of its own, as in a container, where its process id is 1. Only SIGKILL reaches it. */
   readonly pidNamespace?: boolean;
 };
 
 export type ProgramResult = {
-  /** null when a signal ended the program. */
+  /** null if a signal ended the program. */
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -128,7 +128,7 @@ function inheritedEnv(): Readonly<Record<string, string | undefined>> {
   return { PATH, HOME, ...(TZ === undefined ? {} : { TZ }) };
 }
 
-/** Vitest ends a test worker that hangs by SIGTERM. Returns the function that undoes this. */
+/** Calls `end` when this process exits or gets SIGTERM, by which Vitest ends a hanging test. Returns the function that undoes this. */
 function endWithThisProcess(end: () => void): () => void {
   const onSignal = () => {
     end();

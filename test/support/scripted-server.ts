@@ -1,4 +1,4 @@
-// A local HTTP server that answers as a test tells it, down to broken bytes, and remembers what it was asked.
+// A local HTTP server that answers as a test's script says, even with invalid HTTP, and records the requests.
 
 import http from "node:http";
 import net from "node:net";
@@ -20,7 +20,7 @@ export type ScriptedServer = AsyncDisposable & {
   readonly connections: () => number;
 };
 
-/** Called when the request is read. What it does not end stays open until the server is closed. */
+/** Called when the request has been read. A response that the script does not end stays open until the server is closed. */
 export type Script = (request: SeenRequest, response: http.ServerResponse) => void;
 
 export async function scriptedServer(script: Script): Promise<ScriptedServer> {
@@ -41,7 +41,7 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   return { ...(await listen(server)), requests };
 }
 
-/** For answers that no HTTP server would send: the script gets the socket as soon as something was asked. */
+/** For answers that no HTTP server would send: the script gets the socket whenever data of a request arrives. */
 export async function rawServer(
   script: (socket: net.Socket, number: number, request: string) => void,
 ): Promise<AsyncDisposable & { readonly origin: string; readonly connections: () => number }> {

@@ -1,4 +1,4 @@
-// Reads the log of the suite's server about one database.
+// Reads what the log of the test server says about one database.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -13,8 +13,8 @@ const POLL_MS = 20;
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
 /**
- * Undefined if the server's log can't be read. The log may come late through a pipe: as soon as it has a statement of our own, it is
- * complete up to there.
+ * Undefined if the server's log can't be read. The log may arrive late through a pipe. When it contains a statement that is made here,
+ * it is complete up to that statement.
  */
 export async function readServerLog(client: pg.Client): Promise<string | undefined> {
   const { logFile } = inject("postgres");
@@ -30,7 +30,7 @@ export async function readServerLog(client: pg.Client): Promise<string | undefin
   }
 }
 
-/** Without the many lines of other test files. Some lines name no database, or one that is not known yet. */
+/** The lines without those about other databases. Lines that name no database, or an unknown one, are kept. */
 function aboutDatabase(log: string, name: string): string {
   const wanted = [name, "", "[unknown]"];
   let kept = true;

@@ -1,4 +1,5 @@
-// A program: runs the suite east and west of Greenwich, where a local day is not the day in UTC. Arguments go to vitest.
+// A program: runs the tests in a time zone east of Greenwich and in one west of it, where the local day differs from the day in UTC.
+// Its arguments are passed to vitest.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// A program: the SDK's answers, upserted by Drizzle as its guide shows it (insert, onConflictDoUpdate with excluded).
+// A program: stores the SDK's answers with Drizzle, by the upsert that its guide shows (insert, onConflictDoUpdate with excluded).
 
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";

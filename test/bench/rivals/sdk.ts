@@ -1,4 +1,4 @@
-// Asks the service through its public SDK, so many requests at once, and hands each answer's rows on.
+// Calls the service through its public SDK, with at most CAP requests at once, and passes the rows of each answer to `store`.
 
 import { json } from "node:stream/consumers";
 import { DeepgramClient } from "@deepgram/sdk";
@@ -33,7 +33,7 @@ export const CREATE_TABLE = `
   )
 `;
 
-/** What the benchmark passes on: SERVICE, DATABASE_URL and CAP; the requests come on standard input, as JSON. */
+/** The variables that the benchmark sets. The requests come on standard input, as JSON. */
 export function settings(): { database: string; service: string; cap: number } {
   const { SERVICE = "", DATABASE_URL = "", CAP = "1" } = process.env;
   return { database: DATABASE_URL, service: SERVICE, cap: Number(CAP) };

@@ -1,4 +1,4 @@
-// A program: the SDK's answers, upserted by TypeORM as its guide shows it (repository.upsert).
+// A program: stores the SDK's answers with TypeORM, by the upsert that its guide shows (repository.upsert).
 
 import { DataSource, EntitySchema } from "typeorm";
 import { CREATE_TABLE, exportAll, type Row, settings } from "./sdk.ts";

@@ -1,4 +1,4 @@
-// A database that can't be used is told in a sentence, before the service is called, and never with the password.
+// If the database can't be used, a command says so in one sentence without the password, and does not call the service.
 
 import { expect, inject } from "vitest";
 import { testDatabase } from "../../support/database.ts";
@@ -9,7 +9,7 @@ import { smallConfig } from "../small-config.ts";
 const database = await testDatabase();
 const test = programTest(database);
 
-/** The URL of the test's database with other parts. */
+/** The URL of the test's database with one part replaced. */
 function urlWith(part: { readonly [name in "host" | "username" | "password" | "pathname"]?: string }): string {
   return Object.assign(new URL(database.url), part).href;
 }
@@ -18,7 +18,7 @@ type Trouble = {
   readonly url: (password: string) => string;
   readonly status: 1 | 2;
   readonly told: RegExp;
-  /** The server has to ask for one, which a server that was given need not. */
+  /** Whether the case needs a server that asks for a password. A server given from outside may not. */
   readonly needsPasswords?: true;
 };
 

@@ -1,4 +1,4 @@
-// Without DATABASE_URL the program keeps its own database under ./data, for one process at a time.
+// Without DATABASE_URL the program uses an embedded database in ./data, which only one process can use at a time.
 
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -12,13 +12,13 @@ import { smallConfig } from "../small-config.ts";
 
 const test = programTest();
 
-// Each start of the embedded database takes a second or two of work, and more beside other tests.
+// Each start of the embedded database takes a second or two, and longer while other tests run.
 vi.setConfig({ testTimeout: 180_000 });
 
 const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "endpoint", "tags", "model"], window: lastDays(2) };
 
-test("migrate, export, the same again, and status", async ({ context }) => {
+test("migrate, two exports and status work on the embedded database", async ({ context }) => {
   const emulator = await prepared(context);
   const run = (command: string) => context.run([command], EMBEDDED);
 
@@ -34,7 +34,7 @@ test("migrate, export, the same again, and status", async ({ context }) => {
   await expectServed(context, emulator);
 });
 
-test("a second process says who has the database, and does not disturb the first", async ({ context }) => {
+test("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
   const emulator = await prepared(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
@@ -51,7 +51,7 @@ test("a second process says who has the database, and does not disturb the first
   await expectServed(context, emulator);
 });
 
-test("however exports end in the middle, an ordinary one completes what is missing", async ({ context }) => {
+test("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
   const emulator = await prepared(context);
   await context.run(["migrate"], EMBEDDED);
   for (const [signal, status] of [
@@ -70,7 +70,7 @@ test("however exports end in the middle, an ordinary one completes what is missi
   await expectServed(context, emulator);
 });
 
-test("where its folder can't be, a command says so and how to go on", async ({ context }) => {
+test("if the folder of the database can't be made, a command says so and names DATABASE_URL", async ({ context }) => {
   await prepared(context);
   await writeFile(path.join(context.folder, "data"), "");
 

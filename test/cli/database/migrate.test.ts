@@ -1,4 +1,4 @@
-// The command `migrate`, on databases that have nothing yet.
+// The command `migrate`, mostly on empty databases.
 
 import { randomBytes } from "node:crypto";
 import pg from "pg";
@@ -10,7 +10,7 @@ import { smallConfig } from "../small-config.ts";
 
 const test = programTest();
 
-/** Databases of this name are dropped when the tests are over. */
+/** Makes an empty database, which is dropped at the end of the test run because of its name. Returns the variables for it. */
 async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATABASE_URL" | "LOG_LEVEL", string>> {
   const { url: serverUrl, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
@@ -19,7 +19,7 @@ async function emptyDatabase(): Promise<Record<"DATABASE_URL" | "MIGRATION_DATAB
   return { DATABASE_URL: url, MIGRATION_DATABASE_URL: directUrl, LOG_LEVEL: "warn" };
 }
 
-test("the first time applies every migration, and the second time none", async ({ context }) => {
+test("the first migrate applies every migration, and the second none", async ({ context }) => {
   const env = await emptyDatabase();
 
   const first = await context.run(["migrate"], env);
@@ -33,7 +33,7 @@ test("the first time applies every migration, and the second time none", async (
   expect(second).toMatchObject({ status: 0, stdout: "the database is up to date\n", stderr: "" });
 });
 
-test("it goes the way of its own that it was given, and no other command does", async ({ context }) => {
+test("migrate uses MIGRATION_DATABASE_URL if it is set, and no other command does", async ({ context }) => {
   const { MIGRATION_DATABASE_URL: itsOwn } = await emptyDatabase();
   const nobody = "postgres://nobody@127.0.0.1:1/nothing";
   await context.configure(smallConfig("https://api.example.com"));
@@ -46,7 +46,7 @@ test("it goes the way of its own that it was given, and no other command does", 
   expect(status).toMatchObject({ status: 0, stderr: "" });
 });
 
-test("an empty way of its own is a mistake", async ({ context }) => {
+test("an empty MIGRATION_DATABASE_URL is refused", async ({ context }) => {
   const { MIGRATION_DATABASE_URL: url } = await emptyDatabase();
   expect(await context.run(["migrate"], { DATABASE_URL: url, MIGRATION_DATABASE_URL: "" })).toMatchObject({
     status: 2,
@@ -67,17 +67,20 @@ test.for([
     1,
     "the database at 127.0.0.1:1/usage (MIGRATION_DATABASE_URL) can't be used: connect ECONNREFUSED",
   ],
-] as const)("a way of its own that %s is named, without its password", async ([_, url, status, told], { context }) => {
-  const result = await context.run(["migrate"], {
-    MIGRATION_DATABASE_URL: url(context.newSecret()),
-    LOG_LEVEL: "warn",
-  });
+] as const)(
+  "a MIGRATION_DATABASE_URL that %s is named in the error, without its password",
+  async ([_, url, status, told], { context }) => {
+    const result = await context.run(["migrate"], {
+      MIGRATION_DATABASE_URL: url(context.newSecret()),
+      LOG_LEVEL: "warn",
+    });
 
-  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
-  expect(result.stderr.trim().split("\n")).toHaveLength(1);
-});
+    expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
+    expect(result.stderr.trim().split("\n")).toHaveLength(1);
+  },
+);
 
-test("three at once apply each migration once, and the database can be used", async ({ context }) => {
+test("three migrates at once apply each migration once, and the database can be used", async ({ context }) => {
   const env = await emptyDatabase();
 
   const results = await Promise.all([1, 2, 3].map(() => context.run(["migrate", "--json"], env)));
@@ -91,11 +94,11 @@ test("three at once apply each migration once, and the database can be used", as
   expect(await context.run(["export"], env)).toMatchObject({ status: 0 });
 });
 
-test("killed in the middle, it leaves nothing half done", async ({ context }) => {
+test("a migrate that is killed in the middle leaves nothing half done", async ({ context }) => {
   const env = await emptyDatabase();
   const url = env.MIGRATION_DATABASE_URL;
   await using admin = await session(url);
-  // The second migration makes this schema, and has to wait for who makes it at the same time.
+  // The second migration makes this schema too, and has to wait for this transaction.
   await admin.query("begin; create schema bi");
   const program = context.start(["migrate"], env);
   await expect.poll(() => waiting(url)).toBe(1);
@@ -111,7 +114,7 @@ test("killed in the middle, it leaves nothing half done", async ({ context }) =>
   });
 });
 
-test("a database of a newer version is left alone, and says which version it needs", async ({ context }) => {
+test("a database of a newer version is not used, and the error names its newest migration", async ({ context }) => {
   const env = await emptyDatabase();
   await context.run(["migrate"], env);
   await runStatement(
@@ -136,7 +139,7 @@ async function session(url: string) {
   return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() };
 }
 
-/** How many sessions wait for another one. */
+/** The number of sessions that wait for a lock. */
 async function waiting(url: string): Promise<number> {
   const name = new URL(url).pathname.slice(1);
   const rows = await runStatement(

@@ -1,4 +1,4 @@
-// Every command says which database it works on: a variable that got lost must not go unnoticed.
+// Every command says which database it uses, so that a forgotten DATABASE_URL is noticed.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -43,7 +43,7 @@ function databaseLineIn(stderr: string): unknown {
   return lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === "database");
 }
 
-test.for(COMMANDS)("%s says which server it uses, and not the password", async (args, { context }) => {
+test.for(COMMANDS)("%s says which server it uses, without the password", async (args, { context }) => {
   await prepared(context);
   const password = context.newSecret();
   const url = new URL(database.url);
@@ -87,7 +87,7 @@ test("at a terminal the database is named in a line of plain text", async ({ con
 });
 
 test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"]])(
-  "%s refuses an empty variable, and makes no database",
+  "%s refuses an empty DATABASE_URL, and makes no database",
   async (args, { context }) => {
     await prepared(context);
     expect(await context.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
@@ -99,7 +99,7 @@ test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"
   },
 );
 
-test("a worker without the variable does not start by itself on the embedded database", async ({ context }) => {
+test("a worker without DATABASE_URL and --embedded does not start", async ({ context }) => {
   await prepared(context);
   expect(await context.run(["start"], EMBEDDED)).toMatchObject({
     status: 2,
@@ -117,7 +117,7 @@ test("with --embedded a worker works on the embedded database", async ({ context
   expect(await worker.ended).toMatchObject({ status: 0 });
 });
 
-test("--embedded together with the variable is refused", async ({ context }) => {
+test("--embedded together with DATABASE_URL is refused", async ({ context }) => {
   await prepared(context);
   expect(await context.run(["start", "--embedded"])).toMatchObject({
     status: 2,

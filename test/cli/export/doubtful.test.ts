@@ -1,5 +1,5 @@
-// Answers that can't be right, and services that do not answer: the last good numbers stay, and coverage says why there
-// are no newer ones.
+// If an answer can't be right, or the service does not answer, the last good numbers stay, and coverage says why there are no newer
+// ones.
 
 import { expect } from "vitest";
 import { changeRows, type Fault } from "../../../src/emulator/faults.ts";
@@ -19,7 +19,7 @@ const json = (body: string, headers = {}): Fault => ({
   body,
 });
 
-/** Each fault with words by which a person can tell what happened. */
+/** Each fault with the words of its error that say what happened. */
 const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
   html: [
     { kind: "answer", status: 200, headers: { "content-type": "text/html" }, body: "<html>Log in</html>" },
@@ -74,7 +74,7 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
   const emulator = await context.serve({
     usage: () => cases.map((accessor) => ({ accessor, endpoint: "listen", requests: 5, hours: 1.5 })),
   });
-  // A series for each case: its filter's value tells the fault which one it is.
+  // Each case has a series of its own. The fault plan finds the case by the value of the series' filter.
   const filters = cases.map((name) => ({ name, dimensions: { accessor: name } }));
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["endpoint"], filters }] }));
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -92,7 +92,7 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
   expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
 });
 
-test("a service that gives no answer costs its own series only", async ({ context }) => {
+test("a request without an answer makes only its own series fail", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(
     smallConfig(emulator.url, {
@@ -114,7 +114,7 @@ test("a service that gives no answer costs its own series only", async ({ contex
 
   expect(result.status).toBe(1);
   for (const grouping of Object.keys(faults)) {
-    // Once in the good run.
+    // Once in the good run, and five attempts in the second.
     expect(emulator.requests.filter(({ path }) => path.includes(`grouping=${grouping}`))).toHaveLength(1 + 5);
   }
   expect(await rowsAsWritten(db)).toEqual(good);

@@ -1,4 +1,4 @@
-// Without a window: days that had rows and come back without any keep them until that is confirmed.
+// An export without a window: days that had rows keep them if an answer has none, until a later run confirms that answer.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -16,10 +16,10 @@ const { db } = database;
 const test = programTest(database);
 
 const today = dayOf(new Date());
-/** What the emulator answers where it is asked for no days. */
+/** How many days the emulator answers if a request names none. */
 const DAYS = 30;
 
-/** Each day that is over has a row. */
+/** Exports one row for each day that is over. From then on, the emulator has no usage. */
 async function exported(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;
   const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
@@ -32,7 +32,7 @@ async function exported(context: ProgramContext, fault?: Fault) {
   return { emulator, good };
 }
 
-test("an answer whose whole period is empty puts all of its days in doubt, and a later run confirms them", async ({
+test("an answer without rows makes all days of its period suspect, until a later run confirms it", async ({
   context,
 }) => {
   const { good } = await exported(context);
@@ -51,7 +51,7 @@ test("an answer whose whole period is empty puts all of its days in doubt, and a
   expect(rows).toEqual([]);
 });
 
-test("days before the first row of a period that has them are in doubt as well", async ({ context }) => {
+test("days that lie in the answer's period before its first row become suspect too", async ({ context }) => {
   const { emulator, good } = await exported(context);
   const first = addDays(today, -3);
   emulator.fault = () => ({
@@ -68,7 +68,7 @@ test("days before the first row of a period that has them are in doubt as well",
   expect(rows).toMatchObject([{ to: addDays(first, -1), days: good.length - 3 }]);
 });
 
-test("an answer without rows and without any date makes no day empty", async ({ context }) => {
+test("an answer without rows and dates fails, and empties no day", async ({ context }) => {
   const bare: Fault = { kind: "body", change: ({ results }) => ({ results }) };
   const { good } = await exported(context, bare);
 

@@ -1,4 +1,4 @@
-// What the command `export` answers, and what narrows it.
+// The answer and the log of the command `export`, and the options that choose what is read.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -19,7 +19,7 @@ const test = programTest(database);
 const today = dayOf(new Date());
 const FILTERS = [{ name: "all" }, { name: "diarized", features: { diarize: true } }];
 
-test("the answer on standard output is one line a job, and says what was done", async ({ context }) => {
+test("standard output has one line for each job, with the counts of what was done", async ({ context }) => {
   await serveTwoJobs(context);
   const { stdout, status } = await context.run(["export"]);
   expect({ stdout, status }).toEqual({
@@ -90,7 +90,7 @@ test("--job, --project, --grouping and --filter narrow what is read", async ({ c
   ]);
 });
 
-test("--day reads those days instead of the window, and makes no others missing", async ({ context }) => {
+test("--day reads the given days instead of the window, and makes no other day missing", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   const days = [addDays(today, -40), addDays(today, -39), addDays(today, -20)];
@@ -108,7 +108,7 @@ test("--day reads those days instead of the window, and makes no others missing"
 
 const LogLine = z.looseObject({ level: z.number(), time: z.iso.datetime(), msg: z.string() });
 
-test("the log is JSON, a line an event, and tells which request failed", async ({ context }) => {
+test("the log has one line of JSON for each event, and says which request failed", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
   emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "body", change: () => ({}) } : undefined);
 
@@ -141,7 +141,7 @@ test("LOG_LEVEL says how much is logged", async ({ context }) => {
   expect(await context.run(["export"], { LOG_LEVEL: "error" })).toMatchObject({ status: 0, stderr: "" });
 });
 
-test("every run leaves a row that tells what it did", async ({ context }) => {
+test("a run is recorded in bi.runs with its counts", async ({ context }) => {
   await serveTwoJobs(context);
   await context.run(["export", "--job", "nightly"]);
   const { rows } = await sql`
@@ -157,7 +157,7 @@ test("every run leaves a row that tells what it did", async ({ context }) => {
   ]);
 });
 
-test("while it works its key is in no command line and no statement", async ({ context }) => {
+test("while an export runs, its key is in no command line and no statement", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
   const program = context.start(["export"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
@@ -168,7 +168,7 @@ test("while it works its key is in no command line and no statement", async ({ c
   expect(await program.ended).toMatchObject({ status: 0 });
 });
 
-/** Four series of two days, and one of one day. */
+/** Configures two jobs: "nightly" with four series of two days, and "hourly" with one series of one day. */
 async function serveTwoJobs(context: ProgramContext): Promise<Emulator> {
   const emulator = await context.serve();
   const exports = [
@@ -179,7 +179,7 @@ async function serveTwoJobs(context: ProgramContext): Promise<Emulator> {
   return emulator;
 }
 
-/** By series, the number of its last fetch. */
+/** The number of the newest fetch of each series. */
 async function fetchNumbers(): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql<{ series: string; number: string }>`
     select concat_ws(' / ', project, "grouping", filter) as series, max(fetch_no)::text as number

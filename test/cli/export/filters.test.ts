@@ -1,5 +1,5 @@
-// Filters by names that the service may not know: what is good is not refused, and what it does not know is not taken for
-// numbers.
+// Filters by features, tags and models that the service may not know. A filter that works is not refused, and an answer that ignores
+// a filter is not stored as the filter's numbers.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -19,7 +19,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** The answer that the service's public description shows: one project's, of one period. */
+/** The example in the service's public description: the answer of Get Fields for one project and one period. */
 const PUBLIC_EXAMPLE = {
   tags: ["tag=dev", "tag=production"],
   models: [
@@ -43,7 +43,7 @@ function calls(emulator: Emulator, part: string): number {
   return emulator.requests.filter(({ path }) => path.includes(part)).length;
 }
 
-test("the configuration that is shipped works with the public example of Get Fields", async ({ context }) => {
+test("the packaged configuration works with the public example of Get Fields", async ({ context }) => {
   const emulator = await context.serve();
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   const shipped = JSON.parse(await readFile(path.join(import.meta.dirname, "../../../jobs.config.json"), "utf8"));
@@ -68,7 +68,7 @@ test("the configuration that is shipped works with the public example of Get Fie
 const RARE = { name: "rare", features: { "aura-2": true } };
 const rareConfig = (url: string, filters: readonly object[] = [RARE]) => smallConfig(url, { exports: [{ filters }] });
 
-test("a feature that was listed once stays known, and is not requested again", async ({ context }) => {
+test("a feature that was listed once stays known, and Get Fields is not requested again", async ({ context }) => {
   const usage = [
     { requests: 5, feature_set: ["aura-2"] },
     { requests: 7, feature_set: ["Numerals.v2"] },
@@ -111,7 +111,9 @@ test("a feature that is not listed is known if it changes the numbers", async ({
   expect(calls(emulator, "/usage/fields")).toBe(1);
 });
 
-test("a feature that the numbers neither prove nor disprove is requested, with a warning", async ({ context }) => {
+test("a filter by a feature that the numbers neither prove nor disprove is read, with a warning", async ({
+  context,
+}) => {
   const emulator = await context.serve({ usage: () => [] });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   await context.configure(rareConfig(emulator.url));
@@ -128,7 +130,7 @@ const TAGGED = [
 const byTag = (tags: string) => ({ name: tags, dimensions: { tags } });
 const byModel = (model: string) => ({ name: model, dimensions: { model } });
 
-/** Requests of each day, by filter. */
+/** The usage requests of each day, in the order of the days, by filter. */
 async function filtered(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ filter: string; requests: string }>`
     select filter, string_agg(requests::text, ' ' order by usage_date) as requests from bi.usage_filtered group by filter
@@ -136,7 +138,7 @@ async function filtered(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ filter, requests }) => [filter, requests]));
 }
 
-test("a tag without usage is not requested, and a similar one is suggested", async ({ context }) => {
+test("a filter by an unlisted tag without usage fails, and a similar tag is suggested", async ({ context }) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byTag("prodd")] }] }));
 
@@ -163,7 +165,7 @@ test("a tag that is not listed but has usage is known by its numbers", async ({ 
   expect(await filtered()).toEqual({ prod: "5 5" });
 });
 
-test("a tag that is listed as the service's example lists it is known", async ({ context }) => {
+test("a tag is known in both forms, as listed (tag=production) and without the prefix (dev)", async ({ context }) => {
   const emulator = await context.serve({ usage: () => TAGGED });
   answerFieldsBy(emulator, PUBLIC_EXAMPLE);
   await context.configure(
@@ -172,7 +174,9 @@ test("a tag that is listed as the service's example lists it is known", async ({
   expect((await context.run(["check"])).stdout).toMatch(/ok {3}features: known: dev, tag=production\n/);
 });
 
-test("today's service is asked for a model by its id, whichever of both is configured", async ({ context }) => {
+test("in dialect 2026 a filter by a model sends its id, whether the name or the id is configured", async ({
+  context,
+}) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const service = { dialect: "2026" };
   const filters = [byModel("nova-3"), byModel(modelId("nova-2"))];
@@ -184,7 +188,7 @@ test("today's service is asked for a model by its id, whichever of both is confi
   expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
 });
 
-test("a model that the service does not list, and a name of several models, are not requested", async ({ context }) => {
+test("a filter by an unlisted model, or by a name that several models have, fails", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const models = ["1", "2"].map((version) => ({ name: "nova-3", language: "en", version, model_id: `id-${version}` }));
   answerFieldsBy(emulator, { ...PUBLIC_EXAMPLE, models });
@@ -201,14 +205,14 @@ test("a model that the service does not list, and a name of several models, are 
   expect(calls(emulator, "model=nova-3")).toBe(0);
 });
 
-test("a service that lists no tags and no models is not held to a list", async ({ context }) => {
+test("if the service lists no tags and no models, filters by them are accepted", async ({ context }) => {
   const emulator = await context.serve({ fields: "missing", usage: () => TAGGED });
   await context.configure(smallConfig(emulator.url, { exports: [{ filters: [byTag("prod"), byModel("nova-3")] }] }));
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await filtered()).toEqual({ prod: "5 5", "nova-3": "5 5" });
 });
 
-test("a value that the interface does not name is an error, or a warning where that is configured", async ({
+test('a value that the interface does not name is an error, or with "checkFeatures": "warn" a warning', async ({
   context,
 }) => {
   const emulator = await context.serve({ usage: () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }] });
@@ -230,10 +234,10 @@ test("a value that the interface does not name is an error, or a warning where t
   expect(await filtered()).toEqual({ own: "3 3" });
 });
 
-/** A configuration of the wrong dialect for the service: it ignores `tags`. */
+/** The wrong dialect for a service that speaks "2026", which therefore ignores `tags`. */
 const WRONG = { service: { dialect: "interface" } };
 
-test("a filter that the service ignores is suspect for as long as it does, and no number of it is shown", async ({
+test("while the service ignores a filter, its days are suspect and none of its numbers are shown", async ({
   context,
 }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
@@ -256,7 +260,7 @@ test("a filter that the service ignores is suspect for as long as it does, and n
   });
 });
 
-test("a condition that is ignored is found even if another one is not ignored", async ({ context }) => {
+test("an ignored condition of a filter is found even if the service honours the other one", async ({ context }) => {
   const usage = TAGGED.map((record, i) => ({ ...record, endpoint: i === 0 ? "listen" : "speak" }));
   const emulator = await context.serve({ dialect: "2026", usage: () => usage });
   const filters = [{ name: "both", dimensions: { tags: "prod", endpoint: "listen" } }];
@@ -301,7 +305,7 @@ test("a filter without usage on several days is stored when a later run confirms
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await lastCoverage(db)).toEqual({ diarized: { status: "complete", error: null } });
 
-  // From then on another day without any is as usual.
+  // From then on, one more day without usage is not suspect.
   await sql`delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)`.execute(
     db,
   );
@@ -311,7 +315,7 @@ test("a filter without usage on several days is stored when a later run confirms
   expect(await filtered()).toEqual({ diarized: "9 9" });
 });
 
-test("with `checkFeatures` off no filter is doubted, and nothing but its numbers is requested", async ({ context }) => {
+test("with `checkFeatures` off no filter is checked, and only its breakdown is requested", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => TAGGED });
   const exports = [{ checkFeatures: "off", filters: [byTag("prod")] }];
   await context.configure(smallConfig(emulator.url, { ...WRONG, exports }));

@@ -1,4 +1,4 @@
-// What BI tools read is what the service answered, digit by digit, night after night.
+// The views for BI tools show exactly the numbers that the service answered, over several exports.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -49,7 +49,7 @@ test("a second run of unchanged days writes no row", async ({ context }) => {
   expect({ rows: await rowsAsWritten(db), history: await historyLength() }).toEqual(before);
 });
 
-test("of a day that changed, only the rows with other numbers are written", async ({ context }) => {
+test("if some rows of a day changed, only those rows are written", async ({ context }) => {
   let requests = 5;
   const emulator = await context.serve({
     usage: () => [
@@ -72,7 +72,7 @@ test("of a day that changed, only the rows with other numbers are written", asyn
   expect(after).toContainEqual(kept);
 });
 
-test("numbers that were restated are the new ones, and the old ones stay in the history", async ({ context }) => {
+test("after a restatement the views show the new numbers, and the history keeps the old ones", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
   const reading = { groupings: ALL_GROUPINGS, window: lastDays(2) };
@@ -93,7 +93,9 @@ test("numbers that were restated are the new ones, and the old ones stay in the 
   expect(rows).toEqual(old["none / all"]?.map(({ usage_date, requests }) => ({ usage_date, requests })));
 });
 
-test("a group that the service no longer sends is gone, and returns with the service's answer", async ({ context }) => {
+test("a group that the service no longer sends leaves the views, and returns when it is sent again", async ({
+  context,
+}) => {
   const usage = madeUpUsage(1);
   let hidden = "";
   const emulator = await context.serve({
@@ -111,7 +113,7 @@ test("a group that the service no longer sends is gone, and returns with the ser
   expect(seen).toEqual([[{ revision: 1 }, { revision: 1 }], [], [{ revision: 3 }, { revision: 3 }]]);
 });
 
-test("no digit is lost where a number is larger or finer than a double can hold", async ({ context }) => {
+test("a number keeps all its digits even if a double can't hold it", async ({ context }) => {
   const hours = ["0.1", "0.30000000000000004", "9007199254740993", "123456789012345678901234567890.000000001"];
   const emulator = await context.serve({
     fault: () => ({

@@ -1,5 +1,5 @@
-// Services that answer another question, keys that may not ask, and answers without the rows that were there: nothing of
-// them is taken for numbers.
+// Answers that do not fit the request, keys that are refused, and answers without the rows that were stored before: no number is taken
+// from them.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -32,7 +32,7 @@ test.for([
   ["interface", "2026"],
   ["2026", "interface"],
 ] as const)(
-  "a service of another dialect is found out: asked in %s, it knows %s",
+  "a wrong dialect is detected: requests use %s, the service knows %s",
   async ([dialect, other], { context }) => {
     const emulator = await context.serve({ dialect: other });
     await context.configure(
@@ -48,7 +48,7 @@ test.for([
   },
 );
 
-test("a project whose key is refused does not cost the other one its numbers", async ({ context }) => {
+test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
   const second = context.newSecret();
   const emulator = await context.serve({
     consoleKeys: [{ secret: second, projectId: "project-2", scopes: ["member"] }],
@@ -94,7 +94,7 @@ test("a filter by a feature that the service does not know is refused, and a sim
 
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
 
-  // Once, to see that it changes nothing.
+  // One request with the feature, which showed that it changes nothing.
   expect(emulator.requests.filter(({ path }) => path.includes("diarise"))).toHaveLength(1);
   const { rows } = await sql`select * from bi.usage_filtered`.execute(db);
   expect(rows).toEqual([]);
@@ -109,14 +109,14 @@ const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
 test.for([
   ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2", "complete"],
   [
-    "that does not know the feature, where that is only to be told",
+    'that does not know the feature, with "checkFeatures": "warn",',
     {},
     { checkFeatures: "warn" },
     "brand_new",
     "suspect",
   ],
 ] as const)(
-  "a service %s is asked all the same, with a warning",
+  "a service %s is still requested with the filter, with a warning",
   async ([_, options, job, feature, fate], { context }) => {
     const emulator = await context.serve(options);
     const filters = [{ name: "new", features: { [feature]: true } }];
@@ -133,7 +133,7 @@ test.for([
   },
 );
 
-test("an empty answer where rows were is doubted, and believed when a run an hour later gets it too", async ({
+test("an answer without rows makes days with rows suspect, until a run at least an hour later confirms it", async ({
   context,
 }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
@@ -155,7 +155,7 @@ test("an empty answer where rows were is doubted, and believed when a run an hou
   expect(await lastCoverage(db)).toEqual({ all: { status: "complete", error: null } });
 });
 
-test("rows that return before an empty answer was confirmed never left the views", async ({ context }) => {
+test("rows that return before an empty answer is confirmed stay in the views all the time", async ({ context }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
   const emulator = await context.serve({ usage: () => usage });
   await context.configure(smallConfig(emulator.url));

@@ -1,4 +1,4 @@
-// A service whose answers carry no date: what it answers is a snapshot of unknown span, never the usage of a day.
+// A service whose answers carry no date: an answer is stored as a snapshot of unknown span, and not as the usage of a day.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -156,7 +156,7 @@ async function datesLine(context: ProgramContext): Promise<string> {
   return stdout.split("\n").find((line) => line.includes(" dates: ")) ?? stdout;
 }
 
-test("check explains what an answer without a date is, and that a running total is no usage of a day", async ({
+test("check says that an answer without a date is a snapshot, and that a running total is no usage of a day", async ({
   context,
 }) => {
   await serveSummary(context);
@@ -182,8 +182,8 @@ test("check suggests storing by day only if snapshots or a window prove that thi
   expect(await datesLine(context)).toMatch(/^ {2}FAIL dates: "undated": "day-before" is configured.*not proved yet/);
   await serveSummary(context, {}, service);
   await context.run(["export"]);
-  // Eight snapshots from the five nights before: two answers of one night have the same total, and from night to night the total falls
-  // by half, and falls again. Only the usage of the day before does both, see provenSpan.
+  // Eight snapshots from the five nights before. Two answers of one night have the same total, and from one night to the next the total
+  // falls by more than half, and falls again. Only answers with the usage of the day before show both, see provenSpan.
   await sql`
     insert into usage_export.undated_snapshot (series_id, snapshot_no, content_no, fetch_no, taken_at, content_hash, rows)
     select series_id, no + 1, no + 1, no, taken_at + (no / 2 - 5) * interval '24 hours' + (no % 2) * interval '2 hours', no, 1

@@ -1,4 +1,4 @@
-// A service that ignores the grouping and names every dimension with null, and usage that truly has no value of one.
+// A service that ignores the grouping and answers null for every dimension, compared with usage that really has no value of a dimension.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -30,7 +30,7 @@ async function coverage(grouping: string) {
   return rows;
 }
 
-test("a total instead of groups is refused, and the stored numbers stay", async ({ context }) => {
+test("an answer with a total instead of groups is refused, and the stored numbers stay", async ({ context }) => {
   await serve(context, {}, ["none", "endpoint", "tags"]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   await serve(context, { grouping: "ignored" }, ["none", "endpoint", "tags"]);

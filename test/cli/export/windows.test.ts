@@ -1,4 +1,4 @@
-// Which days an export reads: its window, today, what the service chooses, and what other exports read.
+// Which days an export reads: those of its window, today, or those that the service chooses; also with changed filters and groupings.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -35,7 +35,7 @@ test("a window of 60 days is read in requests of at most 31 days, without a gap"
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("today is open, and grows with the next run", async ({ context }) => {
+test("today is stored with the finality open, and the next run stores its new numbers", async ({ context }) => {
   const emulator = await context.serve();
   const noon = Date.parse(`${today}T12:00:00Z`);
   emulator.now = () => new Date(noon);
@@ -54,7 +54,7 @@ test("today is open, and grows with the next run", async ({ context }) => {
   ]);
 });
 
-test("without a window no day is sent, and the answer's own days are stored", async ({ context }) => {
+test("without a window no dates are sent, and the days that the answer names are stored", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "tags"], window: undefined }] }));
 
@@ -85,7 +85,7 @@ test("two exports that read the same series keep one set of numbers", async ({ c
   }
 });
 
-test("a filter whose meaning was changed shows only the new numbers", async ({ context }) => {
+test("a filter whose conditions were changed shows only the numbers of its new conditions", async ({ context }) => {
   const emulator = await context.serve();
   const withFilter = (feature: string) =>
     smallConfig(emulator.url, { exports: [{ filters: [{ name: "special", features: { [feature]: true } }] }] });
@@ -106,7 +106,7 @@ test("a filter whose meaning was changed shows only the new numbers", async ({ c
   );
 });
 
-test("a grouping that is not configured any more keeps its numbers, and is never missing", async ({ context }) => {
+test("a grouping that is no longer configured keeps its numbers, and has no missing days", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "endpoint"] }] }));
   await context.run(["export"]);
@@ -122,7 +122,7 @@ test("a grouping that is not configured any more keeps its numbers, and is never
   expect(await storedNumbers(db, reading)).toEqual(kept);
 });
 
-/** Of the breakdowns, in the order of their requests. */
+/** The windows of the requested breakdowns, in the order of the requests. */
 function windowsAsked(emulator: Emulator): string[] {
   return emulator.requests
     .map(({ path }) => new URL(path, emulator.url))

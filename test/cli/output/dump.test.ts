@@ -1,4 +1,4 @@
-// The command `dump`: what it writes where, and what stays as it was when it is stopped or asked for what there is not.
+// The command `dump`: what it writes and where, and that it leaves the old file if it fails or is stopped.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ const test = programTest(database);
 
 const MAIN = path.join(import.meta.dirname, "../../../src/main.ts");
 
-/** So many days of coverage, from 2020-01-02 on. */
+/** Stores `count` days of coverage, the first of which is 2020-01-02. */
 async function storeDays(count: number): Promise<void> {
   const { seriesId } = await newSeries(db, "none", { project: { id: "p1", name: "production" } });
   await sql`
@@ -32,7 +32,7 @@ async function storeDays(count: number): Promise<void> {
 
 const COVERAGE = ["dump", "--view", "coverage", "--format"];
 
-test("without --out it goes to standard output, and only that", async ({ context }) => {
+test("without --out the dump, and nothing else, goes to standard output", async ({ context }) => {
   await storeDays(3);
   const { status, stdout } = await context.run([...COVERAGE, "jsonl", "--from", "2020-01-03"]);
   const rows = stdout
@@ -46,7 +46,7 @@ test("without --out it goes to standard output, and only that", async ({ context
   expect(status).toBe(0);
 });
 
-test("a file is put where a link points to, and the answer says how much is in it", async ({ context }) => {
+test("if --out is a link, its target is replaced, and the answer has the number of rows", async ({ context }) => {
   await storeDays(2_500);
   const file = path.join(context.folder, "coverage.parquet");
   await writeFile(file, "the one of yesterday");
@@ -63,15 +63,15 @@ test("a file is put where a link points to, and the answer says how much is in i
   expect((await readdir(context.folder)).sort()).toEqual(["coverage.parquet", "link.parquet"]);
 });
 
-test("a file that can't be written is named, and nothing is left of it", async ({ context }) => {
-  // Longer than a name may be, so that there is no place beside it.
+test("the error for a file that can't be written names it, and no file is left", async ({ context }) => {
+  // With the ending of the temporary file beside it, the name is longer than the system allows.
   const file = `${"c".repeat(250)}.csv`;
   const { status, stdout, stderr } = await context.run([...COVERAGE, "csv", "--out", file]);
   expect(stderr).toMatch(new RegExp(`^usage-export: the file ${file} could not be written: ENAMETOOLONG`, "m"));
   expect({ status, stdout, files: await readdir(context.folder) }).toEqual({ status: 1, stdout: "", files: [] });
 });
 
-test("on a signal it stops at once, and the file is the previous one", async ({ context }) => {
+test("on a signal the dump stops at once, and the old file stays", async ({ context }) => {
   await storeDays(3);
   await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
@@ -85,7 +85,7 @@ test("on a signal it stops at once, and the file is the previous one", async ({ 
   expect(await readFile(path.join(context.folder, "coverage.csv"), "utf8")).toBe("the one of yesterday");
 });
 
-test("a reader that has seen enough ends it, and that is no failure", async ({ context }) => {
+test("a dump whose reader closes the pipe ends without a failure", async ({ context }) => {
   await storeDays(20_000);
   const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
   const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: context.folder, env });
@@ -97,7 +97,7 @@ test("a reader that has seen enough ends it, and that is no failure", async ({ c
 });
 
 test.for(["csv", "jsonl", "parquet"])(
-  "without --format it is that of the file's ending: %s",
+  "without --format the file's ending decides the format: %s",
   async (format, { context }) => {
     await storeDays(3);
     const dump = ["dump", "--view", "coverage"];
@@ -111,7 +111,7 @@ test.for(["csv", "jsonl", "parquet"])(
 );
 
 test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
-  "without --format, %j does not tell it, and nothing is written",
+  "without --format, %j is refused because no format follows from it, and nothing is written",
   async (out, { context }) => {
     expect(await context.run(["dump", "--view", "coverage", ...out])).toMatchObject({
       status: 2,
@@ -124,7 +124,7 @@ test.for([[], ["--out", "coverage.xlsx"], ["--out", "coverage"]])(
   },
 );
 
-describe("what there is not is told before anything is written", () => {
+describe("a mistake in the options is reported before anything is written", () => {
   const range = (from: string, to: string) => ({ from, to });
   test.for([
     [

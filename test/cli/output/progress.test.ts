@@ -10,7 +10,7 @@ import {
 } from "../../../src/cli/progress.ts";
 import { NO_COUNTS } from "../../../src/usage/export.ts";
 
-/** A terminal, or what is none, that keeps what is written. */
+/** A stream that keeps what is written, with or without the marks of a terminal. */
 function screen(isTTY: boolean) {
   const pieces: string[] = [];
   const written = new Writable({
@@ -35,7 +35,7 @@ function draw(states: readonly ProgressCount[], isTTY = true): string {
   return pieces.join("");
 }
 
-test("on a terminal a bar tells how far the work is, its rate and the time that is left", () => {
+test("on a terminal a bar shows the progress, the rate and the time that is left", () => {
   expect(draw([{ done: 3, failed: 0 }])).toContain(
     "nightly [======------------------] 3 of 12 slices, 3 a second, 3 s left",
   );
@@ -45,20 +45,20 @@ test("failures are shown as soon as there are any", () => {
   expect(draw([{ done: 6, failed: 2 }])).toContain("6 of 12 slices, 2 failed, 6 a second, 1 s left");
 });
 
-test("the bar is there before anything is done", () => {
+test("the bar is shown before anything is done", () => {
   expect(draw([])).toContain("nightly [------------------------] 0 of 12 slices");
 });
 
-test("at the end the line is taken away", () => {
+test("at the end the bar's line is cleared", () => {
   expect(draw([{ done: 12, failed: 0 }]).endsWith("\x1b[1G\x1b[2K")).toBe(true);
 });
 
-test("lines that were logged while the bar was there stay: it never goes back to where it began", () => {
+test("the bar never restores a saved cursor position, so that lines logged meanwhile stay", () => {
   const written = draw([{ done: 12, failed: 0 }]);
   for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);
 });
 
-test("nothing is written where nobody looks", () => {
+test("nothing is written to a stream that is no terminal", () => {
   expect(draw([{ done: 3, failed: 0 }], false)).toBe("");
 });
 
@@ -68,7 +68,7 @@ test.each<[number, number, string]>([
   [3_569, 3_570, "59 min left"],
   [3_600, 3_601, "1 h 0 min left"],
   [9_000, 9_001, "2 h 30 min left"],
-])("%i seconds for the rest of %i slices are shown as %s", (_, planned, text) => {
+])("%i seconds left, for %i slices at one a second, are shown as %s", (_, planned, text) => {
   let ms = 0;
   const { pieces, stream } = screen(true);
   const progress = progressBar("nightly", planned, stream, () => ms);
@@ -78,13 +78,13 @@ test.each<[number, number, string]>([
   expect(pieces.join("")).toContain(text);
 });
 
-test("counts of a run are added to those of the runs before it", () => {
+test("the counts of a run are added to those of the runs before it", () => {
   const counts = { ...NO_COUNTS, planned: 12, complete: 4, suspect: 1, failed: 2 };
   expect(progressCount(counts)).toEqual({ done: 7, failed: 2 });
   expect(progressCount(counts, { done: 10, failed: 1 })).toEqual({ done: 17, failed: 3 });
 });
 
-/** The events of a work of 100 slices that is shown at these milliseconds, a slice more each time. */
+/** The logged events of 100 planned slices, if the progress is shown at these milliseconds with one more slice done each time. */
 function events(shownAtMs: readonly number[]): unknown[] {
   const lines: string[] = [];
   let ms = 0;
@@ -98,7 +98,7 @@ function events(shownAtMs: readonly number[]): unknown[] {
   return lines.map((line) => JSON.parse(line));
 }
 
-test("elsewhere it is an event at the start, at most one in five seconds, and one at the end", () => {
+test("without a terminal there is an event at the start, at most one in five seconds, and one at the end", () => {
   const event = { level: 30, planned: 100, failed: 0, msg: "backfill progress" };
   expect(events([1_000, 4_999, 5_000, 9_000, 10_000, 10_500])).toEqual([
     { ...event, done: 0, perSecond: 0 },

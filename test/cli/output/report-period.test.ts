@@ -5,14 +5,14 @@ const TODAY = "2026-03-18";
 
 const PERIODS: readonly (readonly [string, PeriodOptions, string, string])[] = [
   ["the last 30 complete days", {}, "2026-02-16", "2026-03-17"],
-  ["30 days up to the last one", { to: "2026-01-30" }, "2026-01-01", "2026-01-30"],
-  ["from the first one to yesterday", { from: "2026-03-10" }, "2026-03-10", "2026-03-17"],
+  ["30 days up to --to", { to: "2026-01-30" }, "2026-01-01", "2026-01-30"],
+  ["the days from --from to yesterday", { from: "2026-03-10" }, "2026-03-10", "2026-03-17"],
   ["one day", { from: "2026-03-10", to: "2026-03-10" }, "2026-03-10", "2026-03-10"],
-  ["up to today, which is not over", { from: TODAY, to: TODAY }, TODAY, TODAY],
+  ["today, which is not over", { from: TODAY, to: TODAY }, TODAY, TODAY],
   ["a leap year", { from: "2024-01-01", to: "2024-12-31" }, "2024-01-01", "2024-12-31"],
 ];
 
-test.each(PERIODS)("a report is of %s", (_, options, start, end) => {
+test.each(PERIODS)("a report can cover %s", (_, options, start, end) => {
   expect(choosePeriod(options, TODAY)).toEqual({ start, end });
 });
 
@@ -24,12 +24,12 @@ const FAULTS: readonly (readonly [string, PeriodOptions, string])[] = [
     "--from: expected 2026-03-10 or before, which is the report's last day; got 2026-03-11",
   ],
   [
-    "begins today without an end, which is yesterday then",
+    "begins today and has no --to, so that it ends yesterday",
     { from: TODAY },
     "--from: expected 2026-03-17 or before, which is the report's last day; got 2026-03-18",
   ],
   [
-    "begins before there was any usage",
+    "begins before the year 2000",
     { from: "0000-01-01", to: "0000-01-02" },
     "--from: expected 2000-01-01 or after; got 0000-01-01",
   ],

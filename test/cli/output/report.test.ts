@@ -1,4 +1,4 @@
-// The command `report`: from the service to a file that an analyst can send on.
+// The command `report`: an export from the emulator, and the file that the report is written to.
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -10,16 +10,14 @@ import { smallConfig } from "../small-config.ts";
 
 const database = await testDatabase();
 const test = programTest(database);
-/** Told of a database that nobody answers for. */
+/** The program gets the address of a database that does not exist. */
 const testWithoutDatabase = programTest();
 
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
 
-test("what the emulator was asked for is in one file, and the answer says that nothing is missing", async ({
-  context,
-}) => {
+test("the exported usage is in one file, and the answer says that nothing is missing", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ["none", "model", "tags"] }] }));
   await context.run(["export"]);
@@ -35,7 +33,7 @@ test("what the emulator was asked for is in one file, and the answer says that n
   expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
 });
 
-test("days that failed are named in the answer, and the report is made all the same", async ({ context }) => {
+test("if slices failed, the answer has their number, and the report is still made", async ({ context }) => {
   const emulator = await context.serve({ fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.configure(smallConfig(emulator.url));
   await context.run(["export"]);
@@ -45,20 +43,20 @@ test("days that failed are named in the answer, and the report is made all the s
   expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
 });
 
-test("a database without usage makes a report, too", async ({ context }) => {
+test("a report can be made without any usage in the database", async ({ context }) => {
   const { status, stdout } = await context.run(["report"]);
   expect(stdout).toMatch(/^usage-report\.html: usage from .* Nothing was due or read in this period\.\n$/);
   expect(status).toBe(0);
 });
 
-test("a report goes to standard output, and nothing else does", async ({ context }) => {
+test("with --out - the report, and nothing else, goes to standard output", async ({ context }) => {
   const { status, stdout } = await context.run(["report", "--out", "-"]);
   expect(stdout).toMatch(HTML);
   expect({ status, files: await readdir(context.folder) }).toEqual({ status: 0, files: [] });
 });
 
-test("a report that can't be written leaves the one that is there as it is", async ({ context }) => {
-  // Longer than a name may be, so that there is no place beside it.
+test("if the report can't be written, the old file stays", async ({ context }) => {
+  // With the ending of the temporary file beside it, the name is longer than the system allows.
   const file = `${"r".repeat(250)}.html`;
   await writeFile(path.join(context.folder, file), "the report of yesterday");
   const { status, stdout, stderr } = await context.run(["report", "--out", file]);
@@ -67,7 +65,7 @@ test("a report that can't be written leaves the one that is there as it is", asy
   expect(await readFile(path.join(context.folder, file), "utf8")).toBe("the report of yesterday");
 });
 
-test("a database that is not there makes no report", async ({ context }) => {
+test("without a reachable database no report is written", async ({ context }) => {
   const { status, stderr } = await context.run(["report"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   expect(stderr).toContain("the database at 127.0.0.1:1/nothing can't be used");
   expect({ status, files: await readdir(context.folder) }).toEqual({ status: 1, files: [] });

@@ -12,7 +12,7 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-test("an output that breaks off leaves the previous file, and no other", async () => {
+test("if the source fails in the middle, the old file stays and no temporary file is left", async () => {
   const folder = await makeFolder();
   const file = path.join(folder, "report.html");
   await writeFile(file, "the old one");
@@ -30,10 +30,10 @@ test("an output that breaks off leaves the previous file, and no other", async (
 });
 
 test.each([
-  ["in a folder that is not there", "none/usage.csv", "ENOENT"],
-  ["whose name is too long to write another beside it", `${"u".repeat(250)}.csv`, "ENAMETOOLONG"],
+  ["in a folder that does not exist", "none/usage.csv", "ENOENT"],
+  ["whose name is too long for the temporary file beside it", `${"u".repeat(250)}.csv`, "ENAMETOOLONG"],
   ["whose name is that of a folder", "folder", "EISDIR"],
-])("a file %s can't be delivered, and is named", async (_, name, code) => {
+])("the error for a file %s has the code delivery and names the file", async (_, name, code) => {
   const folder = await makeFolder();
   await mkdir(path.join(folder, "folder"));
   const file = path.join(folder, name);

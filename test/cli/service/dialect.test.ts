@@ -1,5 +1,4 @@
-// A configuration that leaves the dialect to be found out: it is found by a probe, kept for all runs, and looked at again when
-// an answer does not fit.
+// The dialect "auto": a probe finds the service's dialect, it is stored for all runs, and probed again when an answer does not fit.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -30,12 +29,12 @@ function configure(context: ProgramContext, emulator: Emulator, filters: readonl
   });
 }
 
-/** What was asked of the service about usage since the calls there had been. */
+/** The paths of the breakdown requests after the first `since` requests. */
 function asked(emulator: Emulator, since = 0): readonly string[] {
   return emulator.requests.slice(since).flatMap(({ path }) => (path.includes("/usage/breakdown") ? [path] : []));
 }
 
-/** Requests by what they are shown under. */
+/** The usage requests of each group, by grouping and filter. */
 async function stored(): Promise<Readonly<Record<string, readonly string[]>>> {
   const { rows } = await sql<{ name: string; shown: readonly string[] }>`
     select "grouping" || ' / ' || filter as name, array_agg(distinct coalesce(group_value, 'total') || ' ' || requests) as shown
@@ -52,7 +51,7 @@ const RIGHT = {
 };
 
 test.for<Dialect>(["interface", "2026"])(
-  "a service that speaks %s is asked in its dialect, by every run after one probe",
+  "after one probe, every run calls a service of dialect %s in its dialect",
   async (dialect, { context }) => {
     const emulator = await context.serve({ dialect, usage: () => USAGE });
     await configure(context, emulator);
@@ -69,7 +68,7 @@ test.for<Dialect>(["interface", "2026"])(
   },
 );
 
-test("a service that comes to speak the other dialect is found out by its answers", async ({ context }) => {
+test("a service that changes its dialect is detected by its answers", async ({ context }) => {
   const old = await context.serve({ dialect: "interface", usage: () => USAGE });
   await configure(context, old, [{ name: "all" }]);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -101,7 +100,7 @@ test("without usage the default is used with a warning, until there is usage to 
   expect(await stored()).toEqual(RIGHT);
 });
 
-test("usage without any model shows the dialect by the filter for tags", async ({ context }) => {
+test("if no usage has a model, the filter for tags shows the dialect", async ({ context }) => {
   const usage = USAGE.map(({ requests, tags }) => ({ requests, tags }));
   const emulator = await context.serve({ dialect: "interface", usage: () => usage });
   await configure(context, emulator);
@@ -109,7 +108,7 @@ test("usage without any model shows the dialect by the filter for tags", async (
   expect(await stored()).toEqual({ "none / all": ["total 12"], "none / prod": ["total 5"] });
 });
 
-test("check finds it out, and the export uses what it found", async ({ context }) => {
+test("check finds the dialect, and the next export uses it without a probe", async ({ context }) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
   await configure(context, emulator);
   const { status, stdout } = await context.run(["check"]);
@@ -134,7 +133,9 @@ test("a filter that the dialect found does not have is refused, and the others a
   });
 });
 
-test("a service whose dialect can't be asked for makes the run fail, and stores nothing", async ({ context }) => {
+test("if the probe for the dialect fails, the run fails, and stores only the total without a filter", async ({
+  context,
+}) => {
   const emulator = await context.serve({ dialect: "2026", usage: () => USAGE });
   emulator.fault = ({ path }) => (path.includes("grouping=model") ? { kind: "answer", status: 404 } : undefined);
   await configure(context, emulator);
@@ -142,7 +143,7 @@ test("a service whose dialect can't be asked for makes the run fail, and stores 
   expect(await stored()).toEqual({ "none / all": ["total 12"] });
 });
 
-test("check --offline asks nothing", async ({ context }) => {
+test("check --offline does not call the service", async ({ context }) => {
   const emulator = await context.serve();
   await configure(context, emulator);
   expect(await context.run(["check", "--offline"])).toMatchObject({ status: 0 });

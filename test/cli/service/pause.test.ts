@@ -1,4 +1,5 @@
-// What the service asks for with Retry-After: all processes wait for it, within reason, people see it, and can end it.
+// A pause that the service asks for with Retry-After: all processes wait, at most an hour, status and dashboard show it, and a command
+// ends it.
 
 import { expect } from "vitest";
 import type { Emulator } from "../../../src/emulator/server.ts";
@@ -16,7 +17,7 @@ const PAUSED =
   /calls to the service pause until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as it asked; usage-export resume-calls/;
 const WAITING = "calls to the service wait, as it asked for a pause";
 
-/** Asks for the pause once, with the first breakdown. */
+/** The emulator answers the first breakdown request with 429 and this Retry-After. */
 function askForPause(emulator: Emulator, seconds: string): void {
   let asked = false;
   emulator.fault = ({ path }) => {
@@ -38,9 +39,7 @@ async function pausedWorker(
 }
 
 for (const retryAfter of ["31536000", "999999999", "Thu, 01 Jan 2099 00:00:00 GMT"]) {
-  test(`a service that asks for a wait of ${retryAfter} is mistaken: that is said, and nobody waits`, async ({
-    context,
-  }) => {
+  test(`a Retry-After of ${retryAfter} is logged as a mistake, and ignored`, async ({ context }) => {
     const emulator = await context.serve();
     askForPause(emulator, retryAfter);
     await context.configure(smallConfig(emulator.url));
@@ -52,7 +51,7 @@ for (const retryAfter of ["31536000", "999999999", "Thu, 01 Jan 2099 00:00:00 GM
   });
 }
 
-test("a pause of hours is one of an hour; status and dashboard show its end, and a person ends it", async ({
+test("a pause of hours is cut to an hour, status and dashboard show its end, and resume-calls ends it", async ({
   context,
 }) => {
   const { worker, emulator } = await pausedWorker(context, "10800");
@@ -76,7 +75,7 @@ test("a pause of hours is one of an hour; status and dashboard show its end, and
   expect((await context.run(["resume-calls"])).stdout).toContain("were not paused");
 });
 
-test("a pause ends with the restart of the only worker, and with that of one of two it does not", async ({
+test("the start of a worker ends a pause if no other worker runs, and does not end it otherwise", async ({
   context,
 }) => {
   const { worker } = await pausedWorker(context, "3600");

@@ -1,4 +1,4 @@
-// The service is called no faster and no more often than it and the configuration say.
+// The service is called no faster and no more often than the service and the configuration allow.
 
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -13,7 +13,7 @@ import { PRODUCTION, smallConfig } from "../small-config.ts";
 const database = await testDatabase();
 const test = programTest(database);
 
-/** Sixteen series. */
+/** An export of sixteen series. */
 const MANY = [
   {
     groupings: ALL_GROUPINGS,
@@ -22,7 +22,7 @@ const MANY = [
   },
 ];
 
-test("a 429 with Retry-After keeps every series waiting for so long, and then all of them are read", async ({
+test("after a 429 with Retry-After no series is requested for that time, and then all are read", async ({
   context,
 }) => {
   const emulator = await context.serve();
@@ -39,12 +39,14 @@ test("a 429 with Retry-After keeps every series waiting for so long, and then al
   const readAfter = whenRetried(stderr).getTime() - (refused?.receivedAt.getTime() ?? 0);
   expect(refused?.status).toBe(429);
   expect(emulator.requests.filter(({ path }) => path === refused?.path)).toHaveLength(2);
-  // Those that were under way before it was read.
+  // Requests within the 2 s were under way before the program had read the 429.
   expect(after.filter((ms) => ms < 2_000).length).toBeLessThan(after.length / 2);
   expect(after.filter((ms) => ms >= readAfter + 50 && ms < 2_000)).toEqual([]);
 });
 
-test("a Retry-After that is too long to wait for ends the calls, and every series says so", async ({ context }) => {
+test("after a Retry-After that is too long to wait for nothing more is requested, and each series fails", async ({
+  context,
+}) => {
   const emulator = await context.serve({
     fault: () => ({ kind: "answer", status: 429, headers: { "retry-after": "3600" } }),
   });
@@ -60,7 +62,7 @@ test("a Retry-After that is too long to wait for ends the calls, and every serie
   expect(rows).toEqual([{ slices: 32 }]);
 });
 
-test("a key that is refused is tried once, however many series it is for", async ({ context }) => {
+test("a refused key is used for one call only, although sixteen series need it", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url, { service: { maxConcurrent: 4 }, exports: MANY }));
 
@@ -72,7 +74,7 @@ test("a key that is refused is tried once, however many series it is for", async
   expect(rows).toEqual([{ status: "failed" }]);
 });
 
-test("a key file that is replaced while a run works is read again", async ({ context }) => {
+test("after a 401 the key file is read again, so that a run can use a replaced key", async ({ context }) => {
   const renewed = context.newSecret("exporter.key");
   const file = path.join(context.folder, "exporter.key");
   await writeFile(file, context.newSecret("exporter.key"));
@@ -88,7 +90,7 @@ test("a key file that is replaced while a run works is read again", async ({ con
   expect(emulator.requests.filter(({ status }) => status === 401)).toHaveLength(1);
 });
 
-test("no more requests are made in a time than requestsPerSecond allows", async ({ context }) => {
+test("requestsPerSecond is not exceeded", async ({ context }) => {
   const emulator = await context.serve();
   await context.configure(
     smallConfig(emulator.url, { service: { requestsPerSecond: 10, maxConcurrent: 16 }, exports: MANY }),
@@ -98,7 +100,7 @@ test("no more requests are made in a time than requestsPerSecond allows", async 
 
   const usage = emulator.requests.filter(({ path }) => path.includes("/usage/breakdown"));
   const [first, last] = [usage[0], usage.at(-1)];
-  // Those of one second may come at once.
+  // The requests of one second may start all at once.
   expect(usage).toHaveLength(16);
   expect(millisecondsBetween(first, last)).toBeGreaterThan(500);
 });

@@ -56,7 +56,7 @@ test("a proxy that refuses the credentials is named, and the password is printed
   });
 });
 
-test("an address that can't be an HTTP proxy's is refused before any call", async ({ context }) => {
+test("an HTTPS_PROXY that is not the address of an HTTP proxy is refused before any call", async ({ context }) => {
   const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
   const HTTPS_PROXY = `socks5://me:${context.newSecret()}@127.0.0.1:1080`;

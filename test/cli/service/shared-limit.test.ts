@@ -1,4 +1,4 @@
-// Programs that share a rate limit, with the service as the judge: one of them is suspended, and one is killed.
+// Several programs share a rate limit, one of them is suspended and one is killed. The test's service measures whether the limit holds.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -67,7 +67,7 @@ test("programs that are suspended, resumed and killed never exceed the cap at on
   expect(judge.atOnceMax()).toBeLessThanOrEqual(CAP);
   const inSecond = judge.startsMs.map((from) => judge.startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
   expect(Math.max(...inSecond)).toBeLessThanOrEqual(RATE + CAP);
-  // A program that ends releases its lease, and that of the killed one is forgotten.
+  // A program that ends releases its lease. The lease of the killed program has expired.
   const { rows } = await sql`select leases from usage_export.rate_limit`.execute(database.db);
   expect(rows).toEqual([{ leases: {} }]);
 });

@@ -53,14 +53,14 @@ export const OUTPUTS: readonly Sabotage[] = [
     file: "src/log.ts",
     replace: "process.stderr.write(scrubber.scrub(line))",
     by: "process.stderr.write(line)",
-    caughtBy: ["test/log.test.ts", "a secret that gets into a line is hidden there"],
+    caughtBy: ["test/log.test.ts", "a secret in a log line is hidden"],
   },
   {
     name: "a secret shows itself as JSON",
     file: "src/secret.ts",
     replace: "toJSON(): string {\n    return REDACTED;",
     by: "toJSON(): string {\n    return this.#value;",
-    caughtBy: ["test/secret.test.ts", "however it is printed"],
+    caughtBy: ["test/secret.test.ts", "printing a secret does not show it"],
   },
   {
     name: "the reason of a failure is stored with the secrets in it",

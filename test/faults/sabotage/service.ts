@@ -213,10 +213,7 @@ export const SERVICE: readonly Sabotage[] = [
     file: "src/jobs/request-deps.ts",
     replace: "isFit: dialects.fits(request, answer) && doubt === undefined",
     by: "isFit: doubt === undefined",
-    caughtBy: [
-      "test/cli/service/dialect.test.ts",
-      "a service that comes to speak the other dialect is found out by its answers",
-    ],
+    caughtBy: ["test/cli/service/dialect.test.ts", "a service that changes its dialect is detected by its answers"],
   },
   {
     name: "the dialect is the default, whatever the service speaks",
@@ -225,7 +222,7 @@ export const SERVICE: readonly Sabotage[] = [
     by: "if (found !== undefined) return DEFAULT_DIALECT;",
     caughtBy: [
       "test/cli/service/dialect.test.ts",
-      "a service that speaks interface is asked in its dialect, by every run after one probe",
+      "after one probe, every run calls a service of dialect interface in its dialect",
     ],
   },
 ];

@@ -78,10 +78,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/request-deps.ts",
     replace: "[...days.map((day) => ({ day, undated: false, rows: [] })), ...covered]",
     by: "[...days.map((day) => ({ day, undated: false, rows: [] })).slice(0, 0), ...covered]",
-    caughtBy: [
-      "test/cli/export/emptied.test.ts",
-      "an answer whose whole period is empty puts all of its days in doubt",
-    ],
+    caughtBy: ["test/cli/export/emptied.test.ts", "an answer without rows makes all days of its period suspect"],
   },
   {
     name: "numbers of a week are stored as those of a day",
@@ -205,7 +202,7 @@ export const USAGE: readonly Sabotage[] = [
     by: `empty: { state: "unproved",`,
     caughtBy: [
       "test/cli/export/filters.test.ts",
-      "a tag without usage is not requested, and a similar one is suggested",
+      "a filter by an unlisted tag without usage fails, and a similar tag is suggested",
     ],
   },
   {
@@ -213,7 +210,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/jobs/filter-check.ts",
     replace: `if (dialect !== "2026" || model === undefined) return request;`,
     by: `if (dialect !== "interface" || model === undefined) return request;`,
-    caughtBy: ["test/cli/export/filters.test.ts", "today's service is asked for a model by its id"],
+    caughtBy: ["test/cli/export/filters.test.ts", "in dialect 2026 a filter by a model sends its id"],
   },
   {
     name: "the total that is named with null is taken for usage without a value",
@@ -230,10 +227,7 @@ export const USAGE: readonly Sabotage[] = [
     file: "src/usage/filter-effect.ts",
     replace: `return kind === "dimension" ? opposite === "same" || opposite === "narrower" : opposite === "same";`,
     by: `return kind === "feature" && opposite === "same";`,
-    caughtBy: [
-      "test/cli/export/filters.test.ts",
-      "a filter that the service ignores is suspect for as long as it does",
-    ],
+    caughtBy: ["test/cli/export/filters.test.ts", "while the service ignores a filter, its days are suspect"],
   },
   {
     name: "days without usage under a filter are believed at once",
