@@ -48,8 +48,8 @@ export async function checkProject(
     run: async () => {
       const { app, service, keys } = context;
       const scopes = (await keys.use(project, (key) => fetchToken(service, key, app.signal)))?.scopes;
-      // If the service does not list a key's scopes, a usage request shows whether the key may read, except for a key that creates
-      // other keys.
+      // If the service does not list the key's scopes, a usage request shows whether the key may read usage. That request is not made
+      // if the project has a rotation, because the key then creates other keys.
       mayRead = scopes ? readsUsage(scopes) : rotations.length === 0;
       return keyResult(project, scopes, jobs.length > 0);
     },
@@ -68,7 +68,7 @@ export async function checkProject(
   return findings;
 }
 
-/** The checks of what the export jobs of the project request, each grouping and each filter once. */
+/** The checks for the export jobs of the project. Each grouping and each filter is checked once, even if several jobs have it. */
 function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   const all: CheckedSeries[] = jobs.flatMap((job) =>
     seriesOf(job, { projects: [probe.project.name] }).map((series) => ({
@@ -156,7 +156,7 @@ type CheckedSeries = {
   readonly strictness: Strictness;
 };
 
-/** How many days are requested for a check by numbers: a feature may not be used every day. */
+/** How many days are requested where numbers are compared: a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
 /** The names in a filter that the service may not know. */
@@ -198,7 +198,7 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
 
-/** A request for two days and one for the second of them must agree on that day. If they differ, `end` is not the last day. */
+/** If only the day before yesterday has usage, the service may leave out the last day of a window. */
 async function checkWindow(probe: Probe): Promise<CheckResult> {
   const day = addDays(probe.today, -1);
   const one = await readSlices(probe, totalOf(probe), lastDays(probe, 1));
@@ -260,7 +260,7 @@ function rowCount(slices: readonly NormalisedSlice[]): number {
   return slices.reduce((sum, { rows }) => sum + rows.length, 0);
 }
 
-// Finds out whether the answers to an export without a window carry dates and, if not, what can be proved about their span.
+// Finds out whether the answers to an export without a window carry dates and, if not, which span of time they provably cover.
 
 type Proof = { readonly span: ProvenSpan; readonly by: string };
 
@@ -313,15 +313,15 @@ const BY_STEPS: Readonly<Record<ProvenSpan, string>> = {
   "day-before": "they stayed the same within each day, and fell from day to day as only the usage of a day does",
 };
 
-/** By the changes between the stored answers without a date. */
+/** Proves the span by how the stored answers without a date changed from one to the next. */
 async function provenBySteps({ db, project }: Probe): Promise<Proof | undefined> {
   const span = db && provenSpan(await snapshotSteps(db, project.id));
   return span && { span, by: BY_STEPS[span] };
 }
 
 /**
- * A service may honour a window without naming it. Then the answer without a window equals the answer for one day, and differs
- * from that for a longer window.
+ * Proves the span by requests with windows, which a service may honour although its answers carry no date. It honours them if the
+ * answers for two single days add up to the answer for both. The answer without a window then covers the day whose answer it equals.
  */
 async function provenByWindow(probe: Probe, answer: readonly NormalisedSlice[]): Promise<Proof | undefined> {
   const yesterday = addDays(probe.today, -1);
@@ -337,7 +337,7 @@ async function provenByWindow(probe: Probe, answer: readonly NormalisedSlice[]):
   return isSame(answer, today) ? { span: "day", by: by("today's usage up to now") } : undefined;
 }
 
-/** All usage. The days that the answer names are ignored. */
+/** Requests all usage, and reads the answer as one without a window, which need not name any day. */
 async function readIgnoringDays(probe: Probe, window: Window | undefined): Promise<NormalisedSlice[]> {
   const series = totalOf(probe);
   return slicesOf(probe, { series, window: undefined }, await fetchAnswer(probe, { series, window }));

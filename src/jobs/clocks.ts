@@ -54,7 +54,10 @@ function differenceText(seconds: number): string {
   return `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"}`;
 }
 
-/** Logs a database clock that was set back, and resets stored times in its future. True if it was set back: the due times changed. */
+/**
+ * If the database's clock was set back, logs that and resets the stored times that are now in the future. Returns whether it was set
+ * back: the caller must then compute the due times again.
+ */
 export async function recoverFromClockSetBack(app: App, db: Database): Promise<boolean> {
   const seconds = await secondsSetBack(db);
   if (seconds === undefined) return false;
@@ -68,7 +71,10 @@ export async function recoverFromClockSetBack(app: App, db: Database): Promise<b
 
 const STEP_FORWARD_MS_MIN = 30_000;
 
-/** Each call reports by how much the database's clock has run ahead of this process's monotonic clock `now` since the call before. */
+/**
+ * Each call compares the database's clock with this process's monotonic clock `now`, and logs if the database's clock went forward
+ * since the previous call.
+ */
 export function openClockWatch(
   app: Pick<App, "log">,
   db: Database,

@@ -11,7 +11,7 @@ import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
 import type { Dialect, Dimension, Project } from "../usage/series.ts";
 import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
-/** Used while there is no usage to decide by: the public service speaks it today. */
+/** Used while no usage shows the dialect. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
 /** Pause after a probe. Without it each of the many requests of a run would probe while no usage shows the dialect. */
@@ -53,7 +53,7 @@ export function openDialects({
       if (service.dialect !== "auto") return service.dialect;
       if (!dependsOnDialect(series)) return DEFAULT_DIALECT;
       const stored = found ?? (db && (await storedDialect(db, service.baseUrl)));
-      // A probe may have found one in the meantime, which the database did not have yet.
+      // While the database was read, a probe for another request may have found the dialect.
       found ??= stored;
       if (found === undefined && window) await probe(series.project, recentDays());
       if (found === undefined) await probe(series.project, window);
@@ -78,7 +78,7 @@ function recentDays(): Window {
   return { start: addDays(yesterday, 1 - REQUEST_DAYS_MAX), end: yesterday };
 }
 
-// Checks that the service groups at all if no row of an answer has a value of the requested dimension. A service that ignores
+// If no row of an answer has a value of the requested dimension, checks whether the service groups at all. A service that ignores
 // `grouping` answers with the total and null in every dimension, which looks like usage without tags.
 
 /** Every request to the service has a value of these dimensions. */
@@ -86,8 +86,8 @@ const ALWAYS_FILLED: readonly Dimension[] = ["endpoint", "method", "model"];
 const OTHER_GROUPINGS_MAX = 2;
 
 /**
- * How long the result for one request holds for all requests of the project: long if the service groups, short if it does not,
- * because it may be repaired.
+ * How long the result of one check holds for all requests of the project. The time is short if the service ignores groupings, because
+ * that may be fixed soon.
  */
 const GROUPS_MS = 60 * 60_000;
 const IGNORES_MS = 60_000;

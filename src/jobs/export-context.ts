@@ -60,7 +60,7 @@ export type Dialects = {
   readonly forRequest: (request: UsageRequest) => Promise<Dialect>;
   /** Called after `fits` was false for dialect `used`. Returns the other dialect if a probe finds that the service speaks it. */
   readonly alternative: (request: UsageRequest, used: Dialect) => Promise<Dialect | undefined>;
-  /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand it. */
+  /** False if the request groups by model and the answer has rows, but none with a model: the service did not understand the grouping. */
   readonly fits: (request: UsageRequest, answer: unknown) => boolean;
   /**
    * Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window.
@@ -71,8 +71,8 @@ export type Dialects = {
 
 export type GroupingCheck = {
   /**
-   * Throws `bad_answer` if the service ignores groupings: each row of the answer has null as its group, and so has each row if the
-   * same usage is requested by other dimensions, with `ask`. Also throws what `ask` throws.
+   * Throws `bad_answer` if the service ignores groupings: every row of the answer has null as its group, and `ask`, which requests the
+   * same usage by other dimensions, gets only such rows, too. Errors of `ask` are passed on.
    */
   readonly require: (
     request: UsageRequest,

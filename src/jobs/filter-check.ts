@@ -38,7 +38,7 @@ export type Strictness = ExportJob["checkFeatures"];
 
 export type FilterCheckDeps = Pick<ServiceContext, "app" | "db" | "service" | "keys" | "dialects">;
 
-/** A name in a filter that the service is not known to know. */
+/** A name in a filter that the service may not know, or may know as the name of several models. */
 export type NameFinding = {
   readonly kind: "feature" | Dimension;
   readonly name: string;
@@ -46,7 +46,7 @@ export type NameFinding = {
    * - `ignored`: with it the numbers are those of all usage
    * - `unlisted`: the service has never listed it, and no usage has it
    * - `ambiguous`: a model's name that stands for several models
-   * - `unproved`: never listed, and there is no usage to tell by
+   * - `unproved`: the service has never listed it, and there is no usage that could show whether the service knows it
    */
   readonly state: "ignored" | "unlisted" | "ambiguous" | "unproved";
   /** What the state means, and what to do. */
@@ -55,10 +55,10 @@ export type NameFinding = {
 
 type Scope = { readonly project: Project; readonly window: Window | undefined };
 
-/** On a single day it is plausible that nobody used it. */
+/** An empty answer is doubted only if this many days have usage: on a single day it is plausible that nothing fits the filter. */
 const SEVERAL_DAYS = 2;
 
-/** Keeps what several requests need to know, so that it is requested once. A failed check fails only the requests that wait for it. */
+/** Keeps the names and totals that several requests need, so that each is requested once. If that fails, only the waiting callers fail. */
 export class FilterCheck {
   readonly #deps: FilterCheckDeps;
   readonly #names: KnownNames;
@@ -86,7 +86,7 @@ export class FilterCheck {
     return undefined;
   }
 
-  /** The names in the filter that the service is not known to know. */
+  /** The names in the filter that the service may not know. */
   async findings(scope: Scope, filter: Filter): Promise<NameFinding[]> {
     const findings: NameFinding[] = unlistedValues(filter).map(({ dimension, value, listed }) => ({
       kind: dimension,
@@ -173,12 +173,15 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /** Must have finished before a filtered request is made: the total that its answer is compared with has to be older. */
+  /**
+   * Reads the total that the answer to a filtered request is compared with. Must have finished before that request is made, because the
+   * total has to be the older of the two.
+   */
   async readTotal({ series: { project, filter }, window }: UsageRequest, strictness: Strictness): Promise<void> {
     if (isCompared(filter, strictness)) await this.#readTotals({ project, window }, {});
   }
 
-  /** Why the numbers of an answer may not be those of the filter. */
+  /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
   async doubtOf(
     { series: { project, filter }, window }: UsageRequest,
     slices: readonly NormalisedSlice[],
@@ -214,13 +217,13 @@ export class FilterCheck {
     }
   }
 
-  /** What the conditions alone do to the numbers. All usage is read first: what is compared with it must be younger. */
+  /** What these conditions alone do to the numbers. All usage is read first, because the total has to be the older of the two. */
   async #effect(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<Effect> {
     const all = await this.#readTotals(scope, {}, dialect);
     return effectOf(all, await this.#readTotals(scope, conditions, dialect));
   }
 
-  /** Reads ungrouped usage under these conditions, each series once. */
+  /** Reads ungrouped usage under these conditions. The same usage is requested only once. */
   #readTotals(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> {
     const { app, service, keys, dialects } = this.#deps;
     const { project, window } = scope;
@@ -236,7 +239,7 @@ export class FilterCheck {
   }
 }
 
-/** Whether a request with this name must not be made. Otherwise the next run only checks the name again. */
+/** Whether the name is a reason not to make the request. An unproved name is none: the next run checks it again. */
 export function isRejected({ state }: NameFinding): boolean {
   return state !== "unproved";
 }

@@ -24,7 +24,7 @@ export type KnownNames = {
   readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
 };
 
-/** Asks once for each project. A failed request fails only the callers that wait for it. */
+/** Requests the names of each project once. A failed request fails only the callers that wait for it. */
 export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
   const listed = memoizeAsync<ListedFields | undefined>();
   const stored = memoizeAsync<readonly ListedName[]>();

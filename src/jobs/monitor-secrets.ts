@@ -34,7 +34,7 @@ async function requireReceivers(app: App, { notify }: Config): Promise<Receivers
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
   const address = app.scrubber.add(await readSecret("address", reference, app.env));
-  // The path is the secret part of the address, and an error may hold it alone.
+  // The path is the secret part of the address, and an error may contain it without the rest.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
   return { path, address, proxy: proxyOf(app.env) };

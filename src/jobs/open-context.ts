@@ -1,4 +1,4 @@
-// Opens the resources that commands and workers share, in the order that is safe, and closes them. The only wiring there is.
+// Opens the resources that commands and workers share, in a safe order, and closes them.
 
 import { randomUUID } from "node:crypto";
 import { type App, openServiceFor, originOf, raiseLaggingSequences } from "../app.ts";
@@ -22,7 +22,7 @@ type ContextOptions = Omit<ServiceOptions, "lease"> & {
   readonly onKeyFallback?: (rotation: string) => void;
 };
 
-/** For `check`. Its calls are few, and do not share the rate of other processes. */
+/** For `check`. It makes few calls, which do not take part in the rate limit that other processes share. */
 export async function openServiceContext(
   app: App,
   config: Config,
@@ -31,7 +31,7 @@ export async function openServiceContext(
   return connect(app, config, db, await openKeyRing(app, config, db));
 }
 
-/** Its calls are few, and do not share the rate of other processes. */
+/** A rotation makes few calls, which do not take part in the rate limit that other processes share. */
 export async function openRotationContext(
   app: App,
   config: Config,
@@ -62,7 +62,7 @@ export async function openExportContext(
   };
 }
 
-/** Does not use the database, so nothing is left open when the database fails. */
+/** Makes no call to the database, so a failure of the database can't leave the service open. */
 async function connect<Db extends Database | undefined>(
   app: App,
   config: Config,

@@ -21,14 +21,14 @@ import type { FilterCheck } from "./filter-check.ts";
 
 export type RequestContext = Omit<ExportContext, "config" | "ids">;
 
-/** How the requests of a run are checked, and its answers stored. */
+/** How the requests of a run are checked, and how its answers are stored. */
 export type RequestSettings = {
   readonly runId: string;
   readonly policy: AnswerPolicy;
   readonly idOf: (request: UsageRequest) => number;
   readonly check: FilterCheck;
   readonly log: Logger;
-  /** Committed together with the answer, or not at all. */
+  /** Work that is committed in the transaction that stores the answer. */
   readonly inSameTransaction?: InSameTransaction;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly isRetried?: (code: string) => boolean;
@@ -97,14 +97,14 @@ async function fetchUsage(
   const first = await askAndRead(dialect);
   const other = first.isFit ? undefined : await dialects.alternative(request, dialect);
   const { answer, slices, doubt } = other === undefined ? first : await askAndRead(other);
-  // Without `onPermit`: these requests share the fetch number of the request itself.
+  // `onPermit` is not passed, because it takes a new fetch number: these requests use the number of the request itself.
   await groupings.require(request, answer, async (one) => ask(one, await dialects.forRequest(one)));
   if (slices instanceof AppError) throw slices;
   if (request.window) return { slices, doubt };
   return { slices: await withEmptiedDays(db, idOf(request), answer, slices, policy), doubt };
 }
 
-/** An answer that can't be read may be one in the other dialect, so the error is thrown only if that is not so. */
+/** Returns the error for an answer that can't be read: the caller throws it only if the other dialect does not help. */
 function valueOrAppError<T>(read: () => T): T | AppError {
   try {
     return read();
@@ -128,7 +128,7 @@ async function doubtOf(
 
 /**
  * Without a window an answer covers the days of its period, including days that had rows and now have none. Throws `bad_answer`
- * if the answer has neither rows nor a date, because nobody knows which days are empty.
+ * if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
 async function withEmptiedDays(
   db: Database,

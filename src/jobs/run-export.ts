@@ -81,7 +81,7 @@ export async function runExportJob(
   }
 }
 
-/** Marks the planned days as due before the next moment is set: if the process ends between both, no missed night is hidden. */
+/** First marks the planned days as due, then stores the next due time. If the process ends in between, no missed night is hidden. */
 async function markPlannedDue({ db, ids, config }: ExportContext, plan: ExportPlan): Promise<void> {
   const series = [...new Map(plan.requests.map((request) => [seriesKey(request.series), request.series])).values()];
   if (plan.due) {

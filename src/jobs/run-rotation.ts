@@ -33,7 +33,7 @@ const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
 const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
 const LEASE_POLL_MS = 250;
 
-/** Rotates one key now, if it is due or the options ask for it. Waits for another process that rotates it. */
+/** Rotates one key now, if it is due or the options ask for it. If another process is rotating the key, waits until it has finished. */
 export async function runRotationJob(
   context: RotationContext,
   job: RotationJob,
@@ -42,7 +42,7 @@ export async function runRotationJob(
 ): Promise<RotationResult> {
   const { app, db } = context;
   const { signal } = app;
-  // Before the wait: what another process does in the meantime fulfils the request.
+  // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
   const request = rotationRequest(options, await databaseNow(db));
   const lease = await waitForLease(app, db, job);
   const runId = options.runId ?? randomUUID();
@@ -94,7 +94,7 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
   const log = app.log.child({ rotation: job.name });
   const ledger = openKeyLedger(db, { job, lease, actor: app.actor, masterKeys, scrubber, log });
   const token = (key: Secret) => fetchToken(service, key, signal);
-  /** By intent: the usage of a key that is released and deleted in one run is read once. */
+  /** By intent. If a key is released and deleted in one run, its last use is read only once. */
   const lastUses = memoizeAsync<LastUse>();
   return {
     log,

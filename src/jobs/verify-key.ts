@@ -33,8 +33,8 @@ const VERIFY_ATTEMPTS_MAX = 3;
 const VERIFY_WAIT_MS = 1_000;
 
 /**
- * Asks whose key it is, then makes a call that its scopes allow. Throws if the service does not accept it. `granted` is empty if the
- * service did not say what it granted.
+ * Asks the service whose key it is, then makes a call that the key's scopes allow. Throws if the service does not accept the key.
+ * `granted` are the scopes that it has; empty if the service did not say which it granted.
  */
 export async function verifyKey(
   context: RotationContext,
@@ -51,7 +51,7 @@ export async function verifyKey(
     }
     const scopes = granted.length > 0 ? granted : (token?.scopes ?? job.scopes);
     const canRead = ["usage:read", "project:read", "keys:read"].some((scope) => holdsScope(scopes, scope));
-    // A key that can read nothing may only say whose it is, and it has.
+    // With a key that can read nothing, the only possible call is the one that asked whose it is.
     if (!token || canRead) await callAllowedByScopes(context, job, key, scopes, signal);
   });
 }
@@ -59,7 +59,7 @@ export async function verifyKey(
 /** How long a rotation waits to learn whether the active key works. After that it continues without knowing. */
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
-/** Why the active key no longer works; undefined if it works, and if the service does not answer that now. */
+/** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
 export async function refusalReason(
   context: RotationContext,
   job: RotationJob,
@@ -127,12 +127,12 @@ async function databaseDay(db: Database): Promise<Day> {
   return dayOf(await databaseNow(db));
 }
 
-// When a replaced key was last used, by the breakdown by accessor.
+// When a replaced key was last used, as the breakdown by accessor shows it.
 
 /** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
-/** Reads every day of grace, today included. The first day may include usage from before the key was replaced. */
+/** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
 export async function lastUse(
   { app, db, service, keys }: RotationContext,
   job: RotationJob,
@@ -198,7 +198,7 @@ export function lastUseVerdict(
 
 // Whether the active keys are still in the files that they were delivered to.
 
-/** What is wrong, by rotation. Files on another machine are not checked. */
+/** What is wrong with the files of active keys, by rotation. Files on another machine are not checked. */
 export async function deliveryWarnings(
   app: App,
   db: Database,
@@ -244,7 +244,7 @@ async function staleFilesOf({ env, scrubber }: App, db: Database, job: RotationJ
   return staleFiles(job.deliver, active.deliveredTo, secret);
 }
 
-/** Also undefined if the rotation's keys belong to another project: every rotation reports that itself. */
+/** Also undefined if the rotation's keys belong to another project: each run of the rotation reports that. */
 async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | undefined> {
   try {
     return activeKey((await readLedger(db, job)).ledger);
@@ -254,7 +254,7 @@ async function activeKeyOf(db: Database, job: RotationJob): Promise<LedgerKey | 
   }
 }
 
-/** A folder that does not exist here may be on the machine, or in the container, that delivered the key. */
+/** Whether the file should be on this machine. If its folder is not, another machine or container may have delivered the key there. */
 async function isOnThisMachine(db: Database, job: RotationJob, key: LedgerKey, file: string): Promise<boolean> {
   const folder = await stat(path.dirname(file)).catch(() => undefined);
   if (folder?.isDirectory()) return true;

@@ -10,7 +10,7 @@ type Timetable = { readonly times: CronTimes; readonly clock: LocalClock };
 const SECOND_MS = 1_000;
 
 /**
- * The newest moment of the schedule at or before `at`; undefined if there was none in 40 years.
+ * The newest occurrence of the schedule at or before `at`; undefined if there was none in 40 years.
  *
  * Each named local time occurs once, at the first moment at which the clock shows it. When the clock is set forward, all times it
  * skips occur together at the first moment after the gap; this includes a whole day that a zone left out. When the clock is set
@@ -27,7 +27,7 @@ export function latestOccurrence(schedule: Schedule, at: Date): Date | undefined
   return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
 }
 
-/** The first moment of the schedule after `after`, not at it; undefined if there is none in 40 years. */
+/** The first occurrence of the schedule after `after`, not at it; undefined if there is none in 40 years. */
 export function nextOccurrence(schedule: Schedule, after: Date): Date | undefined {
   const { times, clock } = timetableOf(schedule);
   const afterMs = floorToSecond(after);
@@ -36,19 +36,19 @@ export function nextOccurrence(schedule: Schedule, after: Date): Date | undefine
   return dateOf(localMs === undefined ? undefined : firstMomentAt(clock, localMs));
 }
 
-/** The first `count` moments of the schedule after `after`, fewer if there are no more. */
+/** The first `count` occurrences of the schedule after `after`, fewer if there are no more. */
 export function nextOccurrences(schedule: Schedule, after: Date, count: number): Date[] {
-  const moments: Date[] = [];
-  for (let from = after; moments.length < count; ) {
+  const occurrences: Date[] = [];
+  for (let from = after; occurrences.length < count; ) {
     const next = nextOccurrence(schedule, from);
     if (next === undefined) break;
-    moments.push(next);
+    occurrences.push(next);
     from = next;
   }
-  return moments;
+  return occurrences;
 }
 
-// Few schedules and zones are configured, and each is asked about every minute.
+// Few schedules and zones are configured, and each is used every minute.
 const timesOf = memoized(parseCron);
 const clockOf = memoized(openLocalClock);
 
@@ -72,9 +72,9 @@ function latestLocalMs(clock: LocalClock, atMs: number): number {
   return changedAtMs === undefined ? shownMs : Math.max(shownMs, clock.localMsAt(changedAtMs - SECOND_MS));
 }
 
-/** The first moment at which the clock shows a local time, or was set past it. */
+/** The first moment at which the clock shows a local time, or has been set past it. */
 function firstMomentAt(clock: LocalClock, localMs: number): number {
-  // No zone is a day away from UTC.
+  // Every zone is less than a day away from UTC.
   for (let fromMs = localMs - DAY_MS; ; ) {
     const atMs = fromMs + localMs - clock.localMsAt(fromMs);
     const [changedAtMs] = clock.changes(fromMs, atMs);
@@ -164,8 +164,8 @@ function sorted(numbers: readonly number[]): number[] {
 }
 
 /**
- * Tests whether a day, counted from 1970-01-01, is named: its month, its day of the month and its weekday, all three. Numeric fields
- * are compared here; for words such as "L", "15W" or "1#2" the library is asked.
+ * Returns a test whether the expression names a day, which is given as the number of days since 1970-01-01. Its month, day of the month
+ * and weekday must all match. Numeric fields are compared here; words such as "L", "15W" or "1#2" are left to the library.
  */
 function dayMatcher(expression: string, fields: ParsedFields, timeMs: number): (day: number) => boolean {
   const mayName = (field: readonly (number | string)[]) => {
@@ -199,7 +199,7 @@ type LocalClock = {
 /** The clock's offset from UTC over a span of days, in which it changes at most once, at the latest at the end of the span. */
 type OffsetSpan = { readonly offsetMs: number; readonly changedAtMs: number | undefined; readonly endOffsetMs: number };
 
-/** Since 1970 every zone has left its clocks alone for at least a week between two changes. */
+/** Since 1970, two clock changes of a zone have always been at least a week apart. */
 const SPAN_MS = 4 * DAY_MS;
 
 /**
@@ -228,7 +228,7 @@ export function openLocalClock(timezone: string): LocalClock {
     return span;
   }
 
-  /** To the second: Liberia set its clocks by 44 minutes and 30 seconds in 1972. */
+  /** Finds the change to the second: Liberia set its clocks forward by 44 minutes and 30 seconds in 1972. */
   function changeBetween(startMs: number, endMs: number): number {
     const offsetMs = offsetMsAt(startMs);
     let beforeMs = startMs;

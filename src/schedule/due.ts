@@ -23,7 +23,7 @@ export function nextDueOf(
   });
 }
 
-/** When a job runs next. Undefined if its schedule names no further moment. */
+/** When a job runs next. Undefined if its schedule does not occur again. */
 export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {
   return withJitter(job, nextOccurrence(job, now));
 }
@@ -31,26 +31,26 @@ export function nextRunAt(job: ScheduledJob, now: Date): Date | undefined {
 /** A tick comes every minute. A job that is due for longer than this has no worker, or one that hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
-/** Since when a job is due that no worker has started. Undefined if it is not overdue, and if no worker has registered it. */
+/** Since when an overdue job has been due: no worker has started it for too long. Undefined if it is not overdue, or not registered. */
 export function overdueSince(job: ScheduledJob, stored: StoredJob | undefined, now: Date): Date | undefined {
   const dueAt = waitingSince(job, stored, now);
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
 /**
- * Since when a job has waited for a worker, even if the next tick is still to come. Of several moments that no worker handled, the
+ * Since when a due job has waited for a worker, even if only for the next tick. Of several scheduled times that no worker handled, the
  * first counts: if the newest counted, a job that runs every minute would never be late.
  */
 export function waitingSince(job: ScheduledJob, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
-  const dueAt = firstMissedMoment(job, stored);
-  // A moment that came during a pause is late from the end of the pause on.
+  const dueAt = firstUnhandled(job, stored);
+  // A scheduled time during a pause counts as due from the end of the pause on.
   const since = new Date(Math.max(Number(dueAt), Number(stored.resumedAt ?? 0)));
   return dueAt && since <= now ? since : undefined;
 }
 
-/** A job that never ran starts with the newest moment before it was registered. */
-function firstMissedMoment(job: ScheduledJob, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
+/** The first scheduled time that no worker handled. A job that never ran starts with the newest one before it was registered. */
+function firstUnhandled(job: ScheduledJob, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
   if (scheduledThrough) return nextRunAt(job, scheduledThrough);
   const dueAt = withJitter(job, latestOccurrence(job, createdAt));
   return dueAt ? new Date(Math.max(Number(dueAt), Number(createdAt))) : nextRunAt(job, createdAt);
@@ -63,9 +63,9 @@ function withJitter({ name, jitterSeconds }: ScheduledJob, moment: Date | undefi
 const JITTER_BYTES = 6;
 
 /**
- * How much later than its moment a job runs, so that jobs of the same minute do not all call at once: in [0, jitterSeconds), spread
- * evenly over the moments of a job and over the jobs of a moment. It is a hash and not random, so that every replica computes the
- * same delay.
+ * How much later than its scheduled time a job runs, so that jobs of the same minute do not all call at once. The delays are in
+ * [0, jitterSeconds), spread evenly over the scheduled times of a job and over the jobs of a scheduled time. They are hashes and not
+ * random, so that every replica computes the same delay.
  */
 export function jitterMs(job: string, occurrence: Date, jitterSeconds: number): number {
   const digest = createHash("sha256").update(`${occurrence.toISOString()} ${job}`).digest();

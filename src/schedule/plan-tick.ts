@@ -1,20 +1,20 @@
-// Decides what a job does at a tick. Pure: the schedule's newest moment, what the database knows of the job, and its clock come in.
+// Decides what a job does at a tick. Pure: the newest scheduled time, the stored state of the job and the database's time are arguments.
 
 import type { Overlap } from "../usage/plan.ts";
 
 export type JobState = {
-  /** The newest moment of its schedule for which a run was started or skipped. */
+  /** The newest scheduled time for which a run was started or skipped. */
   readonly scheduledThrough: Date | undefined;
   readonly paused: boolean;
-  /** A run that its schedule or a gap started has not ended. */
+  /** Whether a run that the schedule or missing days started has not ended. */
   readonly running: boolean;
 };
 
 /**
- * - `none`: nothing is due, or the job waits for the end of its running run
+ * - `none`: the job is paused, nothing is due, or the job waits for the end of its previous run
  * - `wait`: due, but not before `until`
  * - `skip`: due, but not run, because the previous run has not ended
- * - `run`: due now; "catchup" if its moment was missed
+ * - `run`: due now; "catchup" if the scheduled time was missed
  */
 export type TickDecision =
   | { readonly kind: "none" }
@@ -23,20 +23,20 @@ export type TickDecision =
   | { readonly kind: "run"; readonly scheduledFor: Date; readonly trigger: "schedule" | "catchup" };
 
 export type Moment = {
-  /** The newest moment of the schedule that is not in the future; undefined if there is none. */
+  /** The newest scheduled time that is not in the future; undefined if there is none. */
   readonly latest: Date | undefined;
-  /** How much later than its moment the job runs. */
+  /** How much later than its scheduled time the job runs. */
   readonly jitterMs: number;
-  /** What to do with a moment that comes while the previous run has not ended. */
+  /** What to do if the scheduled time comes before the previous run has ended. */
   readonly overlap: Overlap;
 };
 
-/** A tick comes every minute, and a worker takes some seconds to start. A moment that is older than this was missed. */
+/** A tick comes every minute, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
 const LATE_MS = 5 * 60_000;
 
 /**
- * However many moments were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts with
- * the newest moment before now, so that a new installation has numbers at once and not after a night.
+ * However many scheduled times were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts
+ * with the newest scheduled time before now, so that a new installation has numbers at once and not after a night.
  */
 export function planTick({ latest, jitterMs, overlap }: Moment, state: JobState, now: Date): TickDecision {
   if (state.paused || latest === undefined) return { kind: "none" };

@@ -1,5 +1,5 @@
-// The timers of a worker: they fire at each moment of a schedule, and every minute in case one was missed. What is due is decided
-// from the database, so a timer that fires late, twice or never changes nothing.
+// The timers of a worker: they fire at each scheduled time, and every minute in case one was missed. What is due is decided by what the
+// database contains, so a timer that fires late, twice or never does no harm.
 
 import { type ScheduledTask, schedule } from "node-cron";
 import type { Schedule } from "./cron.ts";
@@ -10,7 +10,7 @@ export type Timers = {
   readonly stop: () => void;
 };
 
-/** Also for moments that daylight saving time skips: the library does not fire for them. */
+/** The timer of every minute is also for times that daylight saving time skips: the library does not fire for them. */
 const MINUTE_MS = 60_000;
 /** The library writes to the console when a timer is late. */
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
@@ -32,7 +32,7 @@ export function setTimers(schedules: readonly Schedule[], fire: () => void): Tim
   };
 }
 
-/** Undefined for a schedule that never comes, such as `0 0 L * 1#1`: the library throws for it. */
+/** Undefined for a schedule that never occurs, such as `0 0 L * 1#1`: the library throws for it. */
 function setTimer({ schedule: expression, timezone }: Schedule, fire: () => void): ScheduledTask | undefined {
   try {
     return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });

@@ -70,7 +70,7 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
     }
   }
 
-  /** Never throws. If the queue can't be told of a failure, the job goes to another process when its heartbeats stop. */
+  /** Never throws. If a failure can't be recorded in the queue, another process claims the job after its heartbeats stopped. */
   async function handle(job: ClaimedJob): Promise<void> {
     try {
       await settings.handle(job, hardStop);
@@ -112,7 +112,7 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
   };
 }
 
-/** Only for a mistake of this program, which its stack locates. */
+/** Defined only for an unexpected error: its stack shows where the mistake in this program is. */
 function stackOf(error: unknown): string | undefined {
   return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
 }

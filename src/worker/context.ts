@@ -18,7 +18,7 @@ import { nextDueOf } from "../schedule/due.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** The signal of its app aborts the claimed jobs, later than the signal that stops the worker from claiming more. */
+/** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
 export type WorkerContext = ExportContext & {
   readonly queue: Queue;
   /** Undefined if no rotation is configured. */
@@ -52,7 +52,7 @@ export async function retryUntilReached<T>(
   }
 }
 
-/** The signal of `app` is the one that aborts the claimed jobs. */
+/** `app.signal` must be the signal that aborts the claimed jobs. */
 export async function openWorkerContext(
   app: App,
   config: Config,

@@ -13,7 +13,7 @@ import { countOutcome, describeRequest, exportRequest, type FailedRequest, type 
 import type { WorkerContext } from "./context.ts";
 import { parseQueuedRequest, type QueuedRequest, reportRunEnd, requestOf } from "./runs.ts";
 
-/** Failures that may be over in a minute. After any other one, another attempt would have the same result. */
+/** The codes of failures that may be over in a minute. After any other failure another attempt would have the same result. */
 const RETRIED_CODES = new Set<string>(["unavailable", "rate_limited"]);
 
 export type FilterCheckOfRun = (runId: string) => FilterCheck;
@@ -66,7 +66,7 @@ async function retryLater(
   );
 }
 
-/** Counts a request as failed after its last attempt: too often its process ended, or the service was not available. */
+/** Counts a request as failed after its last attempt. Each attempt failed because its process ended or the service was not available. */
 export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
   const { app, db } = context;
   const queued = parseQueuedRequest(claimed.data);
@@ -101,12 +101,12 @@ function outcomeRecorder({ app, queue, metrics }: WorkerContext, claimed: Claime
   };
 }
 
-/** More than the runs that overlap. */
+/** More than the number of runs that overlap. */
 const CHECKS_MAX = 16;
 
 /**
- * One filter check for each run: a run reads again which features the service knows, and repeats what the service refused in the run
- * before.
+ * One filter check for each run, so that each run reads anew which names the service knows. `onNewRun` is called at a run's first
+ * request.
  */
 export function filterCheckByRun(context: FilterCheckDeps, onNewRun: () => void): FilterCheckOfRun {
   const checks = new Map<string, FilterCheck>();

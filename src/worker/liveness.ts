@@ -1,4 +1,4 @@
-// Whether the worker ticks and reaches its database: for the health checks, and logged once for each outage.
+// Whether the worker ticks and reaches its database. The health checks report it, and each outage is logged once.
 
 import type { Logger } from "pino";
 import { isConflict } from "../db/connection/errors.ts";
@@ -19,11 +19,11 @@ export type Liveness = {
 
 /** The queue is polled every second. A worker whose database was silent for longer than this is not ready. */
 const SILENCE_MS_MAX = 10_000;
-/** A tick that waits for a database that comes back takes a minute or two. */
+/** A tick that waits until the database is back takes a minute or two. */
 const HEARTBEAT_AGE_MS_MAX = 10 * 60_000;
 const STARTING = "starting";
 
-/** A restart of the database takes less time than this, and is logged in one line when it is over. */
+/** A restart of the database takes less time than this, and is logged in one line once it is over. */
 const OUTAGE_LOGGED_AFTER_MS = 10_000;
 
 /** `now` is in milliseconds and never goes back. */

@@ -19,7 +19,7 @@ export async function tickRotation({ db, queue }: WorkerContext, job: RotationJo
       const runId = randomUUID();
       const queueJob = { key: job.name, priority: 0, data: { runId, job: job.name, trigger } };
       const [added] = await queue.add(tx, "rotation", [queueJob]);
-      // The previous run still waits for a worker.
+      // The previous run's job is still in the queue.
       if (!added) return recordSkippedRun(tx, scheduled, scheduledFor);
       await insertRun(tx, { runId, kind: "rotation", job: job.name, trigger, scheduledFor });
       return { started: true };
@@ -34,8 +34,8 @@ const QueuedRotation = z.object({
 });
 
 /**
- * Runs a queued rotation. One that fails is not repeated before its next scheduled time, because a repeated create could make
- * another key each time.
+ * Runs a queued rotation. A rotation that fails is not repeated before its next scheduled time, because each repeated create could make
+ * another key.
  */
 export async function handleRotation(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
   const { runId, job: name, trigger } = QueuedRotation.parse(claimed.data);
@@ -48,7 +48,7 @@ export async function handleRotation(context: WorkerContext, claimed: ClaimedJob
       reportRunEnd(context, { ...run, status, did, error: errors[0] && app.scrubber.scrub(errors[0]) });
     } catch (error) {
       app.signal.throwIfAborted();
-      // The queue job is released then, and the next worker continues from the ledger.
+      // The queue job then goes back to the queue, and the worker that claims it continues from the ledger.
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
       reportRunEnd(context, { ...run, status: "failed", error: app.scrubber.scrub(errorText(error)) });
       app.log.error({ rotation: name, runId, code: errorCode(error), reason: errorText(error) }, "rotation failed");

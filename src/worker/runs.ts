@@ -107,8 +107,8 @@ export type NewQueuedRun = {
 export type QueuedRun = { readonly runId: string; readonly requests: number };
 
 /**
- * Starts a run whose requests all workers share: the run, its queue jobs and the days that become due are one transaction. Requests
- * that are in the queue already, for another run, are left out. Undefined if that scheduled time has a run already.
+ * Starts a run whose requests all workers share. The run, its queue jobs and the days that become due are stored in one transaction.
+ * Requests that are in the queue already, for another run, are left out. Undefined if that scheduled time has a run already.
  */
 export async function enqueueRun(
   tx: Tx,
@@ -202,7 +202,7 @@ function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "wind
   return window ? `${seriesId} ${window.start} ${window.end}` : `${seriesId}`;
 }
 
-/** The newest days come first, because people look at them; so a nightly run comes before a backfill. */
+/** The newest days come first, because people look at them. A nightly run therefore comes before a backfill. */
 function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {
   return Math.floor(startOfDay(window?.end ?? runDay).getTime() / DAY_MS);
 }

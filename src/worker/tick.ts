@@ -1,5 +1,5 @@
-// A tick: one pass of planning over all jobs. Due moments and gaps become runs and queue jobs. Workers that tick at the same time
-// decide each job once, under a lock on its row.
+// A tick: one pass of planning over all jobs. It starts runs for due scheduled times and missing days, and adds their queue jobs. A lock
+// on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
@@ -79,7 +79,7 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
         const gaps = await gapRequests(tx, context, job, now, planned.due);
         const plan = { ...planned, requests: [...planned.requests, ...gaps] };
         const outcome = await startRun(tx, context, { job, trigger, scheduledFor, plan });
-        // Last: until the next due time is stored, missed days are due because the stored one has passed.
+        // This comes last: missed days count as due only while the stored due time is in the past.
         await markNextDue(tx, nextDueOf(seriesOf(job), context.ids, context.config.exports, now));
         return outcome;
       },
@@ -101,7 +101,10 @@ async function startRun(tx: Tx, context: WorkerContext, run: NewQueuedRun): Prom
   return { started: true };
 }
 
-/** Requests for due days that are missing, except those that `planned` reads anyway. Without a window the service chooses the days. */
+/**
+ * Requests for due days that are missing or to be read again, except those that `planned` reads anyway. Without a window there are
+ * none: the service chooses the days.
+ */
 async function gapRequests(
   tx: Tx,
   { ids }: WorkerContext,

@@ -38,7 +38,7 @@ const RELEASE_MS = 2_000;
 const SIGN_OFF_MS = 2_000;
 /** Longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** A tick that lost its database is repeated before the next minute. */
+/** A tick that lost its database is repeated after this time, before the next minute. */
 const TICK_RETRY_MS = 5_000;
 
 type WorkerDeps = {
@@ -100,7 +100,7 @@ async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void
 
 function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
   const { queue, service, config } = context;
-  // Each run repeats calls that the service refused in an earlier one: the key may have been given the right since.
+  // Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then.
   const filterCheckOfRun = filterCheckByRun(context, () => service.forgetAuthFailures());
   const settings: readonly ConsumerSettings[] = [
     {

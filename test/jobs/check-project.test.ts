@@ -33,7 +33,7 @@ test("a key that the service refuses is the only finding", async () => {
   expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["fail key"]);
 });
 
-test("each grouping and each filter is checked once, whichever jobs have it", async () => {
+test("each grouping and each filter is checked once, even if several jobs have it", async () => {
   const listen = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
   const jobs = [
     sampleJob({ groupings: ["none", "endpoint"] }),
@@ -49,12 +49,12 @@ test("each grouping and each filter is checked once, whichever jobs have it", as
   ]);
 });
 
-test("a key whose scopes are unknown is tried on usage, if no export reads its project", async () => {
+test("if a key's scopes are unknown and no export reads its project, a usage request is made with the key", async () => {
   const found = await findings([], LISTS_NO_SCOPES);
   expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["warn key", "ok usage"]);
 });
 
-test("a check without a result in time fails, and the next ones are made", async () => {
+test("a check that has no result in time fails, and the checks after it are made", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   let calls = 0;
   const secondCallHangs: KeyRing["use"] = async (_, call) => {

@@ -16,7 +16,7 @@ const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => c
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
-/** A service that groups by model only in its own dialect, and dialects that are asked for. */
+/** A service that groups by model only in the dialect that `spoken` returns, and `openDialects` on this service. */
 async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database) {
   const opened = new AsyncDisposableStack();
   const server = opened.use(
@@ -42,7 +42,7 @@ test.each(["interface", "2026"] as const)("the dialect %s is found by an answer 
   expect(opened.server.requests).toHaveLength(asked);
 });
 
-test("the probe asks for recent days first, because an old window may have no usage", async () => {
+test("the probe requests recent days first, because an old window may have no usage", async () => {
   await using opened = await open("auto", () => "2026");
   await opened.dialects.forRequest(BY_MODEL);
   expect(opened.server.requests[0]?.target).not.toContain("2026-03-17");
@@ -51,7 +51,7 @@ test("the probe asks for recent days first, because an old window may have no us
   expect(without.server.requests[0]?.target).not.toContain("start=");
 });
 
-test("a configured dialect, and a request that is the same in both, need no probe", async () => {
+test("a configured dialect, and a request that is the same in both dialects, need no probe", async () => {
   await using configured = await open("interface", () => "2026");
   expect(await configured.dialects.forRequest(BY_MODEL)).toBe("interface");
   await using opened = await open("auto", () => "interface");
@@ -65,7 +65,7 @@ test("without usage the default is used, with one warning for each project", asy
   expect(opened.lines.filter((line) => line.includes("no usage shows"))).toHaveLength(1);
 });
 
-test("after an answer that did not fit another dialect is used only if a probe finds it", async () => {
+test("after an answer that did not fit, another dialect is used only if a probe finds it", async () => {
   let spoken: Dialect | undefined = "interface";
   await using opened = await open("auto", () => spoken);
   expect(await opened.dialects.alternative(BY_MODEL, "2026")).toBe("interface");
@@ -84,7 +84,7 @@ test("an answer by model fits if it has no rows, or if one of them names a model
   expect(fits(sampleRequest("endpoint"), unnamed)).toBe(true);
 });
 
-test("check probes even if the dialect is known, unless it is configured", async () => {
+test("`check` probes even if an earlier probe found the dialect, but not if it is configured", async () => {
   await using opened = await open("auto", () => "interface");
   expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
   expect(await opened.dialects.probe(PROJECT, true)).toBe("interface");
@@ -93,7 +93,7 @@ test("check probes even if the dialect is known, unless it is configured", async
   expect(await configured.dialects.probe(PROJECT, true)).toBe("2026");
 });
 
-test("a dialect that was found while another request read the database is not forgotten", async () => {
+test("a dialect that is found while another request reads the database is used by that request, too", async () => {
   let spoken: Dialect | undefined = "interface";
   await using opened = await open("auto", () => spoken, {} as Database);
   const { promise: nothingStored, resolve: answer } = Promise.withResolvers<undefined>();

@@ -15,7 +15,7 @@ const REQUEST = {
   window: WINDOW,
 } as const;
 
-test("Get Fields that fails is asked again by the next request of the same run, and an answer is not", async () => {
+test("the next request of a run repeats a Get Fields call that failed, and not one that was answered", async () => {
   let isAway = true;
   await using server = await scriptedServer((_request, response) =>
     isAway ? answerJson(response, 503, {}) : answerJson(response, 200, { features: ["brand_new"] }),

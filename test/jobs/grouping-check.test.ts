@@ -28,7 +28,7 @@ test("an answer without any value is believed if an answer by another dimension 
   expect(ask.mock.calls.map(([{ series }]) => series.grouping)).toEqual(["endpoint", "method"]);
 });
 
-test("it is refused if no dimension has a value, which names the dimensions that were asked for", async () => {
+test("an answer without any value is refused if answers by other dimensions have none, and the error names these dimensions", async () => {
   const refused = openGroupingCheck().require(BY_TAGS, NO_TAGS, service());
   await expect(refused).rejects.toMatchObject({
     code: "bad_answer",
@@ -36,14 +36,14 @@ test("it is refused if no dimension has a value, which names the dimensions that
   });
 });
 
-test("the dimension of the request itself is not asked for again", async () => {
+test("the dimension of the request itself is not requested again", async () => {
   const ask = service("model");
   const answer = sampleAnswer([sampleRow("2026-03-17", { endpoint: null })]);
   await openGroupingCheck().require(sampleRequest("endpoint"), answer, ask);
   expect(ask.mock.calls.map(([{ series }]) => series.grouping)).toEqual(["method", "model"]);
 });
 
-test("the result holds for all requests of the project, and a failed question is asked again", async () => {
+test("the result holds for all requests of the project, and a check that failed is repeated", async () => {
   const { require } = openGroupingCheck();
   await expect(require(BY_TAGS, NO_TAGS, () => Promise.reject(new Error("away")))).rejects.toThrow("away");
   const ask = service("endpoint");

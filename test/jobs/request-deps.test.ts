@@ -45,7 +45,7 @@ function settingsOf(context: ReturnType<typeof contextOf>, seriesId: number) {
   return { runId: randomUUID(), policy: sampleJob(), check, idOf: () => seriesId, log: context.app.log };
 }
 
-test("a reason is stored without the secrets that are known", async () => {
+test("the reason of a failure is stored without the secrets that the program knows", async () => {
   await using service = openTestService("http://127.0.0.1:1");
   const scrubber = new Scrubber();
   scrubber.add(new Secret(SECRET));
@@ -60,7 +60,7 @@ test("a reason is stored without the secrets that are known", async () => {
   expect(await coverageOf(db, project)).toMatchObject([{ error: "no answer from http://[secret]@host" }]);
 });
 
-test("an answer is read by the name its grouping was asked for", async () => {
+test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {
   const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
   await using server = await scriptedServer((_request, response) => answerJson(response, 200, sampleAnswer(rows)));
   await using service = openTestService(server.origin, { dialect: "2026" });

@@ -12,21 +12,21 @@ describe("whether a replaced key was used", () => {
   const verdict = (used: readonly { accessor: string; day: Day }[], listed: ReadonlySet<string> = LISTED) =>
     lastUseVerdict({ apiKeyId: "old-key" }, used, listed, START, TODAY);
 
-  test("usage by the key is a yes, with its newest day", () => {
+  test("yes, with the newest day, if the key has usage", () => {
     expect(verdict([use("old-key", "2026-05-04"), use("old-key", "2026-05-02"), use("new-key", TODAY)])).toEqual({
       seen: "yes",
       text: "the breakdown by accessor shows usage on 2026-05-04",
     });
   });
 
-  test("recent usage by another listed key alone is a no", () => {
+  test("no, if only another listed key has recent usage", () => {
     expect(verdict([use("new-key", "2026-05-05")])).toEqual({
       seen: "no",
       text: "the breakdown by accessor shows no usage since 2026-05-01",
     });
   });
 
-  test("usage that ends more than three days ago proves nothing", () => {
+  test("unknown, if the newest usage by any key is more than three days old", () => {
     expect(verdict([use("new-key", "2026-05-04")])).toEqual({
       seen: "unknown",
       text: "the breakdown by accessor shows nothing newer than 2026-05-04, of any key",
@@ -37,7 +37,7 @@ describe("whether a replaced key was used", () => {
     ["there is no usage", [], LISTED],
     ["accessors are not ids of keys", [use("somebody@example.com", TODAY)], LISTED],
     ["the service lists no keys", [use("new-key", TODAY)], new Set<string>()],
-  ])("it is unknown if %s", (_, used, listed) => {
+  ])("unknown, if %s", (_, used, listed) => {
     expect(verdict(used, listed)).toEqual({
       seen: "unknown",
       text: "the breakdown by accessor does not tell which key is which",
@@ -50,7 +50,7 @@ describe("a call with a key that the service may not know yet", () => {
   const refusal = (status: number) =>
     new AppError("unauthorized", `the service answered ${status}`, { details: { status } });
 
-  /** Fails with these errors, one a call, then succeeds. */
+  /** Makes a call that fails with these errors, one at each attempt, and then succeeds. */
   async function run(failures: readonly Error[]) {
     let calls = 0;
     let forgotten = 0;
@@ -63,7 +63,7 @@ describe("a call with a key that the service may not know yet", () => {
     return { calls, forgotten, error };
   }
 
-  test("is repeated after a 401, whose memory is dropped first", async () => {
+  test("is repeated after a 401, once that refusal of the key is forgotten", async () => {
     expect(await run([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
   });
 

@@ -22,30 +22,30 @@ function stored(part: Partial<StoredJob> = {}): StoredJob {
   };
 }
 
-test("a job runs next at the first moment of its schedule after now", () => {
+test("a job runs next at the first scheduled time after now", () => {
   expect(nextRunAt(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
   expect(nextRunAt(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
 });
 
-test("jitter makes it run later, and within its limit", () => {
+test("jitter delays a job by less than jitterSeconds", () => {
   const next = nextRunAt({ ...DAILY, jitterSeconds: 600 }, at("18T12:00:00")) ?? new Date(0);
   const delayMs = next.getTime() - at("19T02:15:00").getTime();
   expect(delayMs).toBeGreaterThan(0);
   expect(delayMs).toBeLessThan(600_000);
 });
 
-test("a schedule that never comes has no next run", () => {
+test("a job whose schedule never occurs has no next run", () => {
   expect(nextRunAt(NEVER, at("18T12:00:00"))).toBeUndefined();
 });
 
-test("a job waits from its moment on, and is overdue after three minutes", () => {
+test("a job waits from its scheduled time on, and is overdue after three minutes", () => {
   expect(waitingSince(DAILY, stored(), at("19T02:14:59"))).toBeUndefined();
   expect(waitingSince(DAILY, stored(), at("19T02:15:00"))).toEqual(at("19T02:15:00"));
   expect(overdueSince(DAILY, stored(), at("19T02:18:00"))).toBeUndefined();
   expect(overdueSince(DAILY, stored(), at("19T02:18:01"))).toEqual(at("19T02:15:00"));
 });
 
-test("of several missed moments the first counts", () => {
+test("a job that missed several scheduled times is overdue since the first of them", () => {
   expect(overdueSince(DAILY, stored(), at("25T12:00:00"))).toEqual(at("19T02:15:00"));
 });
 
@@ -55,13 +55,13 @@ test("a job that is not registered, or is paused, is never overdue", () => {
   expect(overdueSince(DAILY, stored({ pause }), at("25T12:00:00"))).toBeUndefined();
 });
 
-test("a moment during a pause is late from the end of the pause on", () => {
+test("a scheduled time during a pause counts as due from the end of the pause on", () => {
   const job = stored({ resumedAt: at("20T09:00:00") });
   expect(overdueSince(DAILY, job, at("20T09:03:00"))).toBeUndefined();
   expect(overdueSince(DAILY, job, at("20T09:03:01"))).toEqual(at("20T09:00:00"));
 });
 
-test("a job that never ran is due since it was registered, for the moment before that", () => {
+test("a job that never ran has been due since it was registered", () => {
   const job = stored({ scheduledThrough: undefined });
   expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
   expect(overdueSince(NEVER, job, at("25T12:00:00"))).toBeUndefined();

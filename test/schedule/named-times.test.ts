@@ -1,4 +1,4 @@
-// Holds the moments of a schedule to those of the library that reads its expression, in zones whose clocks are never set.
+// Compares the occurrences of schedules with those that the cron library finds, in zones whose clocks are never set.
 
 import { createTask, getTasks, parse } from "node-cron";
 import { expect, test } from "vitest";
@@ -18,12 +18,12 @@ test.each([
   ["0 4 * * 5L", "0 4 * * 1#2", "0 4 * * 2#5", "0 4 * * 0L,3#1", "0 4 L * 1-5", "0 4 29W 2 5", "0 4 * 6 1#1"],
   ["30 15 2 * * *", "*/20 59 23 * * *", "0,59 0 0 1 1 *", "5 0 12 L * *", "*/10 * * * * *", "0 0 4 * * 1#1"],
   ["@yearly", "@monthly", "@weekly", "@daily", "@hourly"],
-])("%s, %s, %s and such come when the library says so", (...expressions) => {
+])("%s, %s, %s and similar expressions occur when the library says", (...expressions) => {
   for (const schedule of expressions) {
     for (const timezone of ZONES) {
       const task = createTask(schedule, () => {}, { timezone });
       void task.destroy();
-      // The library begins at its own now: between these two.
+      // The library starts from its own current time, which is between the two used here.
       const before = nextOccurrences({ schedule, timezone }, new Date(), RUNS);
       const runs = task.getNextRuns(RUNS);
       const after = nextOccurrences({ schedule, timezone }, new Date(), RUNS);
@@ -32,7 +32,7 @@ test.each([
   }
 });
 
-test("a moment is found from after it as from before it", () => {
+test("lastUntil finds the same times as firstFrom", () => {
   const { firstFrom, lastUntil } = parseCron("*/20 7,19 8-14 * 2,4");
   let localMs = firstFrom(Date.UTC(2026, 0, 1));
   for (let i = 0; i < 500; i++) {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { latestOccurrence, nextOccurrence, nextOccurrences } from "../../src/schedule/cron.ts";
 
-/** The moments from one until another, as the walk gives them: "2026-03-29T01:00Z". */
-function moments(schedule: string, timezone: string, from: string, until: string): string[] {
+/** All occurrences from `from` until `until`, written like "2026-03-29T01:00Z". */
+function occurrencesBetween(schedule: string, timezone: string, from: string, until: string): string[] {
   const after = new Date(new Date(from).getTime() - 1);
   return nextOccurrences({ schedule, timezone }, after, 500)
     .filter((moment) => moment <= new Date(until))
@@ -13,7 +13,7 @@ function short(moment: Date): string {
   return moment.toISOString().replace(/(:00)?\.000Z$/, "Z");
 }
 
-// Of the day before, of the day on which the clock is set forward, and of the day after.
+// Expected are the occurrences of three days: before, on and after the day on which the clock is set forward.
 test.each([
   ["Europe/Vienna", "02:00 to 03:00", "30 2 * * *", ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"]],
   [
@@ -44,15 +44,15 @@ test.each([
     "30 0 * * *",
     ["1972-01-06T01:14:30Z", "1972-01-07T00:44:30Z", "1972-01-08T00:30Z"],
   ],
-  // Set on past midnight: the first moment there is belongs to the next day, which has its own as well.
+  // The gap ends at midnight, so its occurrence falls on the next day, which has its own occurrence as well.
   ["America/Nuuk", "23:00 to 00:00", "59 23 * * *", ["2024-03-30T01:59Z", "2024-03-31T01:00Z", "2024-04-01T00:59Z"]],
   // A whole day was left out.
   ["Pacific/Apia", "30 December 2011", "15 2 * * *", ["2011-12-29T12:15Z", "2011-12-30T10:00Z", "2011-12-30T12:15Z"]],
-])("in %s a time skipped from %s comes with the first moment after the gap (%s)", (timezone, _gap, schedule, days) => {
-  expect(moments(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
+])("in %s a time in the gap %s occurs at the first moment after the gap (%s)", (timezone, _gap, schedule, days) => {
+  expect(occurrencesBetween(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
 });
 
-// Of the day before, of the day on which the clock is set back, and of the day after.
+// Expected are the occurrences of three days: before, on and after the day on which the clock is set back.
 test.each([
   [
     "Europe/Vienna",
@@ -90,7 +90,7 @@ test.each([
     "30 1 * * *",
     ["2026-10-23T23:30Z", "2026-10-24T23:30Z", "2026-10-26T01:30Z"],
   ],
-  // The whole of 30 September 1969 again, but for an hour.
+  // The whole of 30 September 1969 came twice, except for its first hour.
   [
     "Pacific/Kwajalein",
     "from 30 September 24:00 to 01:00",
@@ -98,25 +98,27 @@ test.each([
     ["1969-09-28T15:15Z", "1969-09-29T15:15Z", "1969-10-01T14:15Z"],
   ],
 ])(
-  "in %s a time that comes twice, as the clock is set %s, counts the first time (%s)",
+  "in %s a time that comes twice, as the clock is set back %s, occurs only the first time (%s)",
   (timezone, _back, schedule, days) => {
-    expect(moments(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
+    expect(occurrencesBetween(schedule, timezone, `${days[0]}`, `${days[2]}`)).toEqual(days);
   },
 );
 
-test("midnight comes once where the clock is set back at midnight, after the hour that comes twice", () => {
-  expect(moments("0 0 * * *", "America/Sao_Paulo", "2018-02-17T00:00Z", "2018-02-19T00:00Z")).toEqual([
+test("if the clock is set back at midnight, midnight occurs once, after the hour that comes twice", () => {
+  expect(occurrencesBetween("0 0 * * *", "America/Sao_Paulo", "2018-02-17T00:00Z", "2018-02-19T00:00Z")).toEqual([
     "2018-02-17T02:00Z",
     "2018-02-18T03:00Z",
   ]);
 });
 
 test("times that fall on one moment because of a gap are one occurrence", () => {
-  expect(moments("0,30 2,3 * * *", "Europe/Vienna", "2026-03-29T00:00Z", "2026-03-29T12:00Z")).toEqual([
+  expect(occurrencesBetween("0,30 2,3 * * *", "Europe/Vienna", "2026-03-29T00:00Z", "2026-03-29T12:00Z")).toEqual([
     "2026-03-29T01:00Z",
     "2026-03-29T01:30Z",
   ]);
-  expect(moments("0 0 * * *", "Pacific/Apia", "2011-12-29T12:00Z", "2011-12-31T00:00Z")).toEqual(["2011-12-30T10:00Z"]);
+  expect(occurrencesBetween("0 0 * * *", "Pacific/Apia", "2011-12-29T12:00Z", "2011-12-31T00:00Z")).toEqual([
+    "2011-12-30T10:00Z",
+  ]);
 });
 
 test.each([
@@ -130,13 +132,16 @@ test.each([
     ["03:00Z", "03:30Z", "04:00Z", "04:30Z", "05:00Z", "05:30Z", "06:00Z", "06:30Z", "07:00Z"],
   ],
   ["0 */1 * * *", "Antarctica/Troll", "2026-10-24T23:30Z", ["00:00Z", "01:00Z", "02:00Z", "03:00Z"]],
-  // The second quarter to two comes half an hour after the first.
+  // 01:45 comes twice: the second time half an hour after the first.
   ["45 * * * *", "Australia/Lord_Howe", "2026-04-04T13:30Z", ["13:45Z", "14:45Z", "15:15Z", "16:15Z", "17:15Z"]],
   ["0 * 30 12 *", "Pacific/Apia", "2011-12-29T00:00Z", []],
-])("a schedule of every hour goes by what the clock shows: %s in %s from %s", (schedule, timezone, from, times) => {
-  const until = new Date(new Date(from).getTime() + 4 * 3_600_000).toISOString();
-  expect(moments(schedule, timezone, from, until).map((moment) => moment.slice(11))).toEqual(times);
-});
+])(
+  "a schedule of every hour occurs whenever the clock shows its time: %s in %s from %s",
+  (schedule, timezone, from, times) => {
+    const until = new Date(new Date(from).getTime() + 4 * 3_600_000).toISOString();
+    expect(occurrencesBetween(schedule, timezone, from, until).map((moment) => moment.slice(11))).toEqual(times);
+  },
+);
 
 test.each([
   "America/Havana",
@@ -145,7 +150,7 @@ test.each([
   "Asia/Gaza",
   "Australia/Lord_Howe",
   "Pacific/Chatham",
-])("in %s a quarter to each hour comes whenever the clock shows it", (timezone) => {
+])('in %s "45 * * * *" occurs whenever the clock shows minute 45', (timezone) => {
   const format = new Intl.DateTimeFormat("en", { timeZone: timezone, minute: "numeric" });
   const fromMs = Date.UTC(2024, 0, 1);
   const quarters = Array.from({ length: 366 * 24 * 4 }, (_, i) => new Date(fromMs + i * 900_000));
@@ -159,61 +164,83 @@ test.each([
 });
 
 test.each(["0 */2 * * *", "0 1-23 * * *"])(
-  "%s does not name every hour, so an hour that comes twice has one",
+  "%s does not name every hour, so it occurs only once in an hour that comes twice",
   (schedule) => {
-    expect(moments(schedule, "Europe/Vienna", "2026-10-25T00:00Z", "2026-10-25T02:00Z")[0]).toBe("2026-10-25T00:00Z");
-    expect(moments(schedule, "Europe/Vienna", "2026-10-25T00:01Z", "2026-10-25T01:59Z")).toEqual([]);
+    expect(occurrencesBetween(schedule, "Europe/Vienna", "2026-10-25T00:00Z", "2026-10-25T02:00Z")[0]).toBe(
+      "2026-10-25T00:00Z",
+    );
+    expect(occurrencesBetween(schedule, "Europe/Vienna", "2026-10-25T00:01Z", "2026-10-25T01:59Z")).toEqual([]);
   },
 );
 
 test.each([
-  ["at the moment itself", "15 2 * * *", "2026-03-29T02:15:00.000Z", "2026-03-29T02:15Z"],
-  ["within its second", "15 2 * * *", "2026-03-29T02:15:00.999Z", "2026-03-29T02:15Z"],
-  ["a millisecond before", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
+  ["at the scheduled time itself", "15 2 * * *", "2026-03-29T02:15:00.000Z", "2026-03-29T02:15Z"],
+  ["within the second of the scheduled time", "15 2 * * *", "2026-03-29T02:15:00.999Z", "2026-03-29T02:15Z"],
+  ["a millisecond before the scheduled time", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
   ["at midnight", "15 2 * * *", "2026-03-29T00:00:00.000Z", "2026-03-28T02:15Z"],
-  ["with seconds", "30 15 2 * * *", "2026-03-29T02:15:29.999Z", "2026-03-28T02:15:30Z"],
-  ["every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
-  ["over a year's end", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
-  ["of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
-  ["of leap days that are Mondays, over 2100", "0 0 29 2 1", "2112-02-28T23:59:59.999Z", "2072-02-29T00:00Z"],
-])("the latest moment, %s", (_case, schedule, at, expected) => {
+  ["of a schedule with seconds", "30 15 2 * * *", "2026-03-29T02:15:29.999Z", "2026-03-28T02:15:30Z"],
+  ["of a schedule of every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
+  ["in the year before", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
+  ["of a schedule of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
+  [
+    "of a schedule of leap days that are Mondays, across 2100",
+    "0 0 29 2 1",
+    "2112-02-28T23:59:59.999Z",
+    "2072-02-29T00:00Z",
+  ],
+])("the latest occurrence, %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "UTC" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
 test.each([
-  ["while the skipped time would have been", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
-  ["after the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-29T01:00Z"],
+  ["a second before the gap", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
+  ["at the end of the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-29T01:00Z"],
   ["before the time comes again", "30 2 * * *", "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
   ["when the time has come again", "30 2 * * *", "2026-10-25T01:30:00Z", "2026-10-25T00:30Z"],
-  ["in the hour that comes again, of every hour", "30 * * * *", "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
-  ["in the hour that came again, of every hour", "30 * * * *", "2026-10-25T01:30:00Z", "2026-10-25T01:30Z"],
-  ["after a gap, of every hour", "30 * * * *", "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
-])("the latest moment in Vienna %s", (_case, schedule, at, expected) => {
+  [
+    "before the time comes again, for a schedule of every hour",
+    "30 * * * *",
+    "2026-10-25T01:29:59Z",
+    "2026-10-25T00:30Z",
+  ],
+  [
+    "when the time has come again, for a schedule of every hour",
+    "30 * * * *",
+    "2026-10-25T01:30:00Z",
+    "2026-10-25T01:30Z",
+  ],
+  ["after a gap, for a schedule of every hour", "30 * * * *", "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
+])("the latest occurrence in Vienna, %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
 test.each([
-  ["while the skipped time would have been", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-29T01:00Z"],
-  ["after the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
+  ["a second before the gap", "30 2 * * *", "2026-03-29T00:59:59Z", "2026-03-29T01:00Z"],
+  ["at the end of the gap", "30 2 * * *", "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
   ["before the time comes again", "30 2 * * *", "2026-10-25T01:29:59Z", "2026-10-26T01:30Z"],
-  ["before the time comes again, of every hour", "30 * * * *", "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
-])("the next moment in Vienna %s", (_case, schedule, after, expected) => {
+  [
+    "before the time comes again, for a schedule of every hour",
+    "30 * * * *",
+    "2026-10-25T01:29:59Z",
+    "2026-10-25T01:30Z",
+  ],
+])("the next occurrence in Vienna, %s", (_case, schedule, after, expected) => {
   expect(short(nextOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(after)) ?? new Date(0))).toBe(expected);
 });
 
-test("the next moment is never the one asked about", () => {
+test("the next occurrence is always after the given moment, not at it", () => {
   const daily = { schedule: "15 2 * * *", timezone: "UTC" };
   const moment = new Date("2026-03-29T02:15:00Z");
   expect(nextOccurrence(daily, new Date(moment.getTime() - 1))).toEqual(moment);
   expect(nextOccurrence(daily, moment)).toEqual(new Date("2026-03-30T02:15:00Z"));
 });
 
-test("what comes once in 40 years is in reach", () => {
+test("an occurrence 40 years ahead is found", () => {
   const leapMonday = { schedule: "0 0 29 2 1", timezone: "UTC" };
   expect(nextOccurrence(leapMonday, new Date("2072-02-29T00:00:00Z"))).toEqual(new Date("2112-02-29T00:00:00Z"));
 });
 
-test("a schedule has as many next moments as are asked for", () => {
+test("nextOccurrences returns as many occurrences as are asked for", () => {
   const weekly = { schedule: "0 6 * * MON", timezone: "UTC" };
   expect(nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 0)).toEqual([]);
   expect(nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 2).map(short)).toEqual([
@@ -222,8 +249,8 @@ test("a schedule has as many next moments as are asked for", () => {
   ]);
 });
 
-// Both are expressions that the configuration takes: no 31st is a first Monday, and no last of a month either.
-test.each(["0 0 31 * 1#1", "0 * L * 1#1"])("%s never comes, and that is found out", (schedule) => {
+// The configuration accepts both expressions, although neither a 31st nor the last day of a month is ever a first Monday.
+test.each(["0 0 31 * 1#1", "0 * L * 1#1"])("%s never occurs, and the search for an occurrence ends", (schedule) => {
   const never = { schedule, timezone: "Europe/Vienna" };
   expect(latestOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
   expect(nextOccurrences(never, new Date("2026-03-29T00:00:00Z"), 3)).toEqual([]);

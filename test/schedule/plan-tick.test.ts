@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
 import { type JobState, type Moment, planTick } from "../../src/schedule/plan-tick.ts";
 
-// A moment is a time at which the schedule says that the job runs.
-
 const NIGHT = new Date("2026-03-19T02:15:00Z");
 const NIGHT_BEFORE = new Date("2026-03-18T02:15:00Z");
 const moment = (part: Partial<Moment> = {}): Moment => ({ latest: NIGHT, jitterMs: 0, overlap: "skip", ...part });
@@ -15,7 +13,7 @@ const state = (part: Partial<JobState> = {}): JobState => ({
 const after = (seconds: number) => new Date(NIGHT.getTime() + seconds * 1000);
 
 test.each([
-  { name: "at its moment", now: after(0), trigger: "schedule" },
+  { name: "at its scheduled time", now: after(0), trigger: "schedule" },
   { name: "a minute after it, because a timer did not fire", now: after(60), trigger: "schedule" },
   { name: "exactly five minutes after it", now: after(300), trigger: "schedule" },
   { name: "later than five minutes after it", now: after(301), trigger: "catchup" },
@@ -24,24 +22,24 @@ test.each([
   expect(planTick(moment(), state(), now)).toEqual({ kind: "run", scheduledFor: NIGHT, trigger });
 });
 
-test("a moment that was run or skipped is not run again", () => {
+test("a scheduled time that was run or skipped is not run again", () => {
   expect(planTick(moment(), state({ scheduledThrough: NIGHT }), after(30))).toEqual({ kind: "none" });
 });
 
-test("a moment before the last one that was run, for example of a changed schedule, is not run", () => {
+test("a scheduled time before the last one that was run is not run, for example after the schedule was changed", () => {
   expect(planTick(moment(), state({ scheduledThrough: after(1) }), after(30))).toEqual({ kind: "none" });
 });
 
-test("a job that never ran starts with its newest moment", () => {
+test("a job that never ran starts with its newest scheduled time", () => {
   const decision = planTick(moment(), state({ scheduledThrough: undefined }), after(9 * 3600));
   expect(decision).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
 });
 
-test("a schedule without any moment so far does nothing", () => {
+test("a job whose schedule has not occurred yet does nothing", () => {
   expect(planTick(moment({ latest: undefined }), state(), after(0))).toEqual({ kind: "none" });
 });
 
-test("a job waits until its jitter is over, and is on time then", () => {
+test("a job waits until its jitter is over, and its run then counts as on time", () => {
   const jittered = moment({ jitterMs: 600_000 });
   expect(planTick(jittered, state(), after(599))).toEqual({ kind: "wait", until: after(600) });
   expect(planTick(jittered, state(), after(600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "schedule" });
@@ -51,17 +49,17 @@ test("a paused job does nothing, whatever is due", () => {
   expect(planTick(moment(), state({ paused: true }), after(9 * 3600))).toEqual({ kind: "none" });
 });
 
-test("a moment that comes while the previous run is running is skipped", () => {
+test("a scheduled time is skipped if the previous run is still running", () => {
   expect(planTick(moment(), state({ running: true }), after(0))).toEqual({ kind: "skip", scheduledFor: NIGHT });
 });
 
-test('with overlap "queue" it waits for the previous run instead', () => {
+test('with overlap "queue" the job waits for the end of the previous run', () => {
   const queued = moment({ overlap: "queue" });
   expect(planTick(queued, state({ running: true }), after(0))).toEqual({ kind: "none" });
   expect(planTick(queued, state(), after(3600))).toEqual({ kind: "run", scheduledFor: NIGHT, trigger: "catchup" });
 });
 
-test("a running run is no reason to skip a moment whose jitter is not over", () => {
+test("a scheduled time whose jitter is not over is not skipped, even if the previous run is still running", () => {
   const decision = planTick(moment({ jitterMs: 60_000 }), state({ running: true }), after(30));
   expect(decision).toEqual({ kind: "wait", until: after(60) });
 });

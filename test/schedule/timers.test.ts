@@ -11,12 +11,12 @@ function setTestTimers(...schedules: readonly string[]) {
   return { fired, timers };
 }
 
-test("a timer fires at the moments of its schedule", async () => {
+test("a timer fires at the times of its schedule", async () => {
   const { fired } = setTestTimers("* * * * * *");
   await expect.poll(() => fired.length).toBeGreaterThan(1);
 });
 
-test("fireIn adds one more moment, and a second call replaces the first", async () => {
+test("fireIn makes the timers fire once more, and a second call replaces the first", async () => {
   const { fired, timers } = setTestTimers();
   const startedMs = Date.now();
   timers.fireIn(60_000);

@@ -19,8 +19,8 @@ const app: App = {
   terminal: false,
 };
 
-/** Opens what the database has given this answer for once. */
-async function openedAfter(code: string): Promise<number> {
+/** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
+async function attemptsAfter(code: string): Promise<number> {
   let attempts = 0;
   return retryUntilReached(
     app,
@@ -35,12 +35,12 @@ async function openedAfter(code: string): Promise<number> {
 }
 
 test.concurrent.each(["ECONNREFUSED", "57P03", "40P01", "57014", "25006"])(
-  "a database that answers %s as the worker starts is asked again",
+  "if the database answers %s while the worker starts, the worker tries again",
   async (code) => {
-    expect(await openedAfter(code)).toBe(2);
+    expect(await attemptsAfter(code)).toBe(2);
   },
 );
 
-test("a database that refuses as the worker starts ends it", async () => {
-  await expect(openedAfter("28P01")).rejects.toThrow("a fault of the test");
+test("if the database refuses access while the worker starts, the worker does not try again", async () => {
+  await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");
 });

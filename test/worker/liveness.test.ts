@@ -17,7 +17,7 @@ test.each([
   expect(lines.join()).not.toContain("not reached");
 });
 
-test("a database that ends connections and is back soon is one log line, however many callers report it", () => {
+test("a short outage that ends connections is one log line, however many callers report it", () => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
   liveness.reportDatabase();
@@ -38,7 +38,7 @@ test("a database that ends connections and is back soon is one log line, however
   ]);
 });
 
-test("a database that stays away is logged during the outage, and when it is back", async () => {
+test("a longer outage is logged while it lasts, and when it is over", async () => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0, 1);
   liveness.reportDatabase();

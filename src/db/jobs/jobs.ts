@@ -1,4 +1,4 @@
-// The rows of jobs: how far their schedule was followed, and who paused them.
+// The rows of jobs: the scheduled time up to which a job's runs were started, and who paused the job.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../connection/database.ts";
@@ -10,7 +10,7 @@ export type JobId = { readonly kind: "export" | "rotation"; readonly name: strin
 export type Pause = { readonly at: Date; readonly why: string; readonly by: string };
 
 export type StoredJob = JobId & {
-  /** The newest moment of its schedule for which a run was started or skipped. */
+  /** The newest scheduled time for which a run was started or skipped. */
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
   /** When its last pause ended. */
@@ -29,7 +29,7 @@ export async function registerJobs(db: Database, jobs: readonly JobId[]): Promis
   await execute(db, register);
 }
 
-/** Until the transaction ends, no other process decides about the job. Undefined if the job is not registered. */
+/** Locks the job's row until the transaction ends, so that no other process plans the job. Undefined if the job is not registered. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob | undefined> {
   const { rows } = await sql<JobRow>`
     select ${columns} from usage_export.job where kind = ${kind} and name = ${name} for update
@@ -48,7 +48,7 @@ export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date
   `.execute(tx);
 }
 
-/** A job that is paused already keeps the time of its first pause, since which numbers may be missing. */
+/** If the job is paused already, the start of its pause stays: numbers may be missing since then. */
 export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause, "at">): Promise<StoredJob> {
   return changeJob(
     db,

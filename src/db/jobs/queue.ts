@@ -41,7 +41,10 @@ export type Queue = {
   readonly claim: (queue: QueueName, count: number) => Promise<readonly ClaimedJob[]>;
   /** Says that this process is alive and handles these jobs. */
   readonly heartbeat: (jobs: readonly ClaimedJob[]) => Promise<void>;
-  /** Completes the job with the transaction. False if another process has claimed it by now: then its outcome must not be counted. */
+  /**
+   * Completes the job when the transaction commits. False if another process has claimed the job since: then the caller must not
+   * count the outcome.
+   */
   readonly complete: (tx: Tx, job: ClaimedJob) => Promise<boolean>;
   /** Schedules a retry, by any consumer, and returns its time. After the last attempt the job becomes a dead letter. */
   readonly fail: (job: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
@@ -50,9 +53,12 @@ export type Queue = {
   readonly stop: () => Promise<void>;
 };
 
-/** After so long without a heartbeat a process counts as dead, and its jobs go to others. */
+/** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
-/** How often the queue looks for jobs of dead processes. Together with the first retry delay, a job is claimed again after at most 25 s. */
+/**
+ * How often the queue looks for jobs of dead processes. Including HEARTBEAT_SECONDS and the first retry delay, such a job is claimed
+ * again within 25 s.
+ */
 const SUPERVISE_SECONDS = 5;
 
 /** How long the queue keeps finished jobs. Their results are in our tables. */
@@ -68,9 +74,9 @@ const QUEUE_DEFAULTS = {
 export const REQUEST_ATTEMPTS_MAX = 8;
 
 const QUEUES = [
-  // A dead letter only has to be counted, which works as soon as the database does.
+  // Handling a dead letter needs only the database, so it succeeds once the database can be reached.
   { ...QUEUE_DEFAULTS, name: "usage_request_dead", retryLimit: 1000, retryDelay: 2 },
-  // Retries after 2, 4, 8 … 128 seconds: an outage of the service of up to four minutes costs no slice.
+  // Retries after 2, 4, 8 … 128 seconds: no slice fails in an outage of the service of up to four minutes.
   {
     ...QUEUE_DEFAULTS,
     name: "usage_request",
@@ -90,7 +96,7 @@ export async function installQueue(db: Database): Promise<void> {
   try {
     await install(db);
   } catch (error) {
-    // While another process creates the schema, this one may not see it yet, and then violates a unique index of the catalogue.
+    // If another process creates the schema at the same time, this one may not see it yet and violates a unique index of the catalogue.
     // pg-boss handles other conflicts itself.
     if (systemCode(error) !== UNIQUE_VIOLATION) throw error;
     await install(db);
@@ -99,7 +105,7 @@ export async function installQueue(db: Database): Promise<void> {
 
 async function install(db: Database): Promise<void> {
   const boss = await openBoss(db, { migrate: true, createSchema: true, supervise: false });
-  // Failures of its background work are events. Without a listener they would end the process.
+  // pg-boss reports failures of its background work as events. Without a listener they would end the process.
   let trouble: Error | undefined;
   boss.on("error", (error) => {
     trouble ??= error;
@@ -121,7 +127,7 @@ async function install(db: Database): Promise<void> {
 export async function openQueue(db: Database, log: Logger): Promise<Queue> {
   const boss = await openBoss(db, { migrate: false, createSchema: false, supervise: true });
   boss.on("error", (error) => {
-    // An outage is reported by the consumers.
+    // The consumers report an outage of the database, so it is no warning here.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   });
@@ -201,14 +207,14 @@ function attemptOf({ id, retryCount }: ClaimedJob): { readonly id: string; reado
   return { id, retryCount };
 }
 
-/** The reason that `fail` was given. The queue itself writes another output if the heartbeats of a job stopped. */
+/** The reason that was passed to `fail`. If the heartbeats of a job stopped, the queue itself wrote the output, without a reason. */
 function reasonIn(output: object | null): string | undefined {
   if (output === null) return undefined;
   if ("reason" in output) return String(output.reason);
   return "the process that read it ended";
 }
 
-/** The number of changed jobs is in the answer, but not in its type. */
+/** pg-boss returns the number of changed jobs, but its types do not declare it. */
 function wasClaimed(answer: object): boolean {
   return "affected" in answer && Number(answer.affected) === 1;
 }
@@ -221,19 +227,19 @@ async function openBoss(db: Database, duties: BossOptions): Promise<PgBoss> {
     ...duties,
     db: onPool(db),
     schema: QUEUE_SCHEMA,
-    // The product has its own schedules, which know coverage.
+    // The worker plans the runs itself, by schedules and by coverage.
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
-    // Only the owner of an index can rebuild it, and a few hundred rows a night do not bloat one.
+    // Only the owner of an index can rebuild it, and a few hundred new rows a night do not bloat an index.
     reindex: false,
     monitorVacuum: false,
   });
 }
 
 /**
- * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some texts of several statements from BEGIN to COMMIT: if
- * one of them fails, the connection must be rolled back before it returns to the pool.
+ * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some transactions as one text, from BEGIN to COMMIT. If a
+ * statement of such a text fails, the connection must be rolled back before it returns to the pool.
  */
 export function onPool(db: Database): Db {
   return {
@@ -264,7 +270,10 @@ export type QueueDepth = {
   readonly jobs: number;
 };
 
-/** "dead" are the jobs that failed for the last time within a day. Older ones no longer matter: coverage says whether their days are complete. */
+/**
+ * "dead" counts the jobs whose last attempt failed in the last 24 hours. Older ones do not matter: coverage says whether their days are
+ * complete.
+ */
 export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> {
   const { rows } = await sql<QueueDepth>`
     select q.name as queue, s.label as state, count(j.id)::integer as jobs

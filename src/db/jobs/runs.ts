@@ -11,7 +11,7 @@ export type NewRun = {
   readonly kind: "export" | "rotation";
   readonly job: string;
   readonly trigger: RunTrigger;
-  /** The moment of its schedule; undefined if a gap or a person started it. */
+  /** Its scheduled time; undefined if missing days or a person caused the run. */
   readonly scheduledFor?: Date | undefined;
 };
 
@@ -19,12 +19,12 @@ export async function startRun(db: Database, run: NewRun): Promise<void> {
   await inTransaction(db, (tx) => insertRun(tx, run));
 }
 
-/** False if there is a run of the job for that moment already. */
+/** False if the job already has a run for that scheduled time. */
 export async function insertRun(tx: Tx, run: NewRun): Promise<boolean> {
   return insert(tx, run, sql`'running', null, null`);
 }
 
-/** Records that no run was started at this moment, and why. */
+/** Records that no run was started for this scheduled time, and why. */
 export async function insertSkippedRun(tx: Tx, run: NewRun, reason: string): Promise<void> {
   await insert(tx, run, sql`'skipped', now(), ${reason}`);
 }
@@ -42,7 +42,7 @@ async function insert(
   return rows.length > 0;
 }
 
-/** Called while the process works on the run: a run whose heartbeat stops was interrupted. */
+/** Called repeatedly while the process works on the run: a run whose heartbeats stop counts as interrupted. */
 export async function heartbeatRun(db: Database, runId: string): Promise<void> {
   await execute(db, sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`);
 }
@@ -71,8 +71,8 @@ export type DeletedRuns = { readonly runs: number; readonly keyEvents: number };
 
 /**
  * Deletes runs older than `keepDays`, and the events of keys that were retired longer ago than that. The newest run of each job,
- * outcome and trigger stays, because the job's health is read from it. `now` comes from another clock than the database's, and
- * the earlier of both counts: a clock set ahead must not delete everything.
+ * outcome and trigger stays, because the job's health is read from it. Ages are counted from the earlier of this machine's time, `now`,
+ * and the database's time: a clock that was set ahead must not delete everything.
  */
 export async function deleteOldRuns(db: Database, keepDays: number, now: Date): Promise<DeletedRuns> {
   const before = sql`least(now(), ${now}::timestamptz) - make_interval(days => ${keepDays})`;
@@ -98,9 +98,12 @@ export async function deleteOldRuns(db: Database, keepDays: number, now: Date): 
   return { runs, keyEvents: Number((await execute(db, deleteKeyEvents)).numAffectedRows ?? 0) };
 }
 
-// Queued runs: their requests are queue jobs that all workers share. They are counted request by request, and end with the last one.
+// Queued runs: their requests are queue jobs that all workers share. Each finished request is counted, and the last one ends the run.
 
-/** Records how many requests were queued, and how many slices they read. Without any the run ends: other runs read all of it already. */
+/**
+ * Records how many requests were queued for the run, and how many slices they read. If none was queued, the run ends at once: the
+ * queue has its requests for other runs already.
+ */
 export async function recordQueuedRequests(
   tx: Tx,
   runId: string,
@@ -126,7 +129,7 @@ export type RunEnd = {
   readonly counts: RunCounts;
 };
 
-/** What a statement that ends a run returns. */
+/** The columns that a statement that ends a run returns. */
 const runEnd = sql`
   run_id as "runId", job, trigger, status, error,
   round(extract(epoch from finished_at - started_at))::double precision as seconds,
@@ -136,7 +139,7 @@ const runEnd = sql`
   ) as counts
 `;
 
-/** Counts a request of a queued run, and ends the run with its last one. Returns the run if it ended. */
+/** Counts the outcome of one request of a queued run. The last request ends the run. Returns the run if it ended. */
 export async function recordOutcome(
   tx: Tx,
   runId: string,
@@ -160,7 +163,7 @@ export async function recordOutcome(
   return open === 0 ? (end as RunEnd) : undefined;
 }
 
-/** The runs of a job that have not ended: queued ones, and those of a single process that has a recent heartbeat. */
+/** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */
 export async function runningRuns(
   tx: Tx,
   kind: NewRun["kind"],
@@ -176,7 +179,7 @@ export async function runningRuns(
 
 /**
  * Ends queued runs that have no job left in the queue, for example because somebody emptied it: otherwise they would block every
- * later run. Returns them.
+ * later run. Returns the ended runs.
  */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[]> {
   const end = sql<RunEnd>`
@@ -202,9 +205,9 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
 }
 
 /**
- * Renews the heartbeat of queued runs while some of their requests wait for a retry. A locked run is skipped: its requests are being
- * counted at this moment, so it needs no heartbeat, and the counting transaction locks several runs in another order, so waiting for
- * it could deadlock.
+ * Renews the heartbeat of queued runs while some of their requests wait for a retry. A run that another transaction has locked is
+ * skipped. That transaction counts requests of the run and renews its heartbeat; it may lock several runs in another order, so waiting
+ * for it could deadlock.
  */
 export async function heartbeatQueuedRuns(db: Database): Promise<void> {
   const heartbeat = sql`

@@ -17,11 +17,11 @@ export type StoredWorker = NewWorker & {
   readonly lastSeenAt: Date;
   /** Undefined while the worker runs, and if it was killed. */
   readonly stoppedAt: Date | undefined;
-  /** Whether it was seen within the time of two ticks. */
+  /** Whether it was seen in the last two minutes, the time of two ticks. */
   readonly recent: boolean;
 };
 
-/** When a worker starts, the rows of workers that ended longer ago are deleted. */
+/** When a worker starts, it deletes the rows of workers that were last seen longer ago than this. */
 const KEEP_DAYS = 7;
 
 /** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
@@ -50,14 +50,14 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 }
 
 /**
- * Whether a worker finished a tick within the time of two ticks; there is one a minute. A time in the future was stored by a
- * clock that has been set back, and proves nothing.
+ * Whether a worker was seen in the last two minutes; it ticks every minute. A time in the future was stored before the clock was set
+ * back, and proves nothing.
  */
 const isRecent = sql<boolean>`
   last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
 `;
 
-/** A worker that fails and is restarted every few seconds leaves many rows. */
+/** Limit for the rows that are read: a worker that fails and is restarted every few seconds leaves many. */
 const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */

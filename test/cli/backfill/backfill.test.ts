@@ -1,4 +1,4 @@
-// Reading a range of past days: what is asked for, what is left, and what a kill costs.
+// Backfills: which days they request, what they report as missing, and how they continue after they were killed.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -28,7 +28,9 @@ function backfill({ start, end }: { readonly start: string; readonly end: string
   return ["backfill", "--from", start, "--to", end, ...options];
 }
 
-test("killed in the middle, it goes on where it was: no stored slice is read twice", async ({ context }) => {
+test("after a backfill was killed, the next one continues where it was, and reads no stored slice twice", async ({
+  context,
+}) => {
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
@@ -50,7 +52,7 @@ test("killed in the middle, it goes on where it was: no stored slice is read twi
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("killed in the middle, what is left is shown as missing", async ({ context }) => {
+test("after a backfill was killed, the days that it did not read are shown as missing", async ({ context }) => {
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
@@ -61,7 +63,9 @@ test("killed in the middle, what is left is shown as missing", async ({ context 
   expect(await coverage(db)).toEqual({ complete: stored.length, missing: 300 - stored.length });
 });
 
-test("stopped by Ctrl-C it says what is stored and how to go on, and that does go on", async ({ context }) => {
+test("a backfill that is stopped by Ctrl-C prints what is stored and the command that continues it", async ({
+  context,
+}) => {
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
@@ -83,7 +87,7 @@ test("stopped by Ctrl-C it says what is stored and how to go on, and that does g
   expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
 });
 
-test("a second one right away has nothing to do", async ({ context }) => {
+test("a second backfill of the same range has nothing to do", async ({ context }) => {
   const emulator = await serveSeries(context);
   const range = lastDays(3);
   await context.run(backfill(range));
@@ -161,7 +165,7 @@ test("--only all reads every day again", async ({ context }) => {
   expect(slicesAsked(emulator).slice(asked).flat()).toHaveLength(6);
 });
 
-test("--enqueue leaves all of it to the workers, once", async ({ context }) => {
+test("--enqueue hands all requests to the workers, and the second time none", async ({ context }) => {
   const emulator = await serveAndConfigure(context, { exports: [{ groupings: GROUPINGS }] });
   const range = lastDays(40);
 
@@ -178,11 +182,11 @@ test("--enqueue leaves all of it to the workers, once", async ({ context }) => {
   expect(await coverage(db)).toEqual({ complete: 120 });
   const [handedOver] = (await runs(db)).filter(({ trigger }) => trigger === "backfill");
   expect(handedOver).toMatchObject({ status: "ok", planned: 120, failed: 0 });
-  // The worker's catch-up reads the same last days at that time: of two answers for a day one may be older than what is stored.
+  // The worker's own catch-up reads the last of these days at the same time. Of two answers for a day, the older is stale if it is stored last.
   expect(Number(handedOver?.complete) + Number(handedOver?.stale)).toBe(120);
 });
 
-test("the answer in JSON has the runs, the range, and what to run next", async ({ context }) => {
+test("the JSON output has the runs, the range, and the command to run next", async ({ context }) => {
   const emulator = await serveSeries(context);
   emulator.fault = ({ path }) => (path.includes("grouping=tags") ? { kind: "answer", status: 400 } : undefined);
   const range = lastDays(3);
@@ -204,7 +208,9 @@ test("the answer in JSON has the runs, the range, and what to run next", async (
 
 const Event = z.looseObject({ msg: z.string() });
 
-test("without a terminal its progress is JSON, first and last", async ({ context }) => {
+test("without a terminal the progress of a backfill is logged as JSON, from its start to its end", async ({
+  context,
+}) => {
   await serveSeries(context);
   const { stderr } = await context.run(backfill(lastDays(3)));
   const events = stderr
@@ -216,7 +222,7 @@ test("without a terminal its progress is JSON, first and last", async ({ context
   expect(events.at(-1)).toMatchObject({ done: 9, planned: 9, failed: 0, secondsLeft: 0 });
 });
 
-test("it is recorded as a run of its job", async ({ context }) => {
+test("a backfill is recorded as a run of its job", async ({ context }) => {
   await serveSeries(context);
   await context.run(backfill(lastDays(3)));
   const { rows } = await sql`select job, trigger, status, slices_complete from bi.runs`.execute(db);
@@ -238,12 +244,12 @@ test("a backfill of old days makes no later day missing, and hides no missed nig
 test.for<[string, readonly string[], string]>([
   ["without --from", ["backfill", "--to", yesterday], "--from"],
   ["without --to", ["backfill", "--from", yesterday], "--to"],
-  ["of a day that does not exist", ["backfill", "--from", "2026-02-30", "--to", yesterday], "YYYY-MM-DD"],
-  ["of a mode that is none", backfill(lastDays(2), "--only", "new"), "missing, failed, all"],
+  ["from a day that does not exist", ["backfill", "--from", "2026-02-30", "--to", yesterday], "YYYY-MM-DD"],
+  ["with an unknown --only", backfill(lastDays(2), "--only", "new"), "missing, failed, all"],
   ["that ends today", ["backfill", "--from", yesterday, "--to", today], yesterday],
-])("a range %s is refused, and nothing is called", async ([_, args, named], { context }) => {
+])("a backfill %s is refused, and nothing is called", async ([_, args, named], { context }) => {
   const emulator = await serveSeries(context);
-  // Nobody answers at this address: the database is not asked either.
+  // No database is at this address: the test passes only if the database is not used either.
   const result = await context.run(args, { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
   expect(result).toMatchObject({ status: 2, stdout: "", stderr: expect.stringContaining(named) });
   expect(emulator.requests).toEqual([]);

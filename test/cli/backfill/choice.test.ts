@@ -1,4 +1,4 @@
-// What a backfill can be asked for.
+// Which ranges and exports a backfill accepts.
 
 import { expect, test } from "vitest";
 import { type BackfillOptions, chooseBackfill } from "../../../src/cli/selection.ts";
@@ -28,7 +28,7 @@ function choose(options: Partial<BackfillOptions>) {
 test.each<[string, string, string]>([
   ["that ends today", "2026-03-01", TODAY],
   ["of the future", "2026-03-19", "2026-03-20"],
-])("a range %s is refused with the newest day there is", (_, from, to) => {
+])("a range %s is refused, and the error names the newest possible day", (_, from, to) => {
   expect(() => choose({ from, to })).toThrow(
     `--to: expected 2026-03-17 or before, the newest day that is over in UTC; got ${to}`,
   );
@@ -50,7 +50,7 @@ test.each([
   else expect(choose({ from }).range).toEqual({ start: from, end: YESTERDAY });
 });
 
-test("exports that send no dates are left out, and named", () => {
+test("exports without a window are left out, and named", () => {
   const { jobs, dateless } = choose({});
   const chosen = jobs.map(({ job, series }) => [job.name, ...series.map(({ grouping }) => grouping)]);
   expect({ chosen, dateless }).toEqual({
@@ -62,7 +62,7 @@ test("exports that send no dates are left out, and named", () => {
   });
 });
 
-test("if only exports without dates are selected there is nothing to backfill", () => {
+test("if only exports without a window are selected, there is nothing to backfill", () => {
   expect(() => choose({ job: ["dateless"] })).toThrow(
     'nothing to backfill: days can be asked for by exports with a "window" only, and "dateless" has none',
   );

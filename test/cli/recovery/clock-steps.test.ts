@@ -1,4 +1,4 @@
-// The database's clock is set to another time: nothing waits for a time of the clock before that.
+// The database's clock is set back or ahead: nothing waits until it reaches a time that was stored before.
 
 import { expect } from "vitest";
 import { setClock } from "../../support/clock-step.ts";
@@ -16,7 +16,7 @@ const test = programTest(database);
 const SAID = /the database's clock went back/;
 const reading = { groupings: ["none"], window: lastDays(2) };
 
-/** Of the window only: before the clock was set, other days were stored. */
+/** The stored numbers of the window only: before the clock was set, other days were stored. */
 async function storedInWindow(): Promise<unknown> {
   const stored = await storedNumbers(db, reading);
   const { start, end } = reading.window;
@@ -28,7 +28,7 @@ async function storedInWindow(): Promise<unknown> {
   );
 }
 
-test("an export after one that was killed before the clock went back does not wait for its calls", async ({
+test("if an export is killed and then the clock goes back, the next export does not wait for calls of the killed one", async ({
   context,
 }) => {
   const emulator = await context.serve();
@@ -51,7 +51,9 @@ test("an export after one that was killed before the clock went back does not wa
   expect(await storedInWindow()).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("a worker whose clock went back does the run that is due by it, and logs it once", async ({ context }) => {
+test("a worker whose database's clock went back starts the run that is due by that clock, and logs the change once", async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context);
   await workOnce(context, db);
   await setClock(db, -1);
@@ -76,7 +78,7 @@ test("times stored while the clock was ahead block no later scheduled run", asyn
   await setClock(db, -1);
   await workOnce(context, db);
   expect((await context.run(["status"])).stdout).not.toMatch(/missing: |failed: /);
-  // The next night by the real clock.
+  // By the real clock it is now the next night.
   await setClock(db, 1);
   const asked = breakdowns(emulator).length;
   await workOnce(context, db);
@@ -84,7 +86,9 @@ test("times stored while the clock was ahead block no later scheduled run", asyn
   expect(await storedInWindow()).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
-test("the jobs of a worker that was killed before the clock went back are taken over as usual", async ({ context }) => {
+test("if a worker is killed and then the clock goes back, another worker claims its jobs as usual", async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context, { exports: [{ filters: manyFilters(20), checkFeatures: "off" }] });
   const held = Promise.withResolvers<void>();
   emulator.fault = ({ path }) => (path.includes("/breakdown") ? { kind: "hold", until: held.promise } : undefined);

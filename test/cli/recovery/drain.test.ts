@@ -1,4 +1,4 @@
-// How a worker stops: claimed jobs are finished or released, nothing is marked wrongly, and it takes no longer than it may.
+// How a worker stops: it finishes or releases its claimed jobs, marks no slice wrongly, and stops within `drainSeconds`.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -74,7 +74,7 @@ test("a database that does not answer does not keep a worker from stopping in ti
   await expectWhole();
 });
 
-test("a stopping worker waits for a busy database as long as it has time", async ({ context }) => {
+test("a stopping worker waits for a busy database for as long as drainSeconds allows", async ({ context }) => {
   const emulator = await serveAndConfigure(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none"] }],

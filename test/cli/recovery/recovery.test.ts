@@ -1,4 +1,4 @@
-// An export that ends in the middle, in whatever way, costs nothing but the time of the next one.
+// If an export ends in the middle, in whatever way, nothing is lost: the next export stores what is missing.
 
 import { sql } from "kysely";
 import pg from "pg";
@@ -50,7 +50,7 @@ test("killed while it stores an answer, an export leaves no half of it", async (
     select pg_advisory_lock(1)
   `);
   const program = context.start(["export"]);
-  // Rows are written, and the statuses of their slices are not.
+  // Now rows are written, but not yet the statuses of their slices.
   await expect.poll(() => waitingForLock()).toBeGreaterThan(0);
   program.kill("SIGKILL");
   await program.ended;
@@ -80,7 +80,7 @@ test("on a signal an export stops soon, says that it was stopped, and keeps what
   `.execute(db);
   const complete = slices.filter(({ status }) => status === "complete");
   expect(new Set(slices.map(({ status }) => status))).toEqual(new Set(["complete", "missing"]));
-  // Both days of a series, or none.
+  // Each answer covers two days of a series: both are complete, or both are missing.
   expect(slices.map(({ days }) => days)).toEqual(slices.map(() => 2));
   expect(runs).toEqual([{ status: "stopped", error: "stopped by SIGTERM", slices_complete: 2 * complete.length }]);
   await expectRecovery(context, emulator);
@@ -102,7 +102,7 @@ test("an export whose answers come late does not undo a later one", async ({ con
   const emulator = await context.serve({ usage: () => [{ endpoint: "listen", requests }] });
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings: ALL_GROUPINGS }] }));
   const slow = context.start(["export"]);
-  // It will get the numbers that the service had at its request.
+  // The slow export will get the numbers that the service had when the request came.
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   emulator.fault = undefined;
   requests = 6;
@@ -128,7 +128,7 @@ test("an export survives the loss of its connections to the database", async ({ 
   await expectRecovery(context, emulator);
 });
 
-test("an export waits for a database that goes away for some seconds", async ({ context }) => {
+test("an export waits for a database that can't be reached for some seconds", async ({ context }) => {
   await using lost = await loseDatabase(context);
   setTimeout(lost.proxy.restore, 3_000);
 
@@ -148,7 +148,7 @@ test("an export that waits for its database stops on a signal", async ({ context
   await expectRecovery(context, lost.emulator);
 });
 
-test("an export whose database does not answer stops on a signal, if not at once", async ({ context }) => {
+test("an export whose database does not answer stops within 30 seconds after a signal", async ({ context }) => {
   const emulator = await serveMany(context);
   await using proxy = await tcpProxy(url);
   const program = context.start(["export"], { DATABASE_URL: proxy.url });
@@ -190,7 +190,7 @@ async function waitingForLock(): Promise<number> {
   return rows.length;
 }
 
-/** Of each series the whole answer is stored, or nothing. */
+/** For each series, either the whole answer is stored or nothing. */
 async function expectNoHalves(context: ProgramContext, emulator: Emulator): Promise<void> {
   emulator.fault = undefined;
   const served = await servedNumbers(emulator, context.key, READING);
@@ -198,7 +198,7 @@ async function expectNoHalves(context: ProgramContext, emulator: Emulator): Prom
   for (const [series, rows] of Object.entries(stored)) expect([[], served[series]]).toContainEqual(rows);
 }
 
-/** After one ordinary run everything is stored as the service has it. */
+/** After one ordinary export, the stored numbers are those of the service. */
 async function expectRecovery(context: ProgramContext, emulator: Emulator): Promise<void> {
   emulator.fault = undefined;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });

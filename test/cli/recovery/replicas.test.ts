@@ -1,4 +1,4 @@
-// Several workers on one database: they share the jobs, keep the caps together, and take over the jobs of one that died.
+// Several workers on one database share the jobs, stay within the limits of the service together, and claim the jobs of a killed worker.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -34,7 +34,9 @@ test("three workers make 300 requests once each, within the caps, and all of the
   expect(await sharesOf(workers)).toEqual([true, true, true]);
 });
 
-test("the jobs of a killed worker are done by others within 40 seconds, and nothing twice", async ({ context }) => {
+test("other workers do the jobs of a killed worker within 40 seconds, and store no number twice", async ({
+  context,
+}) => {
   const emulator = await serveMany(context);
   const [killed] = startWorkers(context, 3);
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(100);
@@ -43,7 +45,7 @@ test("the jobs of a killed worker are done by others within 40 seconds, and noth
   const [run] = await waitForRuns(db, 1);
   expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
   expect(run).toMatchObject({ status: "ok", requests: 300, planned: 600, complete: 600, failed: 0 });
-  // At most what it had in hand was asked for again.
+  // At most the requests that the killed worker had claimed were made again.
   const counts = Map.groupBy(breakdowns(emulator), (path) => path);
   expect(counts.size).toBe(300);
   expect(breakdowns(emulator).length).toBeLessThanOrEqual(300 + 8);
@@ -56,13 +58,13 @@ test("the jobs of a killed worker are done by others within 40 seconds, and noth
   expect(rows).toEqual([{ rows: 600, revision: 1, requests: 6 * 2 * ((50 * 51) / 2) }]);
 });
 
-test("a worker that was suspended changes no newer numbers when it wakes up", async ({ context }) => {
+test("a worker that was suspended does not overwrite newer numbers when it continues", async ({ context }) => {
   let requests = 5;
   const emulator = await serveAndConfigure(context, {}, { usage: () => [{ endpoint: "listen", requests }] });
   const sleeper = context.start(["start"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   sleeper.kill("SIGSTOP");
-  // The sleeping worker will get the numbers that the service had at its request.
+  // The suspended worker will get the numbers that the service had when the request came.
   emulator.fault = undefined;
   releaseAnswers();
   requests = 6;
@@ -99,7 +101,7 @@ async function expectEachOnce(emulator: Emulator): Promise<void> {
 /** Checks the concurrent requests and their rate as the service saw them. */
 function expectCapsKept({ requests }: Emulator): void {
   const times = requests.map(({ receivedAt }) => receivedAt.getTime()).sort((a, b) => a - b);
-  // A request is in flight at least from its arrival until its answer is sent, a delay later.
+  // A request is in flight at least from its arrival until its answer is sent, DELAY_MS later.
   const atOnce = times.map((time, i) => times.slice(0, i + 1).filter((other) => other > time - DELAY_MS).length);
   expect(Math.max(...atOnce)).toBeLessThanOrEqual(4);
   // 40 in any second, and up to 4 that arrive late.

@@ -1,4 +1,4 @@
-// A database after a move by logical replication: all rows of all tables, and sequences that begin anew.
+// A database that was moved by logical replication has all rows of all tables, but its sequences start anew.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -18,7 +18,7 @@ const test = programTest(database);
 const READING = { groupings: ["none", "endpoint"], window: lastDays(2) };
 const EXPORTS = [{ groupings: READING.groupings }];
 
-/** A service whose numbers grow, with a group that was not there before. */
+/** The usage of a service: after `grow()` its numbers are higher, and it has a new group. */
 function growing() {
   let isLater = false;
   const usage = () =>
@@ -31,7 +31,7 @@ function growing() {
   return { usage, grow: () => (isLater = true) };
 }
 
-test("an export after it stores what the service says now, new groups too", async ({ context }) => {
+test("an export after the move stores the current numbers of the service, and its new groups", async ({ context }) => {
   const { usage, grow } = growing();
   const emulator = await context.serve({ usage });
   await context.configure(smallConfig(emulator.url, { exports: EXPORTS }));
@@ -47,7 +47,7 @@ test("an export after it stores what the service says now, new groups too", asyn
   await expectServed(context, emulator);
 });
 
-test("a worker after it stores what the service says now", async ({ context }) => {
+test("a worker after the move stores the current numbers of the service", async ({ context }) => {
   const { usage, grow } = growing();
   const emulator = await serveAndConfigure(context, { exports: EXPORTS }, { usage });
   for (const _ of [1, 2, 3]) await context.run(["export"]);
@@ -73,7 +73,7 @@ test("migrate raises sequences that are behind the stored numbers", async ({ con
   expect((await context.run(["export"])).stderr).not.toContain("sequences were behind");
 });
 
-test("an answer that is older than what is stored is counted as stale, and as nothing else", async ({ context }) => {
+test("an answer that is older than the stored numbers is counted as stale only", async ({ context }) => {
   const { usage, grow } = growing();
   const emulator = await context.serve({ usage });
   await context.configure(smallConfig(emulator.url));

@@ -1,5 +1,5 @@
-// A worker and its database: the worker waits for one that can't be reached yet, refuses one with another schema, and loses only time
-// if it becomes unreachable during a run.
+// A worker and its database: the worker waits for a database that can't be reached yet, refuses one with another schema, and loses only
+// time if the database becomes unreachable during a run.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -85,7 +85,7 @@ test("losing the database in the middle of a run costs time and nothing else", a
   expect(await runs(db)).toHaveLength(1);
 });
 
-test("a restart of the database, which ends every connection and refuses new ones, is one line of the log", async ({
+test("a restart of the database, which ends every connection and refuses new ones, causes one log line", async ({
   context,
 }) => {
   await serveAndConfigure(context);

@@ -33,7 +33,7 @@ test("a worker that starts again has nothing to do", async ({ context }) => {
   expect(await runs(db)).toHaveLength(1);
 });
 
-test("after three days without a worker one tick makes all complete again", async ({ context }) => {
+test("after three days without a worker, one tick reads all missing days", async ({ context }) => {
   await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 3);
@@ -58,7 +58,7 @@ test("deleted slices are read again before the next scheduled run", async ({ con
   expect(await coverage(db)).toEqual({ complete: 5 });
 });
 
-test("without a window a missed night stays a gap, and the next one is read", async ({ context }) => {
+test("without a window missed nights stay missing, and the next run stores one day", async ({ context }) => {
   await serveAndConfigure(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(context, db);
   await ageStoredData(db, 3);
@@ -68,7 +68,7 @@ test("without a window a missed night stays a gap, and the next one is read", as
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
 });
 
-test("while an answer waits for the database the next one is asked for", async ({ context }) => {
+test("while an answer waits for the database, the next request is made", async ({ context }) => {
   const emulator = await serveAndConfigure(context, {
     service: { maxConcurrent: 1 },
     exports: [{ groupings: ["none", "endpoint"] }],
@@ -98,7 +98,9 @@ test.for([["start"], ["export"]])(
   },
 );
 
-test("a paused job is left alone, says why, and is caught up when it is resumed", async ({ context }) => {
+test("a paused job does not run, `status` shows why, and the missed days are read once it is resumed", async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context, { exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 2);

@@ -10,7 +10,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** The program takes standard error for a terminal. */
+/** Makes the program treat its standard error as a terminal. */
 const TERMINAL = { NODE_OPTIONS: "--import=data:text/javascript,process.stderr.isTTY=true" };
 
 test("on a terminal start shows its address, the next run of each job, and a line for each run", async ({

@@ -1,4 +1,4 @@
-// What a worker does if a run takes too long, the service is not available, or a key is due.
+// What a worker does if a run takes too long, the service is not available, or a key is due for rotation.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -11,7 +11,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-/** As if the newest moment of the schedule had not been handled. */
+/** Makes the job due, as if no worker had handled its newest scheduled time. */
 async function becomeDue(): Promise<void> {
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
@@ -33,7 +33,9 @@ test("a run that is due while the previous one is running is skipped, and record
   expect(breakdowns(emulator)).toHaveLength(1);
 });
 
-test('with overlap "queue" it runs after the previous one', async ({ context }) => {
+test('with overlap "queue" a run that is due while the previous one is running starts after it', async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context, { exports: [{ overlap: "queue" }] });
   context.start(["start"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
@@ -44,12 +46,12 @@ test('with overlap "queue" it runs after the previous one', async ({ context }) 
   emulator.fault = undefined;
   releaseAnswers();
   await waitForRuns(db, 1);
-  // The next tick is a minute away, or at the start of a worker.
+  // A starting worker ticks at once. Without one, the next tick would come within a minute.
   context.start(["start"]);
   expect(await waitForRuns(db, 2)).toMatchObject([{ status: "ok" }, { trigger: "catchup", status: "ok" }]);
 });
 
-test("a short outage of the service costs a run nothing but time", async ({ context }) => {
+test("after a short outage of the service a run still completes all its slices", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
   let refused = 0;
   emulator.fault = () => (refused++ < 6 ? { kind: "answer", status: 503 } : undefined);
@@ -76,7 +78,7 @@ test("a request that fails at every attempt is counted and shown as failed with 
     expect(status).toBe(1);
     expect(stdout).toContain("1 given up");
 
-    // A new worker leaves it alone for an hour.
+    // A new worker does not retry the failed slices for an hour.
     const asked = breakdowns(emulator).length;
     emulator.fault = undefined;
     const other = context.start(["start"], { LOG_LEVEL: "debug" });
@@ -91,7 +93,9 @@ test("a request that fails at every attempt is counted and shown as failed with 
   }
 });
 
-test("an answer that is refused permanently fails its slices at once, and the others are read", async ({ context }) => {
+test("a request that the service refuses permanently fails its slices at once, and the other requests are made", async ({
+  context,
+}) => {
   const emulator = await serveAndConfigure(context, { exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) => (path.includes("endpoint") ? { kind: "answer", status: 400, body: "no" } : undefined);
   context.start(["start"]);
@@ -101,7 +105,7 @@ test("an answer that is refused permanently fails its slices at once, and the ot
   expect(breakdowns(emulator).filter((path) => path.includes("endpoint"))).toHaveLength(1);
 });
 
-test("a run whose queue jobs were deleted is ended, and its days are read by another", async ({ context }) => {
+test("a run whose queue jobs were deleted is ended, and another run reads its days", async ({ context }) => {
   const emulator = await serveAndConfigure(context);
   const worker = context.start(["start"]);
   await holdAnswersFrom(emulator, 1);
@@ -116,7 +120,7 @@ test("a run whose queue jobs were deleted is ended, and its days are read by ano
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
-test("a key that is due is rotated, and what is read afterwards is read with the new one", async ({ context }) => {
+test("a worker rotates a key that is due, creating one key, and its export succeeds", async ({ context }) => {
   const rotation = {
     name: "exporter",
     schedule: farSchedule(),

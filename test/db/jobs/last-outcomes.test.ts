@@ -7,7 +7,7 @@ import { testDatabase } from "../../support/database.ts";
 
 const { db } = await testDatabase();
 
-/** The runs of a job of its own, the oldest first. */
+/** The last outcome of a new job with these runs, of which the oldest comes first. */
 async function lastOf(...runs: readonly [trigger: string, status: string][]) {
   const job = { kind: "export", name: `job-${randomUUID()}`, hasNoFailedSlice: true } as const;
   for (const [i, [trigger, status]] of runs.entries()) {
@@ -20,11 +20,11 @@ async function lastOf(...runs: readonly [trigger: string, status: string][]) {
   return outcome;
 }
 
-test("a job that never ran has none", async () => {
+test("a job that never ran has no last outcome", async () => {
   expect(await lastOf()).toBeUndefined();
 });
 
-test("the newest counts, with its numbers and its error", async () => {
+test("the newest run is the last outcome, with its numbers and its error", async () => {
   expect(await lastOf(["schedule", "ok"], ["manual", "failed"])).toEqual({
     ...{ kind: "export", name: expect.any(String) },
     ...{ status: "failed", trigger: "manual", planned: 4, suspect: 0, failed: 1, error: "no" },
@@ -33,11 +33,11 @@ test("the newest counts, with its numbers and its error", async () => {
 });
 
 test.each([
-  ["a backfill that failed", "backfill", "failed"],
-  ["one that only filled gaps and failed", "catchup", "failed"],
-  ["one that was stopped", "schedule", "stopped"],
-  ["one that was skipped", "schedule", "skipped"],
-  ["one that is under way", "manual", "running"],
-])("%s says nothing of the job", async (_, trigger, status) => {
+  ["a failed backfill", "backfill", "failed"],
+  ["a failed run that only filled gaps", "catchup", "failed"],
+  ["a stopped run", "schedule", "stopped"],
+  ["a skipped run", "schedule", "skipped"],
+  ["a run that has not ended", "manual", "running"],
+])("%s is not the last outcome of its job", async (_, trigger, status) => {
   expect(await lastOf(["manual", "ok"], [trigger, status])).toMatchObject({ trigger: "manual", status: "ok" });
 });

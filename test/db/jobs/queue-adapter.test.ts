@@ -1,4 +1,4 @@
-// The texts of several statements that the queue sends, on connections that it shares with everything else.
+// pg-boss sends texts of several statements, on connections of the pool that the rest of the program uses, too.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ test("a text from BEGIN to COMMIT is one transaction", async () => {
   expect(await notes()).toEqual(["kept", "limit of 7s"]);
 });
 
-test("if a statement of it fails nothing is done, and no connection is left in a transaction", async () => {
+test("if a statement of such a text fails, nothing is stored, and no connection is left in a transaction", async () => {
   const texts = Array.from({ length: 8 }, (_, i) =>
     queue.executeSql(`begin; insert into public.note values ('half ${i}'); select 1 / 0; commit`),
   );

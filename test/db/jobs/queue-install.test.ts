@@ -7,7 +7,7 @@ import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { emptyDatabase } from "../migrations/empty-database.ts";
 
-/** Refuses so many schemas, as the server does where another process has made the same one a moment before. */
+/** Makes the server refuse the first `count` attempts to create a schema, as if another process had just created it. */
 async function refuseSchemas(url: string, count: number, code: string): Promise<void> {
   await runStatement(
     url,
@@ -32,14 +32,14 @@ test("a process that installs at the same time as another one succeeds", async (
 test.each([
   [2, "23505"],
   [1, "42501"],
-])("a schema that is refused %i times with %s is a failure", async (count, code) => {
+])("the installation fails if the schema is refused %i times with %s", async (count, code) => {
   await using empty = await emptyDatabase();
   await refuseSchemas(empty.directUrl, count, code);
   await using db = openPostgres(empty.url);
   await expect(installQueue(db)).rejects.toMatchObject({ code });
 });
 
-test("a connection lost in the queue's background work is a failure, and the next install succeeds", async () => {
+test("a connection that is lost in the queue's background work fails the installation, and the next one succeeds", async () => {
   await using empty = await emptyDatabase();
   let isCut = false;
   await using front = await startPostgresFront(empty.directUrl, {

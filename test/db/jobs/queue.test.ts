@@ -1,4 +1,4 @@
-// The queue as workers use it, each on connections of its own.
+// The queue as workers use it: each worker has its own connections.
 
 import { setTimeout } from "node:timers/promises";
 import { sql } from "kysely";
@@ -10,7 +10,7 @@ import { type ClaimedJob, type NewJob, openQueue, type Queue } from "../../../sr
 import { testDatabase } from "../../support/database.ts";
 
 const { db, url } = await testDatabase();
-/** The queue gives the jobs of a worker to others after 15 seconds without a heartbeat. */
+/** Other workers can claim a worker's jobs after 15 seconds without a heartbeat. */
 const STALE_HEARTBEAT = "16 seconds";
 const OLD_HEARTBEAT = "14 seconds";
 
@@ -52,7 +52,7 @@ test("two workers never claim the same job, and the highest priority comes first
   expect(keysOf(await one.claim("usage_request", 10)).sort()).toEqual(["a", "b"]);
 });
 
-test("the jobs of a worker without heartbeats go to another, and the first one can no longer complete them", async () => {
+test("another worker claims the jobs of a worker without heartbeats, which then can't complete them any more", async () => {
   const [silent, other] = await Promise.all([open(), open()]);
   await add(silent, newJob("a"));
   const [old] = await silent.claim("usage_request", 1);
@@ -123,7 +123,7 @@ test("a failed job is tried again later, and becomes a dead letter with its reas
   expect(dead).toMatchObject({ data: { key: "a" }, lastError: "failure 8", lastCode: "unavailable" });
 });
 
-test("the first delays after a failure are short", async () => {
+test("the first retry comes at most 4 seconds after the failure", async () => {
   const queue = await open();
   await add(queue, newJob("a"));
   const [claimed] = await queue.claim("usage_request", 1);

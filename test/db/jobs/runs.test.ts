@@ -66,7 +66,7 @@ test("a finished run has its counts", async () => {
   });
 });
 
-test("a reason of any length and with any character is stored, cut", async () => {
+test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {
   const runId = await started();
   await finishRun(db, runId, "failed", NO_COUNTS, `a\u0000b ${"x".repeat(5_000)}`);
   const error = String((await run(runId))?.error);
@@ -84,7 +84,7 @@ test("a run without a heartbeat for a minute counts as interrupted, until the ne
   expect(await run(runId)).toMatchObject({ status: "running" });
 });
 
-test("a run that has ended was not interrupted, however long ago", async () => {
+test("a run that has ended never counts as interrupted, however old its last heartbeat is", async () => {
   const runId = await started();
   await finishRun(db, runId, "ok", NO_COUNTS, undefined);
   await silentFor(runId, 100_000);
@@ -110,7 +110,7 @@ test("runs are kept for keepDays, and the newest run of each job, outcome and tr
     madeAgo(500, { job }),
     madeAgo(401, { job }),
     madeAgo(450, { job, status: "failed" }),
-    // It never said how it ended.
+    // Its end was never recorded.
     madeAgo(460, { job, status: "running" }),
   ]);
   const kept = await Promise.all([
@@ -130,15 +130,15 @@ test("runs are kept for keepDays, and the newest run of each job, outcome and tr
   expect(await deleteOldRuns(db, 400, new Date())).toEqual({ runs: 0, keyEvents: 0 });
 });
 
-test("a clock of the database that was set ahead makes nothing older", async () => {
+test("if the database's clock was set ahead, no run is deleted too early", async () => {
   const job = `job-${randomUUID()}`;
   const runIds = await Promise.all([madeAgo(10, { job }), madeAgo(5, { job })]);
-  // To the worker it is two weeks earlier.
+  // By the worker's clock it is two weeks earlier.
   await deleteOldRuns(db, 7, new Date(Date.now() - 14 * 24 * 60 * 60 * 1000));
   for (const runId of runIds) expect(await run(runId)).toBeDefined();
 });
 
-test("the events of a retired key are kept as long, and those of other keys for ever", async () => {
+test("the events of a retired key are kept for keepDays, and those of other keys for ever", async () => {
   const rotation = await newRotation(db);
   for (const intentId of ["gone", "rested", "used"]) await rotation.key(`${rotation.job.name}-${intentId}`, "draining");
   const retired = (intentId: string, days: number) =>

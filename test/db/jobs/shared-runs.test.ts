@@ -13,7 +13,7 @@ import { testDatabase } from "../../support/database.ts";
 
 const { db } = await testDatabase();
 
-const MOMENT = new Date("2026-03-19T02:15:00Z");
+const SCHEDULED_FOR = new Date("2026-03-19T02:15:00Z");
 const READ: RunCounts = {
   requests: 1,
   planned: 0,
@@ -43,15 +43,15 @@ async function recorded(outcomes: readonly RunCounts[]): Promise<readonly (RunEn
   return ends;
 }
 
-test("a job has one run for each moment, even if two processes start it at once", async () => {
+test("a job has one run for each scheduled time, even if two processes start it at once", async () => {
   const job = `job-${randomUUID()}`;
-  expect(await Promise.all([inserted(job, MOMENT), inserted(job, MOMENT)])).toEqual(
+  expect(await Promise.all([inserted(job, SCHEDULED_FOR), inserted(job, SCHEDULED_FOR)])).toEqual(
     expect.arrayContaining([true, false]),
   );
-  expect(await inserted(`another ${job}`, MOMENT)).toBe(true);
+  expect(await inserted(`another ${job}`, SCHEDULED_FOR)).toBe(true);
 });
 
-test("a job without a moment can be run any number of times", async () => {
+test("a job can have any number of runs without a scheduled time", async () => {
   const job = `job-${randomUUID()}`;
   expect([await inserted(job, undefined), await inserted(job, undefined)]).toEqual([true, true]);
 });
@@ -61,15 +61,15 @@ test("a run ends with its last request", async () => {
 });
 
 test.each<[string, Partial<RunCounts>]>([
-  ["failed", { complete: 1, failed: 1 }],
+  ["fails", { complete: 1, failed: 1 }],
   ["is suspect", { complete: 1, suspect: 1 }],
-])("a run of which a slice %s has failed, whenever that was", async (_, part) => {
+])("a run fails if a slice %s, in whichever of its requests", async (_, part) => {
   const worse = { ...READ, ...part };
   expect((await recorded([worse, READ])).at(-1)).toMatchObject({ status: "failed" });
   expect((await recorded([READ, worse])).at(-1)).toMatchObject({ status: "failed" });
 });
 
-test("a run whose queue jobs were lost counts what it did not read as failed, however many slices it stored before", async () => {
+test("if the queue jobs of a run were lost, its open requests count as failed, however many slices it stored before", async () => {
   const runId = randomUUID();
   await inserted(`job-${runId}`, undefined, runId);
   await inTransaction(db, (tx) => recordQueuedRequests(tx, runId, { requests: 3, slices: 3 }));

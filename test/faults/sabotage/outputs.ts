@@ -67,7 +67,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     file: "src/jobs/request-deps.ts",
     replace: "reason: app.scrubber.scrub(reason),",
     by: "reason,",
-    caughtBy: ["test/jobs/request-deps.test.ts", "a reason is stored without the secrets"],
+    caughtBy: ["test/jobs/request-deps.test.ts", "the reason of a failure is stored without the secrets"],
   },
   {
     name: "the monitor lets in whoever knows the beginning of the secret",

@@ -81,7 +81,10 @@ export const STORAGE: readonly Sabotage[] = [
     file: "src/jobs/open-context.ts",
     replace: "await raiseLaggingSequences(app, db);\n  await recoverFromClockSetBack",
     by: "await recoverFromClockSetBack",
-    caughtBy: ["test/cli/recovery/replication.test.ts", "an export after it stores what the service says now"],
+    caughtBy: [
+      "test/cli/recovery/replication.test.ts",
+      "an export after the move stores the current numbers of the service",
+    ],
   },
   {
     name: "a row keeps its revision when its numbers change",
@@ -214,10 +217,10 @@ end $$;`,
     ],
   },
   {
-    name: "two runs of one moment",
+    name: "two runs of a job for one scheduled time",
     file: "migrations/0001_create_usage.ts",
     replace: "create unique index run_scheduled",
     by: "create index run_scheduled",
-    caughtBy: ["test/db/jobs/shared-runs.test.ts", "a job has one run for each moment"],
+    caughtBy: ["test/db/jobs/shared-runs.test.ts", "a job has one run for each scheduled time"],
   },
 ];

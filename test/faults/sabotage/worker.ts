@@ -11,14 +11,14 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/schedule/occurrences.test.ts", "in Europe/Vienna a time that comes twice"],
   },
   {
-    name: "a moment is run again at every tick",
+    name: "a scheduled time is run again at every tick",
     file: "src/schedule/plan-tick.ts",
     replace: "latest <= state.scheduledThrough",
     by: "latest < state.scheduledThrough",
-    caughtBy: ["test/schedule/plan-tick.test.ts", "a moment that was run or skipped is not run again"],
+    caughtBy: ["test/schedule/plan-tick.test.ts", "a scheduled time that was run or skipped is not run again"],
   },
   {
-    name: "a moment that no worker handled is left out",
+    name: "a scheduled time that no worker handled is left out",
     file: "src/schedule/plan-tick.ts",
     replace: `const trigger = now.getTime() - until.getTime() > LATE_MS ? "catchup" : "schedule";`,
     by: `const trigger = "schedule";
@@ -44,7 +44,7 @@ export const WORKER: readonly Sabotage[] = [
     file: "src/db/jobs/runs.ts",
     replace: " + slices_failed + ",
     by: " + 0 * slices_failed + ",
-    caughtBy: ["test/db/jobs/shared-runs.test.ts", "a run of which a slice failed has failed"],
+    caughtBy: ["test/db/jobs/shared-runs.test.ts", "a run fails if a slice fails"],
   },
   {
     name: "a heartbeat waits for jobs that are being completed, which may deadlock",
@@ -57,13 +57,13 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a moment that was run before the clock was set back is not run again",
+    name: "a scheduled time that was run before the clock was set back is not run again",
     file: "src/db/recovery.ts",
     replace: "set scheduled_through = null where",
     by: "set scheduled_through = scheduled_through where",
     caughtBy: [
       "test/cli/recovery/clock-steps.test.ts",
-      "a worker whose clock went back does the run that is due by it, and logs it once",
+      "a worker whose database's clock went back starts the run that is due by that clock, and logs the change once",
     ],
   },
   {
@@ -83,11 +83,11 @@ export const WORKER: readonly Sabotage[] = [
     by: "",
     caughtBy: [
       "test/jobs/filter-check.test.ts",
-      "Get Fields that fails is asked again by the next request of the same run, and an answer is not",
+      "the next request of a run repeats a Get Fields call that failed, and not one that was answered",
     ],
   },
   {
-    name: "a job is overdue since the newest of its missed moments",
+    name: "a job is overdue since the newest of its missed scheduled times",
     file: "src/schedule/due.ts",
     replace: "if (scheduledThrough) return nextRunAt(job, scheduledThrough);",
     by: "if (scheduledThrough) return latestOccurrence(job, new Date());",
