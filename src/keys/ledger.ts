@@ -1,4 +1,4 @@
-// The ledger's types: what is known about the keys of a rotation, and every change of it.
+// The ledger's types: what is known about the keys of a rotation, and every kind of change.
 
 import type { Secret } from "../secret.ts";
 
@@ -71,7 +71,7 @@ export type LedgerChange =
   | { readonly kind: "active"; readonly intentId: string; readonly putBack: boolean }
   /** A pending key that will never be used. */
   | { readonly kind: "abandoned"; readonly intentId: string }
-  /** A person asked for it to be active again. */
+  /** A person asked for this key to be active again. */
   | { readonly kind: "rollback"; readonly intentId: string }
   | { readonly kind: "due-for-removal"; readonly intentId: string }
   /** The key was due for removal, but it is still in use. */

@@ -14,7 +14,7 @@ export type RotationPlan = {
   readonly next?: RotationStep;
   /** Why there is nothing to do. */
   readonly idle?: string;
-  /** Why what should be done may not be done. */
+  /** Why the next step may not be done. */
   readonly blocked?: string;
   /** These steps do not depend on each other. */
   readonly cleanup: readonly CleanupStep[];
@@ -47,7 +47,7 @@ export type RotationRequest = {
 /** What is known about the active key besides the ledger. */
 export type Inspection = {
   readonly intentId: string;
-  /** Why the key no longer works; undefined if it works, and if that is not known. */
+  /** Why the key no longer works; undefined if it works or if that is not known. */
   readonly refusal: string | undefined;
   /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
   readonly stale: ReadonlyMap<string, string>;
@@ -174,7 +174,7 @@ function dueReason(
   const ageDays = daysInService(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
-  // The grace is the time in which programs change over to its successor.
+  // The grace period is the time in which programs change over to the key's successor.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
   return leftDays <= job.graceDays ? `the active key expires in ${Math.floor(leftDays)} days` : undefined;
 }
@@ -199,7 +199,7 @@ const UNLISTED_MS_MAX = 60 * 60 * 1000;
 
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" }
-  /** The grace is over: mark the key due for removal, unless the service shows that it is still used. */
+  /** The grace period is over: mark the key due for removal, unless the service shows that it is still used. */
   | { readonly kind: "mark-due" }
   /** Somebody may have deleted it at the service. */
   | { readonly kind: "recheck" }
@@ -225,7 +225,7 @@ function graceSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[] 
   return [{ kind: "mark-due", key, reason }];
 }
 
-/** A key that a sink still holds is used there, whatever its age. */
+/** A key that a sink still holds is never deleted: whoever reads the sink uses it. */
 function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
   return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
@@ -235,7 +235,7 @@ function orphanSteps(job: RotationJob, key: LedgerKey, now: Date): CleanupStep[]
   if (key.apiKeyId !== undefined) {
     return [{ kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" }];
   }
-  // Without the id in its comment it can't be told from a key that somebody uses.
+  // Without the intent's id in its comment, the orphan can't be distinguished from a key that somebody uses.
   if (!key.comment.includes(key.intentId)) return [];
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
   return [{ kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" }];
@@ -263,7 +263,7 @@ export function clockSkewText({ database, machine, service }: Clocks): string | 
   return `the database's clock is ${durationText(Math.abs(skewMs))} ${direction} ${whose}: no key is retired until they agree`;
 }
 
-/** Why the grace of a replaced key is not over by every clock; undefined if it is over. */
+/** Why a replaced key is still in its grace period by at least one clock; undefined if the period is over by all of them. */
 export function graceLeft(job: RotationJob, key: LedgerKey, ledger: Ledger, clocks: Clocks): string | undefined {
   const replacedMs = replacedForMs(key, ledger, clocks);
   if (replacedMs >= job.graceDays * DAY_MS - CLOCK_SKEW_MS_MAX) return undefined;

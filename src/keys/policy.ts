@@ -1,5 +1,5 @@
-// What a rotation is asked to do, and what the scopes and roles of its keys allow. The configuration checks it before it
-// comes here. Pure.
+// What a rotation is configured to do, and what the scopes and roles of its keys allow. The configuration has checked the values
+// before. Pure.
 
 /** Where a new key is delivered, besides the sealed store. */
 export type Sink =
@@ -19,7 +19,7 @@ export type RotationJob = {
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
-  /** How much later than its moment the job runs at most. */
+  /** The job starts at most this much later than scheduled. */
   readonly jitterSeconds: number;
   readonly project: { readonly id: string; readonly name: string };
   readonly comment: string;
@@ -27,12 +27,12 @@ export type RotationJob = {
   readonly commentTemplate: string;
   /** At least one. */
   readonly scopes: readonly string[];
-  /** Of a regular key. A self-hosted key has none, so none are sent for it. */
+  /** The tags of a regular key. A self-hosted key has none, so none are sent for it. */
   readonly tags: readonly string[];
   readonly maxAgeDays: number;
-  /** How long the previous key must not have been seen in use before it is due for removal. */
+  /** For how many days a replaced key must not have been seen in use before it is due for removal. */
   readonly graceDays: number;
-  /** More than maxAgeDays and graceDays together. Left out, a key does not expire by itself. */
+  /** More than maxAgeDays and graceDays together. If it is left out, keys do not expire. */
   readonly expiresInDays?: number;
   readonly deliver: readonly Sink[];
   readonly retire: Retire;
@@ -40,11 +40,11 @@ export type RotationJob = {
 
 /**
  * What happens to a key that is due for removal. "delete": it is deleted at the service once the service's usage shows that
- * nobody uses it. "delete-by-age": it is deleted even if the service's usage does not tell.
+ * nobody uses it. "delete-by-age": it is deleted even if the service's usage does not tell whether it is used.
  */
 export type Retire = "keep" | "delete" | "delete-by-age";
 
-/** A name for a sink that stays the same while what it does stays the same. */
+/** A name for a sink. It changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {
   return sink.kind === "file" ? `file ${sink.path}` : `command ${JSON.stringify(sink.command)}`;
 }
@@ -65,7 +65,7 @@ const SCOPE_SHORTHANDS: Readonly<Record<string, readonly string[]>> = { "self-ho
 
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** The scopes of a role. One that ends in a star stands for every scope that begins so. */
+/** The scopes of a role. One that ends in a star stands for every scope that begins with the text before the star. */
 const ROLES: Readonly<Record<string, readonly string[]>> = {
   member: MEMBER_SCOPES,
   admin: ["member", ...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"],
@@ -101,7 +101,7 @@ function expandScopes(scopes: readonly string[]): string[] {
   return scopes.flatMap((scope) => SCOPE_SHORTHANDS[scope] ?? [scope]);
 }
 
-/** Whether the scopes of the role were granted one by one. */
+/** Whether every single scope of the role was granted. */
 function holdsRole(granted: readonly string[], role: string): boolean {
   const parts = ROLES[role]?.filter((part) => ROLES[part] === undefined) ?? [];
   return parts.length > 0 && parts.every((part) => granted.includes(part));

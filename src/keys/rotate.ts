@@ -91,13 +91,13 @@ async function inspectActive(deps: RotationDeps, request: RotationRequest): Prom
   return deps.inspect(active);
 }
 
-/** Runs also if a step failed. A key whose cleanup fails does not keep the others from theirs. */
+/** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */
 async function runCleanup(task: RotationTask, progress: Progress): Promise<void> {
   const { job, deps, signal } = task;
   const done = new Set<string>();
   for (;;) {
     const { ledger, now } = await deps.ledger.read();
-    // Each once: a step that changed nothing stays in the plan.
+    // Each step runs once: one that changed nothing stays in the plan.
     const step = cleanupSteps(job, ledger, now).find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;
     signal.throwIfAborted();
@@ -127,7 +127,7 @@ function nameOf({ apiKeyId, intentId }: LedgerKey): string {
   return apiKeyId ?? intentId;
 }
 
-// Runs one step towards an active key. Each is safe to repeat but the create, which is never repeated.
+// Runs one step towards an active key. Every step except the create is safe to repeat; the create is never repeated.
 
 export async function runStep(task: RotationTask, step: RotationStep): Promise<void> {
   const { ledger } = task.deps;
@@ -136,7 +136,7 @@ export async function runStep(task: RotationTask, step: RotationStep): Promise<v
       return createKey(task, step.reason);
     case "mark-orphan":
       await ledger.write({ kind: "orphan", intentId: step.key.intentId }, step.reason);
-      // Counted as a failure, or a process that dies at every create would make a key at every start.
+      // Counted as a failure: otherwise a process that dies at every create would make a key at every start.
       return ledger.write({ kind: "failed" }, step.reason);
     case "verify":
       return verifyNewKey(task.deps, step.key);

@@ -10,12 +10,12 @@ export type RotationTask = { readonly job: RotationJob; readonly deps: RotationD
 
 /** The ledger of one rotation, for the process that holds its lease. */
 export type KeyLedger = {
-  /** With the ledger's clock at that moment. */
+  /** The ledger, and the time by the database's clock. */
   readonly read: () => Promise<{ readonly ledger: Ledger; readonly now: Date }>;
   /** Throws `stopped` if another process has taken over the rotation. */
   readonly write: (change: LedgerChange, reason: string) => Promise<void>;
   readonly openKey: (intentId: string) => Promise<OpenedKey>;
-  /** Throws `stopped` if the rotation is not this process's any more. */
+  /** Throws `stopped` if this process no longer has the rotation's lease. */
   readonly confirmLease: () => Promise<void>;
 };
 
@@ -24,7 +24,7 @@ export type OpenedKey = { readonly apiKeyId: string; readonly key: Secret };
 export type ServiceKey = { readonly apiKeyId: string; readonly comment: string };
 
 /**
- * Whether a key was used in the days of its grace. "no" only if the service's usage covers all these days, is recent, tells keys
+ * Whether a key was used in the days of its grace period. "no" only if the service's usage covers all these days, is recent, tells keys
  * apart and does not show this key. "unknown" if the service does not tell.
  */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };

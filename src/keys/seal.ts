@@ -59,7 +59,7 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** The scrubber knows the secret before anything can print it. */
+/** Adds the secret to the scrubber before anything can print it. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,

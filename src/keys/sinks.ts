@@ -69,7 +69,7 @@ export async function staleFiles(
   return stale;
 }
 
-// A sink that is a file. A reader sees the old key or the new one, whole, also after a power failure.
+// A sink that is a file. A reader sees either the whole old key or the whole new one, even after a power failure.
 
 const MODE_FILE = 0o600;
 const FOLDER_MODE = 0o700;
@@ -109,7 +109,7 @@ export async function writeKeyFile(file: string, key: Secret): Promise<void> {
   }
 }
 
-/** Removes the part of a key file that a crash left. Throws if the file with that name is not this program's. */
+/** Removes a temporary file that a crash left. Throws if the file with that name is not this program's. */
 async function removeOwn(file: string): Promise<void> {
   const existing = await lstat(file).catch(() => undefined);
   if (!existing) return;
@@ -118,7 +118,7 @@ async function removeOwn(file: string): Promise<void> {
   await rm(file);
 }
 
-/** Makes the folder. If the name is a link, returns what it leads to: the link stays, and its target is replaced. */
+/** Creates the file's folder. If the file is a link, returns the link's target: the link stays, and the target is replaced. */
 async function prepareTarget(file: string): Promise<string> {
   await makeFolder(path.dirname(file));
   return realpath(file).catch(() => file);
@@ -212,7 +212,7 @@ export async function runKeyCommand(
     detached: true,
     stdio: "pipe",
   });
-  // A command that does not read its input has not failed for that reason.
+  // Writing the key fails if the command does not read its input; that alone is no failure of the delivery.
   child.stdin.on("error", () => {}).end(`${key.reveal()}\n`);
   const output = collectOutput(child);
   try {

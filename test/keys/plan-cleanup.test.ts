@@ -20,52 +20,52 @@ function cases(...rows: readonly Case[]) {
 
 test.each(
   cases(
-    ["inside its grace by a moment", ledger([draining({ drainingSince: daysAgo(7, 1) }), key()]), []],
-    ["exactly at the end of its grace", ledger([draining({ drainingSince: daysAgo(7) }), key()]), ["mark-due ue-0"]],
-    ["past its grace by a moment", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["mark-due ue-0"]],
+    ["1 ms before the end of its grace period", ledger([draining({ drainingSince: daysAgo(7, 1) }), key()]), []],
+    ["exactly at the end of its grace period", ledger([draining({ drainingSince: daysAgo(7) }), key()]), ["mark-due ue-0"]],
+    ["1 ms past its grace period", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["mark-due ue-0"]],
     [
-      "replaced just now, without any grace",
+      "replaced just now, without a grace period",
       ledger([draining({ drainingSince: NOW }), key()]),
       ["mark-due ue-0"],
       { graceDays: 0 },
     ],
-    ["past its grace, and nothing is in use", ledger([draining({ drainingSince: daysAgo(9) })]), []],
+    ["past its grace period while no key is active", ledger([draining({ drainingSince: daysAgo(9) })]), []],
     [
-      "past its grace, and wanted back",
+      "past its grace period and the target of a rollback",
       ledger([draining({ drainingSince: daysAgo(9) }), key()], { rollbackTo: "ue-0" }),
       [],
     ],
-    ["due, and to be kept", ledger([draining(DUE), key()]), ["recheck ue-0"]],
-    ["due, and to be deleted", ledger([draining(DUE), key()]), ["delete ue-0"], DELETE],
+    ["due, with retire keep", ledger([draining(DUE), key()]), ["recheck ue-0"]],
+    ["due, with retire delete", ledger([draining(DUE), key()]), ["delete ue-0"], DELETE],
     [
-      "due and to be deleted, and a sink still has it",
+      "due, with retire delete, and still in a sink",
       ledger([draining({ ...DUE, deliveredTo: IN_FILE }), key()]),
       ["recheck ue-0"],
       DELETE,
     ],
     [
-      "due and to be deleted, and only a sink that is no longer configured has it",
+      "due, with retire delete, and only in a sink that is no longer configured",
       ledger([draining({ ...DUE, deliveredTo: ["file /gone"] }), key()]),
       ["delete ue-0"],
       DELETE,
     ],
-    ["due and to be deleted, and nothing is in use", ledger([draining(DUE)]), [], DELETE],
-    ["due and to be deleted, and wanted back", ledger([draining(DUE), key()], { rollbackTo: "ue-0" }), [], DELETE],
+    ["due, with retire delete, while no key is active", ledger([draining(DUE)]), [], DELETE],
+    ["due, with retire delete, and the target of a rollback", ledger([draining(DUE), key()], { rollbackTo: "ue-0" }), [], DELETE],
   ),
-)("a replaced key that is $name", ({ state, steps, job }) => {
+)("the cleanup of a replaced key that is $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
 });
 
 test.each(
   cases(
     [
-      "in use",
+      "active",
       ledger([key({ requestedAt: daysAgo(999), activeSince: daysAgo(999) })]),
       [],
       { ...DELETE, graceDays: 0 },
     ],
-    ["due for removal by mistake, and in use", ledger([key(DUE)]), [], DELETE],
-    ["on its way", ledger([key(), pending("stored", { requestedAt: daysAgo(99) })]), [], DELETE],
+    ["due for removal by mistake, and active", ledger([key(DUE)]), [], DELETE],
+    ["pending", ledger([key(), pending("stored", { requestedAt: daysAgo(99) })]), [], DELETE],
   ),
 )("nothing is done to a key that is $name", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
@@ -74,24 +74,24 @@ test.each(
 test.each(
   cases(
     ["is not known", ledger([orphan()]), ["search ue-lost"]],
-    ["is not known, and stands in no comment", ledger([orphan({ comment: "usage exporter" })]), []],
-    ["was found, and keys are kept", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
-    ["was found, and keys are deleted", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
-    ["was found while nothing is in use", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
+    ["is not known and not in its comment", ledger([orphan({ comment: "usage exporter" })]), []],
+    ["was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
+    ["was found, with retire delete,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
+    ["was found, with retire delete, while no key is active,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
   ),
-)("an orphan whose id $name", ({ state, steps, job }) => {
+)("the cleanup of an orphan whose id $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
 });
 
 test.each([
-  ["an hour ago", HOUR_MS, false],
-  ["a moment more than an hour ago", HOUR_MS + 1, true],
-])("a key that was asked for %s and is in no list", (_, agoMs, giveUp) => {
+  ["is repeated until an hour after its request", HOUR_MS, false],
+  ["is given up after more than an hour", HOUR_MS + 1, true],
+])("the search for an orphan %s", (_, agoMs, giveUp) => {
   const state = ledger([orphan({ requestedAt: new Date(NOW.getTime() - agoMs) })]);
   expect(cleanupSteps(JOB, state, NOW)).toMatchObject([{ kind: "search", giveUp }]);
 });
 
-test("each key of the past has its own step", () => {
+test("each replaced or lost key has its own step", () => {
   const state = ledger([draining(DUE), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()]);
   expect(stepsOf(state)).toEqual(["recheck ue-0", "mark-due ue-a", "search ue-lost"]);
 });

@@ -11,70 +11,70 @@ function cases(...rows: readonly Case[]) {
   return rows.map(([name, state, next, given]) => ({ name, state, next, given }));
 }
 
-/** The next step and the key it is about, in words. */
+/** The next step and its key, as in "deliver ue-1". */
 function nextOf(state: Ledger, { job, request }: Given = {}): string | undefined {
   const next = nextStep({ ...JOB, ...job }, state, NOW, request ?? {});
   return next && ("key" in next ? `${next.kind} ${next.key.intentId}` : next.kind);
 }
 
-const NOW_ASKED = { request: { freshRequestedAt: NOW } };
-const BACK_ASKED = { request: { previousRequestedAt: NOW } };
+const FRESH_REQUESTED = { request: { freshRequestedAt: NOW } };
+const ROLLBACK_REQUESTED = { request: { previousRequestedAt: NOW } };
 
 test.each(
   cases(
-    ["nothing was ever made", ledger([]), "create"],
-    ["only orphans are there", ledger([orphan()]), "create"],
-    ["only a draining key is there", ledger([draining()]), "create"],
-    ["the key is younger than its most age by a moment", ledger([key({ requestedAt: daysAgo(30, 1) })]), undefined],
-    ["the key has exactly its most age", ledger([key({ requestedAt: daysAgo(30) })]), "create"],
-    ["the key is past its most age by a moment", ledger([key({ requestedAt: daysAgo(30, -1) })]), "create"],
+    ["there is no key", ledger([]), "create"],
+    ["there are only orphans", ledger([orphan()]), "create"],
+    ["there is only a draining key", ledger([draining()]), "create"],
+    ["the active key is 1 ms younger than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, 1) })]), undefined],
+    ["the active key is exactly maxAgeDays old", ledger([key({ requestedAt: daysAgo(30) })]), "create"],
+    ["the active key is 1 ms older than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, -1) })]), "create"],
     [
-      "the key was asked for long before it could be taken into use",
+      "the active key was requested maxAgeDays ago and became active later",
       ledger([key({ requestedAt: daysAgo(30), activeSince: daysAgo(2) })]),
       "create",
     ],
     [
-      "an old key was put back less than its most age ago",
+      "an old key was restored less than maxAgeDays ago",
       ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30, 1) })]),
       undefined,
     ],
     [
-      "an old key was put back its most age ago",
+      "an old key was restored maxAgeDays ago",
       ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30) })]),
       "create",
     ],
-    ["the key ends by itself just after the grace", ledger([key({ expiresAt: daysAgo(-7, 1) })]), undefined],
-    ["the key ends by itself exactly after the grace", ledger([key({ expiresAt: daysAgo(-7) })]), "create"],
-    ["the key has ended by itself", ledger([key({ expiresAt: daysAgo(1) })]), "create"],
+    ["the active key expires in graceDays and 1 ms", ledger([key({ expiresAt: daysAgo(-7, 1) })]), undefined],
+    ["the active key expires in exactly graceDays", ledger([key({ expiresAt: daysAgo(-7) })]), "create"],
+    ["the active key has expired", ledger([key({ expiresAt: daysAgo(1) })]), "create"],
   ),
-)("towards a new key, when $name", ({ state, next, given }) => {
+)("if $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
 });
 
 test.each(
   cases(
-    ["it may have been asked for", ledger([key(), pending("intent")]), "mark-orphan ue-new"],
-    ["it is stored", ledger([key(), pending("stored")]), "verify ue-new"],
-    ["it works and no sink has it", ledger([key(), pending("verified")]), "deliver ue-new"],
+    ["may have been created", ledger([key(), pending("intent")]), "mark-orphan ue-new"],
+    ["is stored", ledger([key(), pending("stored")]), "verify ue-new"],
+    ["works and no sink has it", ledger([key(), pending("verified")]), "deliver ue-new"],
     [
-      "it works and one of two sinks has it",
+      "works and one of two sinks has it",
       ledger([key(), pending("verified", { deliveredTo: IN_FILE })]),
       "deliver ue-new",
       { job: { deliver: [FILE, COMMAND] } },
     ],
     [
-      "it works and every sink has it",
+      "works and every sink has it",
       ledger([key(), pending("verified", { deliveredTo: IN_FILE })]),
       "promote ue-new",
     ],
-    ["it works and there is no sink", ledger([key(), pending("verified")]), "promote ue-new", { job: { deliver: [] } }],
+    ["works and there is no sink", ledger([key(), pending("verified")]), "promote ue-new", { job: { deliver: [] } }],
     [
-      "it is on its way and the active key is due",
+      "is stored while the active key is due",
       ledger([key({ requestedAt: daysAgo(60) }), pending("stored")]),
       "verify ue-new",
     ],
   ),
-)("a key on its way, when $name", ({ state, next, given }) => {
+)("if a pending key $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
 });
 
@@ -88,48 +88,48 @@ test.each(
   cases(
     ["a sink was added", ledger([key({ deliveredTo: [] })]), "deliver ue-1"],
     ["a sink was added and the key is due", ledger([key({ deliveredTo: [], requestedAt: daysAgo(30) })]), "create"],
-    ["a sink was taken away", ledger([key()]), undefined, { job: { deliver: [] } }],
+    ["a sink was removed", ledger([key()]), undefined, { job: { deliver: [] } }],
     ["earlier attempts failed and nothing is left to do", ledger([key()], { failedAttempts: 1 }), "recover"],
     [
-      "earlier attempts failed and a sink is left",
+      "earlier attempts failed and a sink lacks the key",
       ledger([key({ deliveredTo: [] })], { failedAttempts: 1 }),
       "deliver ue-1",
     ],
   ),
-)("the key in use, when $name", ({ state, next, given }) => {
+)("if $name, the next step for the active key is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
 });
 
 test.each(
   cases(
-    ["the key in use is older than the request", ledger([key()]), "create", NOW_ASKED],
-    ["the key in use is as old as the request", ledger([key({ activeSince: NOW })]), undefined, NOW_ASKED],
+    ["the active key is older than the request", ledger([key()]), "create", FRESH_REQUESTED],
+    ["the active key is as old as the request", ledger([key({ activeSince: NOW })]), undefined, FRESH_REQUESTED],
     [
-      "a key is on its way",
+      "a key is pending",
       ledger([key(), pending("stored", { requestedAt: daysAgo(1) })]),
       "verify ue-new",
-      NOW_ASKED,
+      FRESH_REQUESTED,
     ],
     [
-      "a key on its way has failed before",
+      "a pending key has failed before",
       ledger([key(), pending("stored", { requestedAt: daysAgo(1) })], { failedAttempts: 1 }),
       "abandon ue-new",
-      NOW_ASKED,
+      FRESH_REQUESTED,
     ],
     [
       "a key made for this request has failed",
       ledger([key(), pending("stored", { requestedAt: NOW })], { failedAttempts: 1 }),
       "verify ue-new",
-      NOW_ASKED,
+      FRESH_REQUESTED,
     ],
     [
-      "a key on its way works and its delivery has failed before",
+      "a pending key works and its delivery has failed before",
       ledger([key(), pending("verified", { requestedAt: daysAgo(1) })], { failedAttempts: 1 }),
       "deliver ue-new",
-      NOW_ASKED,
+      FRESH_REQUESTED,
     ],
   ),
-)("a fresh key is asked for, and $name", ({ state, next, given }) => {
+)("if a fresh key is requested and $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
 });
 
@@ -137,41 +137,41 @@ const NEWER = key({ intentId: "ue-2" });
 
 test.each(
   cases(
-    ["there is one", ledger([draining(), NEWER]), "restore ue-0", BACK_ASKED],
+    ["there is one draining key", ledger([draining(), NEWER]), "restore ue-0", ROLLBACK_REQUESTED],
     [
-      "there are two",
+      "there are two draining keys",
       ledger([draining({ intentId: "ue-a", requestedAt: daysAgo(60) }), draining(), NEWER]),
       "restore ue-0",
-      BACK_ASKED,
+      ROLLBACK_REQUESTED,
     ],
-    ["the other key is newer", ledger([key(), draining({ requestedAt: daysAgo(0) })]), undefined, BACK_ASKED],
-    ["the other key was never in use", ledger([draining({ activeSince: undefined }), NEWER]), undefined, BACK_ASKED],
-    ["another process has put it back", ledger([key({ putBackAt: NOW }), draining()]), undefined, BACK_ASKED],
-    ["a key is on its way", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", BACK_ASKED],
-    ["it is decided, and the sinks have another", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
+    ["the draining key is newer than the active one", ledger([key(), draining({ requestedAt: daysAgo(0) })]), undefined, ROLLBACK_REQUESTED],
+    ["the draining key was never active", ledger([draining({ activeSince: undefined }), NEWER]), undefined, ROLLBACK_REQUESTED],
+    ["another process has restored it already", ledger([key({ putBackAt: NOW }), draining()]), undefined, ROLLBACK_REQUESTED],
+    ["another key is pending", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", ROLLBACK_REQUESTED],
+    ["the rollback is recorded while the sinks have another key", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
     [
-      "it is decided, and every sink has it",
+      "the rollback is recorded and every sink has the previous key",
       ledger([draining({ deliveredTo: IN_FILE }), NEWER], { rollbackTo: "ue-0" }),
       "promote ue-0",
     ],
     [
-      "it is decided, and a create was begun",
+      "the rollback is recorded after a create was begun",
       ledger([draining(), NEWER, pending("intent")], { rollbackTo: "ue-0" }),
       "mark-orphan ue-new",
     ],
     [
-      "it is decided, and a key is on its way",
+      "the rollback is recorded while another key is pending",
       ledger([draining(), NEWER, pending("verified")], { rollbackTo: "ue-0" }),
       "abandon ue-new",
     ],
     [
-      "it is decided, and then a fresh key was asked for",
+      "the rollback is recorded before a fresh key was requested",
       ledger([draining(), NEWER], { rollbackTo: "ue-0" }),
       "create",
-      NOW_ASKED,
+      FRESH_REQUESTED,
     ],
-    ["it was decided and done", ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }), undefined],
+    ["the recorded rollback is done", ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }), undefined],
   ),
-)("the previous key is asked for, and $name", ({ state, next, given }) => {
+)("if the previous key is requested and $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { FAILED_ATTEMPTS_MAX, needsAttention, planRotation } from "../../src/keys/plan.ts";
 import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
 
-test("without a previous key the plan is blocked, with the reason", () => {
+test("a rollback without a previous key is blocked, with the reason", () => {
   const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { previousRequestedAt: NOW });
   expect(plan).toEqual({ blocked: "there is no previous key to put back", cleanup: [] });
 });
@@ -13,7 +13,7 @@ test.each([
   [FAILED_ATTEMPTS_MAX - 1, "create", undefined],
   [FAILED_ATTEMPTS_MAX, undefined, /^needs attention: 5 attempts failed, the last with: sink away; nothing is created/],
   [FAILED_ATTEMPTS_MAX + 1, undefined, /^needs attention: 6/],
-])("after %i failures in a row the plan is %s", (failedAttempts, next, blocked) => {
+])("after %i failures in a row the next step is %s", (failedAttempts, next, blocked) => {
   const plan = planRotation(JOB, ledger([DUE], { failedAttempts, lastError: "sink away" }), NOW);
   expect(plan.next?.kind).toBe(next);
   if (blocked) expect(plan.blocked).toMatch(blocked);
@@ -26,7 +26,7 @@ test("a pending key is delivered, and a person's request is fulfilled, however m
   expect(planRotation(JOB, ledger([DUE], many), NOW, { freshRequestedAt: NOW }).next?.kind).toBe("create");
 });
 
-test("needing attention begins at the limit", () => {
+test("a rotation needs attention from five failed attempts on", () => {
   expect([4, 5, 6].map(needsAttention)).toEqual([false, true, true]);
 });
 

@@ -12,11 +12,11 @@ test.each([
   expect(commentOf({ ...JOB, commentTemplate, comment }, "ue-1")).toBe(expected);
 });
 
-test("a sink is the same one whatever its time limit is", () => {
+test("the id of a sink does not depend on its time limit", () => {
   expect(sinkId({ ...COMMAND, timeoutSeconds: 5 })).toBe(sinkId(COMMAND));
 });
 
-test("sinks that do something else are others", () => {
+test("sinks with different files or commands have different ids", () => {
   const sinks = [FILE, COMMAND, { ...FILE, path: "/b" }, { ...COMMAND, command: ["store-key exporter"] }] as const;
   expect(new Set(sinks.map(sinkId)).size).toBe(sinks.length);
 });

@@ -1,4 +1,4 @@
-// In which order the one step is done that can't be repeated.
+// The order of the calls in the create, the only step that can't be repeated.
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { JOB, ledger, NOW } from "./sample-ledger.ts";
 const NEVER = new AbortController().signal;
 const KEY = new Secret("a".repeat(40));
 
-/** Deps that note what is done with them. */
+/** Deps that record their calls. */
 function openContext(part: Partial<RotationDeps> = {}, ledgerPart: Partial<KeyLedger> = {}) {
   const done: string[] = [];
   const deps: RotationDeps = {
@@ -47,13 +47,13 @@ function openContext(part: Partial<RotationDeps> = {}, ledgerPart: Partial<KeyLe
   return { done, create };
 }
 
-test("a key is asked for once its intent is recorded, and stored as soon as it is there", async () => {
+test("the create is sent after its intent is recorded, and the new key is stored directly after it", async () => {
   const { done, create } = openContext();
   await create();
   expect(done).toEqual(["test sink", "find caller", "write intent", "confirm lease", "create", "write stored"]);
 });
 
-test("where the intent can't be recorded no key is asked for", async () => {
+test("if the intent can't be recorded, no create is sent", async () => {
   const { done, create } = openContext(
     {},
     {
@@ -73,7 +73,7 @@ test.each<[string, Error, string]>([
     "orphan",
   ],
   ["that was refused leaves nothing", new AppError("rejected", "", { details: { created: "no" } }), "not-created"],
-  ["that ends in a mistake of the program leaves an orphan", new TypeError("no function"), "orphan"],
+  ["that fails because of a bug leaves an orphan", new TypeError("no function"), "orphan"],
 ])("a create %s", async (_, error, kind) => {
   const { done, create } = openContext({
     create: async () => {

@@ -1,4 +1,4 @@
-// A rotation job and a ledger to decide about, of which a test gives only what matters to it.
+// A rotation job and a ledger for tests. A test gives only the fields that matter to it.
 
 import type { Ledger, LedgerKey } from "../../src/keys/ledger.ts";
 import type { RotationJob, Sink } from "../../src/keys/policy.ts";

@@ -27,7 +27,7 @@ test.each<readonly [asked: readonly string[], granted: readonly string[], missin
   [["billing:write"], ["admin"], ["billing:write"]],
   [["a-role-of-tomorrow"], ["a-role-of-tomorrow"], []],
   [["a-role-of-tomorrow"], ["member"], ["a-role-of-tomorrow"]],
-])("of %j, granted %j, there is missing %j", (asked, granted, missing) => {
+])("of the requested scopes %j, with %j granted, %j are missing", (asked, granted, missing) => {
   expect(missingScopes(asked, granted)).toEqual(missing);
 });
 
@@ -42,7 +42,7 @@ test.each<readonly [granted: readonly string[], scope: string, held: boolean]>([
   [["self-hosted:products"], API, true],
   [[API], "self-hosted:products", false],
   [["memberships"], "keys:write", false],
-])("with %j, holding %s is %s", (granted, scope, held) => {
+])("a key with the scopes %j holds %s: %s", (granted, scope, held) => {
   expect(holdsScope(granted, scope)).toBe(held);
 });
 
@@ -57,7 +57,7 @@ test.each<readonly [asked: readonly string[], selfHosted: boolean]>([
   expect(makesSelfHosted(asked)).toBe(selfHosted);
 });
 
-test.each([[[API]], [["member", ENGINE]]])("%j is half of a self-hosted key", (asked) => {
+test.each([[[API]], [["member", ENGINE]]])("%j is refused as half of a self-hosted key", (asked) => {
   expect(scopesProblem(asked)).toMatch(/has both of .*, or self-hosted:products for the two; got self-hosted:product:/);
 });
 

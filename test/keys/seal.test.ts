@@ -17,29 +17,29 @@ const open = (sealed: string, apiKeyId: string, masterKeys: MasterKeys) =>
 
 const revealed = async (...args: Parameters<typeof open>) => (await open(...args)).reveal();
 
-test("what is sealed opens with the same master key", async () => {
+test("a sealed key opens with the same master key", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   expect(await revealed(sealed, "key-1", masterKeysOf(FIRST))).toBe(KEY.reveal());
 });
 
-test("what is sealed opens with its master key as the previous one", async () => {
+test("a sealed key opens if its master key is given as the previous one", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   expect(await revealed(sealed, "key-1", masterKeysOf(SECOND, FIRST))).toBe(KEY.reveal());
 });
 
-test("what is sealed is sealed with the current master key", async () => {
+test("a key is sealed with the current master key", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(SECOND, FIRST));
   expect(decodeProtectedHeader(sealed)).toMatchObject({ enc: "A256GCM", kid: masterKeysOf(SECOND).current.id });
 });
 
-test("the same key sealed twice is two texts, and neither holds it", async () => {
+test("sealing a key twice gives two different texts, and neither contains the key", async () => {
   const sealed = await Promise.all([1, 2].map(() => sealKey(KEY, "key-1", masterKeysOf(FIRST))));
   expect(new Set(sealed).size).toBe(2);
   const parts = sealed.flatMap((text) => text.split("."));
   for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
 });
 
-test("without its master key it does not open, and the missing one is named", async () => {
+test("without its master key a sealed key does not open, and the error names the missing one", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const { id } = masterKeysOf(FIRST).current;
   await expect(open(sealed, "key-1", masterKeysOf(SECOND))).rejects.toMatchObject({
@@ -55,7 +55,7 @@ test("a sealed key in the row of another key does not open", async () => {
   );
 });
 
-test("the id that a key is bound to can't be rewritten", async () => {
+test("a sealed key whose header was changed to another id does not open", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const [, ...rest] = sealed.split(".");
   const header = { ...decodeProtectedHeader(sealed), api_key_id: "key-2" };
@@ -63,15 +63,15 @@ test("the id that a key is bound to can't be rewritten", async () => {
   await expect(open(forged, "key-2", masterKeysOf(FIRST))).rejects.toThrow("the sealed key key-2 does not open");
 });
 
-test.each([0, 1, 2, 3, 4])("a change in part %i of the sealed text is noticed", async (part) => {
+test.each([0, 1, 2, 3, 4])("a sealed text that was changed in part %i does not open", async (part) => {
   const parts = (await sealKey(KEY, "key-1", masterKeysOf(FIRST))).split(".");
-  // The first letter: the last one of a part holds bits that count for nothing, and may be the same by chance.
+  // Changes the first letter: the last letter of a part has unused bits, and a change of only those changes nothing.
   const other = (text: string) => (text === "" ? "AA" : `${text.startsWith("A") ? "B" : "A"}${text.slice(1)}`);
   const changed = parts.map((text, i) => (i === part ? other(text) : text)).join(".");
   await expect(open(changed, "key-1", masterKeysOf(FIRST))).rejects.toMatchObject({ name: "AppError" });
 });
 
-test("no error holds the key or the master key", async () => {
+test("no error contains the key or a master key", async () => {
   const sealed = await sealKey(KEY, "key-1", masterKeysOf(FIRST));
   const errors = await Promise.all(
     [
@@ -90,20 +90,20 @@ test.each([
   ["33 bytes", randomBytes(33).toString("base64"), /expected 32 bytes in base64, got 33 bytes/],
   ["not base64", "!".repeat(44), /expected 32 bytes in base64, got 0 bytes/],
   ["hexadecimal", randomBytes(32).toString("hex"), /expected 32 bytes in base64, got 48 bytes/],
-])("a master key that is %s is refused without repeating it", (_, value, message) => {
+])("a master key that is %s is refused, and the error does not repeat it", (_, value, message) => {
   const read = () => readMasterKeys({ USAGE_EXPORT_MASTER_KEY: value });
   expect(read).toThrow(message);
   if (value) expect(read).not.toThrow(value);
 });
 
-test("a previous master key that is none is refused by its name", () => {
+test("an invalid previous master key is refused, and the error names its variable", () => {
   expect(() => masterKeysOf(FIRST, "short")).toThrow("USAGE_EXPORT_MASTER_KEY_PREVIOUS: expected 32 bytes");
 });
 
 test.each([
-  ["base64url", (bytes: Buffer) => bytes.toString("base64url")],
+  ["in base64url", (bytes: Buffer) => bytes.toString("base64url")],
   ["with a line break at its end", (bytes: Buffer) => `${bytes.toString("base64")}\n`],
-])("a master key in %s is the same key", (_, encode) => {
+])("a master key %s is read as the same key", (_, encode) => {
   const bytes = randomBytes(32);
   expect(masterKeysOf(encode(bytes)).current.id).toBe(masterKeysOf(bytes.toString("base64")).current.id);
 });

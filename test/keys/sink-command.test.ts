@@ -27,44 +27,44 @@ test("the key comes on standard input, on a line of its own, and its id in the e
   expect(await written("id")).toBe("id-of-the-key\n");
 });
 
-test("of our environment the command sees PATH and HOME alone", async () => {
+test("of this process's environment the command gets only PATH and HOME", async () => {
   process.env.A_SECRET_OF_OURS = "secret";
   onTestFinished(() => {
     delete process.env.A_SECRET_OF_OURS;
   });
   await run('env | cut -d= -f1 | sort > "$1/names"');
-  // The shell adds what it needs for itself.
+  // The shell adds these variables itself.
   const own = ["OLDPWD", "PWD", "SHLVL", "_"];
   const names = (await written("names")).trim().split("\n");
   expect(names.filter((name) => !own.includes(name))).toEqual(["HOME", "PATH", "USAGE_EXPORT_API_KEY_ID"]);
 });
 
-test("the key is neither among its arguments nor in its environment, where others could see it", async () => {
+test("the key is neither among the command's arguments nor in its environment, where others could see it", async () => {
   await run('echo "$0" "$@" > "$1/arguments"; env > "$1/environment"');
   expect(await written("arguments")).toBe(`sh ${folder}\n`);
   expect(await written("environment")).not.toContain(KEY.reveal());
 });
 
-test("a command that does not read the key and ends well is well", async () => {
+test("a command that succeeds without reading the key is a success", async () => {
   await expect(run("exit 0")).resolves.toBeUndefined();
 });
 
-test("a failure has the status and the last line", async () => {
+test("the error of a failed command has its exit status and its last line", async () => {
   await expect(run("echo first; echo no room left >&2; exit 3")).rejects.toMatchObject({
     code: "delivery",
     message: 'the command "sh" ended with 3: no room left',
   });
 });
 
-test("a failure without words has the status alone", async () => {
+test("the error of a command that failed without output has only its exit status", async () => {
   await expect(run("exit 1")).rejects.toThrow(/^the command "sh" ended with 1$/);
 });
 
-test("a command that a signal ended says which", async () => {
+test("the error of a command that a signal ended names the signal", async () => {
   await expect(run("kill -TERM $$")).rejects.toThrow('the command "sh" ended with SIGTERM');
 });
 
-test("what it says of the key, or of another secret, is hidden, also where it is cut", async () => {
+test("the key and other secrets in a command's output are hidden, even where the output is cut", async () => {
   const error = await run(`k=$(cat); i=0; while [ $i -lt 40 ]; do echo "$k ${OTHER}"; i=$((i+1)); done; exit 1`).catch(
     String,
   );
@@ -73,7 +73,7 @@ test("what it says of the key, or of another secret, is hidden, also where it is
   expect(String(error).length).toBeLessThan(400);
 });
 
-test.each(Object.keys(ENCODINGS))("a key that it prints is hidden, %s", async (encoding) => {
+test.each(Object.keys(ENCODINGS))("a key that a command prints is hidden, %s", async (encoding) => {
   const key = new Secret(randomBytes(20).toString("hex"));
   const echo = path.join(import.meta.dirname, "../support/echo-key.ts");
   const sink = { kind: "command", command: [process.execPath, echo, encoding], timeoutSeconds: 30 } as const;
@@ -82,21 +82,21 @@ test.each(Object.keys(ENCODINGS))("a key that it prints is hidden, %s", async (e
   expect(findSecrets(message, [key.reveal()])).toEqual([]);
 });
 
-test("what it prints packed or hashed is hidden, and the words round it are not", async () => {
+test("a hash that a command prints is hidden, and the words around it are shown", async () => {
   const error = await run('echo "no room for $(sha256sum | cut -d" " -f1) on disk 12" >&2; exit 1').catch(String);
   expect(error).toContain("ended with 1: no room for [hidden] on disk 12");
 });
 
-test("what it prints can't do anything to a terminal", async () => {
+test("control characters that a command prints are removed", async () => {
   const error = await run("printf 'no \\033[2Jroom\\a\\302\\2332J left'; exit 1").catch(String);
   expect(error).toContain("ended with 1: no [2Jroom 2J left");
 });
 
-test("a command that says much is not wrong for that", async () => {
+test("a command with much output succeeds", async () => {
   await expect(run("head -c 300000 /dev/zero | tr '\\0' x")).resolves.toBeUndefined();
 });
 
-test("the time limit ends the command and what it started", async () => {
+test("at the time limit the command and the processes that it started are ended", async () => {
   const startedMs = performance.now();
   await expect(run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1)).rejects.toThrow(
     'the command "sh" took longer than 1 s: waiting',
@@ -104,20 +104,20 @@ test("the time limit ends the command and what it started", async () => {
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-test("a command that ignores signals is ended too", async () => {
+test("a command that ignores signals is ended at the time limit too", async () => {
   const startedMs = performance.now();
   await expect(run("trap '' TERM INT; while true; do sleep 1; done", 1)).rejects.toThrow("took longer than 1 s");
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-test("what it leaves running does not hold the delivery up", async () => {
+test("a process that a command leaves running does not delay the delivery", async () => {
   const startedMs = performance.now();
   await expect(run('sleep 60 & echo $! > "$1/pid"; exit 0')).resolves.toBeUndefined();
   expect(performance.now() - startedMs).toBeLessThan(30_000);
   process.kill(Number(await written("pid")));
 });
 
-test("a program that is not there is found by the test, and by the delivery", async () => {
+test("a missing program fails the test of the sink, and the delivery", async () => {
   const program = "no-such-program-anywhere";
   await expect(testKeyCommand(program)).rejects.toMatchObject({
     code: "delivery",
@@ -133,11 +133,11 @@ test("a program that is not there is found by the test, and by the delivery", as
 test.each([
   ["by its name", "sh"],
   ["by its path", "/bin/sh"],
-])("a program that can be found %s passes the test, and is not run", async (_, program) => {
+])("a program that can be found %s passes the test of the sink, and is not run", async (_, program) => {
   await expect(testKeyCommand(program)).resolves.toBeUndefined();
 });
 
-test("a file that may not be run, and a folder, do not pass the test", async () => {
+test("a file that may not be run, and a folder, fail the test of the sink", async () => {
   const file = path.join(folder, "not-a-program");
   await writeFile(file, "#!/bin/sh\n", { mode: 0o600 });
   await expect(testKeyCommand(file)).rejects.toMatchObject({ code: "delivery" });

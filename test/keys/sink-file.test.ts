@@ -29,7 +29,7 @@ async function newFolder(): Promise<string> {
 
 const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
 
-test("the file has the key on a line of its own, for its user alone, and the folder has no other file", async () => {
+test("the file has the key on one line, only its user may read it, and the folder has no other file", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, NEW);
@@ -38,20 +38,20 @@ test("the file has the key on a line of its own, for its user alone, and the fol
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test("a file that others could read is closed to them by the next key", async () => {
+test("a file that others could read is replaced by one that only its user may read", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   await writeFile(file, "old", { mode: 0o644 });
   await writeKeyFile(file, NEW);
   expect(await modeOf(file)).toBe("600");
 });
 
-test("folders are made where they are missing, for their user alone", async () => {
+test("missing folders are created, and only their user may open them", async () => {
   const folder = await newFolder();
   await writeKeyFile(path.join(folder, "a/b/exporter.key"), NEW);
   expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
 });
 
-test("what is open for reading keeps the old key whole", async () => {
+test("a delivery replaces the file, so a reader that has it open still has the whole old key", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   await writeKeyFile(file, OLD);
   const before = (await stat(file)).ino;
@@ -59,7 +59,7 @@ test("what is open for reading keeps the old key whole", async () => {
   expect((await stat(file)).ino).not.toBe(before);
 });
 
-test("a reader never sees half a key, nor none", async () => {
+test("a reader always sees a whole key", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   await writeKeyFile(file, OLD);
   const allowed = [OLD, NEW].map((key) => `${key.reveal()}\n`);
@@ -76,13 +76,13 @@ test("a reader never sees half a key, nor none", async () => {
 
 test("the file is synced before it is renamed, and the folder after that", async () => {
   const file = path.join(await newFolder(), "exporter.key");
-  const synced = await noteSyncs(file);
+  const synced = await recordSyncs(file);
   await writeKeyFile(file, NEW);
   expect(synced).toEqual(["file before it is there", "folder after"]);
 });
 
-/** What is synced from now on, before or after the file is there. A power failure in between can't be simulated. */
-async function noteSyncs(file: string): Promise<readonly string[]> {
+/** Records what is synced from now on, and whether the key file existed then. A power failure can't be simulated. */
+async function recordSyncs(file: string): Promise<readonly string[]> {
   await using handle = await open(path.dirname(file));
   const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);
   const { sync } = handles;
@@ -98,7 +98,7 @@ async function noteSyncs(file: string): Promise<readonly string[]> {
   return synced;
 }
 
-test("a temporary file that a crash left is deleted with the next key", async () => {
+test("a temporary file that a crash left is deleted by the next delivery", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeFile(`${file}.usage-export-next`, "half a k", { mode: 0o600 });
@@ -120,7 +120,7 @@ test.each<[string, (name: string, other: string) => Promise<void>]>([
   ["a file that others may read", (name) => writeFile(name, "somebody's", { mode: 0o644 })],
   ["a link", (name, other) => symlink(other, name)],
   ["a folder", async (name) => void (await mkdir(name))],
-])("%s instead of its own file is neither deleted nor written through", async (_, make) => {
+])("%s with the name of the temporary file is neither deleted nor written to", async (_, make) => {
   const folder = await newFolder();
   const other = path.join(folder, "other");
   await writeFile(other, "untouched");
@@ -135,7 +135,7 @@ test.each<[string, (name: string, other: string) => Promise<void>]>([
   expect((await readdir(folder)).sort()).toContain("exporter.key.usage-export-next");
 });
 
-test("a name that is a link stays one, and what it leads to is replaced", async () => {
+test("if the key file is a link, the link stays and its target is replaced", async () => {
   const folder = await newFolder();
   await mkdir(path.join(folder, "real"));
   const real = path.join(folder, "real/key");
@@ -148,7 +148,7 @@ test("a name that is a link stays one, and what it leads to is replaced", async 
   expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
 });
 
-test("testing a file leaves it as it was, and no other file", async () => {
+test("the test of a sink does not change the key file, and leaves no other file", async () => {
   const folder = await newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, OLD);
@@ -158,7 +158,7 @@ test("testing a file leaves it as it was, and no other file", async () => {
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test("a folder instead of the file is found by the test", async () => {
+test("a folder with the name of the key file fails the test of the sink", async () => {
   const file = path.join(await newFolder(), "exporter.key");
   await mkdir(file);
   await expect(testKeyFile(file)).rejects.toMatchObject({
@@ -167,7 +167,7 @@ test("a folder instead of the file is found by the test", async () => {
   });
 });
 
-test("a file instead of its folder is found by the test, and by the delivery", async () => {
+test("a file with the name of the key file's folder fails the test of the sink, and the delivery", async () => {
   const folder = await newFolder();
   await writeFile(path.join(folder, "a"), "");
   const file = path.join(folder, "a/exporter.key");
@@ -175,13 +175,13 @@ test("a file instead of its folder is found by the test, and by the delivery", a
   await expect(writeKeyFile(file, NEW)).rejects.toMatchObject({ code: "delivery" });
 });
 
-// Not a folder of a closed mode: root may write anywhere but in what the kernel shows.
-test("a folder that can't be written is found by the test", async () => {
+// In /proc, where not even root can create files: a folder without write permission would not stop root.
+test("a folder that can't be written to fails the test of the sink", async () => {
   await expect(testKeyFile("/proc/exporter.key")).rejects.toMatchObject({ code: "delivery" });
 });
 
-// Node's own way to make a folder with those above it never ends there.
-test("a folder that can't be made is found by the test, and by the delivery", async () => {
+// Node's recursive mkdir never ends in /proc.
+test("a folder that can't be created fails the test of the sink, and the delivery", async () => {
   const message = "the key file /proc/x/y/exporter.key can't be written";
   await expect(testKeyFile("/proc/x/y/exporter.key")).rejects.toMatchObject({ code: "delivery", message });
   await expect(writeKeyFile("/proc/x/exporter.key", NEW)).rejects.toMatchObject({ code: "delivery" });

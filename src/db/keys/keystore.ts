@@ -13,7 +13,7 @@ export type SealedKey = {
   readonly masterKey: string | null;
 };
 
-/** The active key first, then the draining ones, the newest first. Keys of another project would not work with this one. */
+/** The active key first, then the draining ones, the newest first. Keys of another project are left out: they don't work with this one. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) =>
     selectSealed(tx)
@@ -63,7 +63,7 @@ export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string
 
 type Resealed = { readonly sealed: string; readonly masterKey: string; readonly actor: string };
 
-/** Replaces the sealed text, if it is still the one that was read. */
+/** Replaces the key's sealed text. Does nothing if another process has replaced it since `key` was read. */
 export async function replaceSealed(
   db: Database,
   key: SealedKey,

@@ -1,22 +1,23 @@
-// One process at a time rotates a key: a lease on a row, with a fencing number that only grows. A process that slept through its
-// lease holds an old number and can't write with it. Not a session lock: a pooler would hand the session to other clients.
+// Lets one process at a time rotate a key: by a lease, stored in the rotation's row, with a fencing number that only grows. A process
+// that slept through its lease holds an old number and can't write with it. A session lock would not do: a pooler would hand the
+// session to other clients.
 
 import { sql } from "kysely";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 
-/** Renewed three times within it. After a crash another process waits this long. */
+/** The holder renews its lease three times within this time. After a crash of the holder another process waits this long. */
 export const LEASE_SECONDS = 10;
 
 export type Lease = { readonly rotation: string; readonly fence: string };
 
-/** Undefined while another process holds it. */
+/** Undefined while another process holds the lease. */
 export async function takeLease(db: Database, rotation: string, owner: string): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
     await sql`insert into usage_export.rotation (name) values (${rotation}) on conflict do nothing`.execute(tx);
-    // No lease is granted for longer than this, so a later end was stored by a clock that has been set back. Shortened, the lease
-    // expires unless its holder still renews it.
+    // No lease is granted for longer than this, so a later end was stored before the clock was set back. That end is shortened: the
+    // lease then expires soon, unless its holder still renews it.
     await sql`
       update usage_export.rotation set lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
       where name = ${rotation} and lease_until > clock_timestamp() + make_interval(secs => ${LEASE_SECONDS + 1})

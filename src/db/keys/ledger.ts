@@ -28,7 +28,7 @@ type LedgerOptions = {
   readonly newChangeId?: () => string;
 };
 
-/** How long a new key's secret is kept in memory while the database does not take it. After that it is lost. */
+/** How long storing a new key is retried while the database fails. Its secret is only in memory until then, and lost afterwards. */
 const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
 
@@ -53,8 +53,8 @@ export function openKeyLedger(db: Database, options: LedgerOptions): KeyLedger {
 }
 
 /**
- * All keys of a rotation but the retired ones, the oldest first, and the ledger's clock. Throws `config` if they belong to
- * another project than the rotation: they could neither be used nor removed with its key.
+ * All keys of a rotation except the retired ones, the oldest first, and the time by the database's clock. Throws `config` if a key
+ * belongs to another project than the rotation: it could not be used or removed with the keys of the rotation's project.
  */
 export async function readLedger(
   db: Database,
@@ -80,7 +80,7 @@ export async function readLedger(
   return { ledger, now: state.now };
 }
 
-/** One row also for a rotation that has not run yet. */
+/** Returns a row even for a rotation that has not run yet. */
 async function selectState(tx: Tx, rotation: string) {
   return tx
     .selectFrom(tx.selectNoFrom(NOW.as("now")).as("clock"))
@@ -146,7 +146,7 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
         if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
       });
     } catch (error) {
-      // The secret is shown once and is nowhere else: a database that is away for a moment must not cost it.
+      // The service shows a secret only once, so this process has the only copy: a short outage of the database must not lose it.
       if (!created || error instanceof AppError || performance.now() > until) throw error;
       const facts = { rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) };
       log.error(facts, "new key not stored yet");
@@ -161,7 +161,7 @@ function intentIdOf(change: LedgerChange): string | undefined {
 
 type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
 
-/** `sealed` is the secret of a `stored` change, as columns. */
+/** `sealed`: the columns of the sealed secret, for a `stored` change. */
 async function applyChange(
   tx: Tx,
   job: RotationJob,
@@ -221,7 +221,7 @@ async function applyChange(
     case "kept":
       return updateKey(tx, change.intentId, { note });
     case "retired": {
-      // A secret that nobody needs any more is not kept, sealed or not.
+      // Nobody needs the secret any more, so it is not kept, even sealed.
       const retired = { state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null } as const;
       return updateKey(tx, change.intentId, { ...retired, note });
     }
@@ -246,13 +246,13 @@ async function storeKey(
     api_key_id: created.apiKeyId,
     scopes_granted: created.scopes.map(storableText),
     created_at: Number.isNaN(createdAtMs) ? null : new Date(createdAtMs),
-    // Counted from before the create, so that it is never later than the service's own.
+    // Counted from the request, which is before the create: so this time is never later than the service's own.
     expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
   } as const;
   await updateKey(tx, intentId, { ...stored, ...sealed }, "intent");
 }
 
-/** In one transaction: at no moment are two keys active, or none. */
+/** One transaction replaces the active key: readers never see two active keys, or none. */
 async function promote(tx: Tx, rotation: string, intentId: string, putBack: boolean): Promise<void> {
   await tx
     .updateTable("usage_export.api_key")
@@ -288,7 +288,7 @@ async function updateRotation(
   await tx.updateTable("usage_export.rotation").set(patch).where("name", "=", name).execute();
 }
 
-/** A change that was planned for another ledger must not look as if it had been carried out. */
+/** Throws if a change found no row: the ledger is not in the state that the change was planned for. */
 function requireOneRow(rows: bigint, intentId: string): void {
   if (rows !== 1n)
     throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);

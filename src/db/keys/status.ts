@@ -46,7 +46,7 @@ export async function keyStatuses(db: Database): Promise<readonly KeyStatus[]> {
 /** What `keys` and `status` show of a rotation. */
 export type RotationStatus = {
   readonly rotation: string;
-  /** Of the key in use; null while there is none. */
+  /** The id of the key in use; null while there is none. */
   readonly apiKeyId: string | null;
   /** Days since the key in use was requested. */
   readonly ageDays: number | null;

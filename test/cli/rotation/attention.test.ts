@@ -33,7 +33,7 @@ test("after five failed attempts nothing is created until a person asks for it",
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
 });
 
-test("a person's attempt that fails leaves it needing attention", async ({ context }) => {
+test("after a rotate --now that failed the rotation still needs attention", async ({ context }) => {
   await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 5 }).execute();
   context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
   expect((await context.run(["rotate", "--now"])).status).toBe(1);
@@ -42,7 +42,7 @@ test("a person's attempt that fails leaves it needing attention", async ({ conte
 });
 
 test("a process that dies at every create makes no more than five keys", async ({ context }) => {
-  // What a process leaves that died between its intent and the answer.
+  // The state that a process leaves if it dies between recording the intent and getting the answer.
   await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
   const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
   const values = {
@@ -59,7 +59,7 @@ test("a process that dies at every create makes no more than five keys", async (
   expect(context.proxy.creates).toEqual([]);
 });
 
-test("when the next rotation has nothing left to do, earlier failures are over", async ({ context }) => {
+test("a rotation that has nothing left to do resets the count of failed attempts", async ({ context }) => {
   await context.prepare();
   await context.configure({ deliver: [{ file: context.sink }, { command: ["false"] }] });
   for (let i = 0; i < 2; i++) expect((await context.run(["rotate"])).status).toBe(1);

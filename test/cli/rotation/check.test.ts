@@ -26,7 +26,7 @@ test("check says which sink can't be written", async ({ context }) => {
   expect(stdout).toContain('FAIL rotation exporter: the command "no-such-program" is not there, or may not be run');
 });
 
-test("check checks the rotated key once there is one", async ({ context }) => {
+test("check uses the rotated key once there is one", async ({ context }) => {
   await context.prepare();
   const { stdout } = await context.run(["check"], { USAGE_EXPORT_KEY: undefined });
   expect(stdout).toContain("ok   rotation exporter");
@@ -38,7 +38,7 @@ const apartTest = rotationTest({ scopes: READING, creatorScopes: ["keys:write"] 
 const CREATOR = { createWith: { env: "USAGE_EXPORT_CREATOR_KEY" }, scopes: READING };
 
 creatingTest(
-  "check is content with a key that may only create keys, where no export reads the project",
+  "check accepts a key that may only create keys if no export reads its project",
   async ({ context }) => {
     const key = { env: "USAGE_EXPORT_KEY" };
     const projects = [{ id: "project-1", name: "production", key }];
@@ -60,7 +60,7 @@ creatingTest(
   },
 );
 
-apartTest("a key that only reads is renewed by another that only creates", async ({ context }) => {
+apartTest("a key that may only read is rotated with another key that may only create keys", async ({ context }) => {
   await context.configure({ ...CREATOR, graceDays: 0, retire: { delete: "by-age" } });
   const [reader, creator] = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
   const { status, stdout } = await context.run(["check"]);
@@ -89,7 +89,7 @@ apartTest("a key that only reads is renewed by another that only creates", async
   expect(readers).not.toContain(reader);
 });
 
-apartTest("a creating key that is not there is a mistake of the configuration", async ({ context }) => {
+apartTest("a missing key for createWith is reported as an error of the configuration", async ({ context }) => {
   await context.configure(CREATOR);
   const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_CREATOR_KEY: undefined });
   expect(status).toBe(2);
@@ -97,14 +97,14 @@ apartTest("a creating key that is not there is a mistake of the configuration", 
   expect(context.emulator.requests).toEqual([]);
 });
 
-apartTest("check says of the creating key what it lacks", async ({ context }) => {
+apartTest("check names the scope that the key of createWith lacks", async ({ context }) => {
   await context.configure({ ...CREATOR, createWith: { env: "USAGE_EXPORT_KEY" } });
   const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
   expect(stdout).toContain("FAIL rotation exporter: the key of createWith may not create keys: it needs keys:write");
 });
 
-test("check ends where a folder can't be made, and says so", async ({ context }) => {
+test("check reports a folder that can't be created, and ends", async ({ context }) => {
   await context.configure({ deliver: [{ file: "/proc/x/key" }] });
   const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
@@ -119,7 +119,7 @@ test.for([
   [["a.key.probe", "./a.key"], 0, /the temporary file of the delivery to \/\S+\/a.key/],
   [["a.key", "a.key.usage-export-next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
   [["a.key", "creator.key"], 1, "the key that a rotation creates with"],
-] as const)("deliveries to %j are refused before anything is called", async ([files, wrong, what], { context }) => {
+] as const)("deliveries to %j are refused before the service is called", async ([files, wrong, what], { context }) => {
   await context.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
   for (const args of [["check", "--offline"], ["rotate"]]) {
     const { status, stderr } = await context.run(args);
@@ -140,7 +140,7 @@ test("other files in the folder of a sink stay as they are", async ({ context })
     expect(await readFile(`${context.sink}.${helper}`, "utf8")).toBe("somebody's");
 });
 
-test("nothing that the service says can do anything to a terminal", async ({ context }) => {
+test("control characters in the service's answers are not printed", async ({ context }) => {
   const evil = "\u001b]0;owned\u0007\u009b2J\u202e\u0008";
   context.emulator.fault = ({ path }) => {
     if (path === "/v1/auth/token") return { kind: "body", change: (json) => ({ ...json, scopes: ["member", evil] }) };

@@ -13,7 +13,7 @@ import {
 
 const test = rotationTest();
 
-/** A program that stores what it reads, in a file that may hold a key. */
+/** A program that writes its input to a file, and that file, which may contain a key. */
 async function storingCommand(
   context: RotationContext,
   script = "",
@@ -70,7 +70,7 @@ test("while a sink fails the current key stays in use, and the other sinks have 
   expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
 });
 
-test("a sink that is added gets the key in use, and none is made for it", async ({ context }) => {
+test("a sink that is added gets the key in use, and no key is created for it", async ({ context }) => {
   await context.prepare();
   const { program, file } = await storingCommand(context);
   await context.configure({ deliver: [{ file: context.sink }, { command: [program] }] });
@@ -81,14 +81,14 @@ test("a sink that is added gets the key in use, and none is made for it", async 
   expect(createdKeys(context)).toHaveLength(1);
 });
 
-test("without any sink the key is in the keystore alone", async ({ context }) => {
+test("without any sink the key is only in the database, and an export uses it", async ({ context }) => {
   await context.configure({ deliver: [] });
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
   expect((await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
-test("a command that says the key and shows its environment gives nothing away", async ({ context }) => {
+test("the key is hidden in the output of a command that prints it and the environment", async ({ context }) => {
   const { program } = await storingCommand(context, 'k=$(cat); env; echo "refused: $k"; exit 1');
   await context.configure({ deliver: [{ command: [program] }] });
   const { status, stdout } = await context.run(["rotate"]);
@@ -96,7 +96,7 @@ test("a command that says the key and shows its environment gives nothing away",
   expect(stdout).toContain("refused: [secret]");
 });
 
-test("a command that prints the key in base64 gives nothing away", async ({ context }) => {
+test("the last line of a command that prints the key in base64 is not shown", async ({ context }) => {
   await context.configure({ deliver: [{ command: ["sh", "-c", "echo refused:; base64; exit 7"] }] });
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);

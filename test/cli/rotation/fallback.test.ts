@@ -1,4 +1,4 @@
-// Exports with a key that a rotation renews.
+// Which key an export uses if a rotation replaces its key, and when it falls back to the previous key.
 
 import { writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ async function deleteAtService({ emulator, firstKey }: RotationContext, apiKeyId
   expect(status).toBe(200);
 }
 
-/** The ids of the keys that the breakdown was read with, in order, since there were so many requests. */
+/** The ids of the keys of the requests for the breakdown, in order, without the first `since` requests; undefined for an unknown key. */
 function readers({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
   return emulator.requests
     .slice(since)
@@ -28,7 +28,7 @@ const consoleId = ({ emulator }: RotationContext) =>
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "method", "model", "tags"];
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 } };
 
-test("until the rotation has made a key the first one is used, and then the new one", async ({ context }) => {
+test("exports use the first key until the rotation has made one, and then the new one", async ({ context }) => {
   expect((await context.run(["export"])).status).toBe(0);
   expect(readers(context)).toEqual([consoleId(context)]);
   await context.prepare();
@@ -37,7 +37,7 @@ test("until the rotation has made a key the first one is used, and then the new 
   expect(readers(context, since)).toEqual(createdKeys(context));
 });
 
-test("an export that is under way takes up a new key without a restart", async ({ context }) => {
+test("a running export changes over to a new key", async ({ context }) => {
   await context.prepare();
   const [old] = createdKeys(context);
   await context.configure(
@@ -69,7 +69,7 @@ test("an export that is under way takes up a new key without a restart", async (
   expect(used.at(-1)).toBe(current);
 });
 
-test("a key that the service refuses is replaced by the one before it, once, with an alert", async ({ context }) => {
+test("an export whose key the service refuses falls back to the previous key once, with an alert", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   const [old, current] = createdKeys(context);
@@ -91,7 +91,7 @@ test("a key that the service refuses is replaced by the one before it, once, wit
   expect((await context.run(["status"])).status).toBe(1);
 });
 
-test("the alert is over when there is a new key", async ({ context }) => {
+test("the alert is resolved when there is a new key", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   await deleteAtService(context, createdKeys(context)[1]);
@@ -100,7 +100,7 @@ test("the alert is over when there is a new key", async ({ context }) => {
   expect(await context.run(["status"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("refused") });
 });
 
-test("the first key is what the first rotated one falls back to", async ({ context }) => {
+test("the first rotated key falls back to the `first` key of the configuration", async ({ context }) => {
   await context.prepare();
   await deleteAtService(context, createdKeys(context)[0]);
   const since = context.emulator.requests.length;
@@ -119,7 +119,7 @@ test("when the previous key is refused as well the export fails, and says so", a
   expect(readers(context, since)).toEqual([undefined, undefined]);
 });
 
-test("a key that may not do something is no reason to fall back", async ({ context }) => {
+test("an answer 403 is no reason to fall back to the previous key", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
@@ -128,7 +128,7 @@ test("a key that may not do something is no reason to fall back", async ({ conte
   expect(readers(context, since)).toEqual([createdKeys(context)[1]]);
 });
 
-test("a rotation whose key was deleted makes the next with the one before it", async ({ context }) => {
+test("a rotation whose active key was deleted creates the next key with the previous one", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   await deleteAtService(context, createdKeys(context)[1]);
@@ -138,13 +138,13 @@ test("a rotation whose key was deleted makes the next with the one before it", a
   expect(stderr).toContain("fell back to the previous key");
 });
 
-test("a key in a file that was replaced while the export ran is read again, once", async ({ context }) => {
+test("if a key file is replaced while an export runs, the export reads it again, once", async ({ context }) => {
   const file = path.join(context.folder, "read.key");
   context.sinks.push(file);
   await writeFile(file, `${context.newSecret()}\n`);
   const project = { id: PROJECT_ID, name: "production", key: { file } };
   await context.configure({}, { projects: [project], rotations: [], exports: [{ ...EXPORT, groupings: ["none"] }] });
-  // The service refuses the key, and by the time that this is known the file has another.
+  // The service refuses the key, and by the time the program knows this the file contains another one.
   context.emulator.fault = () => void writeFileSync(file, `${context.firstKey}\n`);
   const { status } = await context.run(["export"]);
   expect(status).toBe(0);

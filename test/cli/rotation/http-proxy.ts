@@ -1,4 +1,4 @@
-// Stands between the program and the service, and keeps what the creates of keys asked for and gave away.
+// A proxy between the program and the service. It records the creates of keys, and the secrets of the keys that the service made.
 
 import { z } from "zod";
 import type { Gate } from "../../faults/gate.ts";
@@ -11,7 +11,7 @@ export type HttpProxy = AsyncDisposable & {
   readonly creates: readonly CreateBody[];
   /** The secrets of the keys the service made. */
   readonly secrets: readonly string[];
-  /** What a gateway says of a create in place of the service's answer; undefined lets that through. */
+  /** If set, a create is answered with 502 and this text, as by a gateway that quotes the new key. */
   quote: ((secret: string) => string) | undefined;
 };
 

@@ -24,7 +24,7 @@ test("a key in use that the service refuses is replaced at once, and delivered",
   expect((await context.run(["rotate"])).stdout).toBe("exporter\n  the active key is 0 days old; due in 30 days\n");
 });
 
-test("where the key before it is refused as well, the first one makes the next", async ({ context }) => {
+test("if the previous key is refused as well, the next key is created with the first one", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   for (const id of createdKeys(context)) await deleteAtService(context, id);
@@ -33,7 +33,7 @@ test("where the key before it is refused as well, the first one makes the next",
   expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
 });
 
-test("a service that refuses every key is asked for a new one as often as after any failure, and not more", async ({
+test("if the service refuses every key, creates stop after five failed attempts, as after any failure", async ({
   context,
 }) => {
   await context.prepare();
@@ -51,7 +51,7 @@ test("a service that refuses every key is asked for a new one as often as after 
   expect(creates.length - before).toBe(5);
 });
 
-test("a key is asked by what it is for: what the service refuses to its scopes is no reason to make another", async ({
+test("a key is verified by a call that its scopes allow: that the service refuses other calls is no reason to make another", async ({
   context,
 }) => {
   await context.prepare();
@@ -63,7 +63,7 @@ test("a key is asked by what it is for: what the service refuses to its scopes i
   expect(context.proxy.creates).toHaveLength(1);
 });
 
-test("a service that does not say whether the key works is no reason to make another", async ({ context }) => {
+test("if the service does not say whether the key works, no other key is made", async ({ context }) => {
   await context.prepare();
   context.emulator.fault = () => ({ kind: "answer", status: 403 });
   const { status, stderr } = await context.run(["rotate"]);
@@ -76,7 +76,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
   ["is gone", (file) => rm(file), "is gone"],
   ["holds another key", (file) => writeFile(file, "another\n"), "holds something else than the key in use"],
   ["is empty", (file) => writeFile(file, ""), "holds something else than the key in use"],
-])("a delivered file that %s is noticed by status, and delivered again", async ([, harm, words], { context }) => {
+])("a delivered file that %s is reported by status, and delivered again", async ([, harm, words], { context }) => {
   const jobs = { exports: [] };
   await context.configure({}, jobs);
   await context.prepare();
@@ -101,21 +101,21 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
   expect((await context.run(["status"])).stdout).not.toContain("delivered file");
 });
 
-test("without the master key status still sees that a delivered file is gone", async ({ context }) => {
+test("without the master key status still reports a delivered file that is gone", async ({ context }) => {
   await context.prepare();
   await rm(context.sink);
   const { stdout } = await context.run(["status"], { USAGE_EXPORT_MASTER_KEY: undefined });
   expect(stdout).toContain(`the delivered file ${context.sink} is gone`);
 });
 
-test("a folder that is not there is missed only on the machine that delivered into it", async ({ context }) => {
+test("a missing folder is reported only on the machine that delivered into it", async ({ context }) => {
   const folder = path.join(context.folder, "elsewhere");
   await mkdir(folder);
   const file = path.join(folder, "exporter.key");
   await context.configure({ deliver: [{ file }] });
   await context.prepare();
   await rm(folder, { recursive: true });
-  // The rotation to begin with was run by "the test", which is no machine.
+  // context.prepare() delivers as the actor "the test", which is not this machine.
   expect((await context.run(["status"])).stdout).not.toContain("delivered file");
   context.sinks.push(file);
   expect((await context.run(["rotate"])).status).toBe(0);

@@ -7,7 +7,7 @@ const EXPORT = { name: "nightly", schedule: "15 2 * * *", projects: ["production
 let usage: readonly DaysUsage[] = [];
 const test = rotationTest({ emulator: { usage: usageOf(() => usage) } });
 
-test("before anything was made it says so", async ({ context }) => {
+test("before any key was made, keys says so", async ({ context }) => {
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });
   expect(JSON.parse((await context.run(["keys", "--json"])).stdout)).toEqual({ keys: [], rotations: [] });
 });
@@ -27,7 +27,7 @@ test("every key has a line, the newest first, with its id, state, age and commen
   ]);
 });
 
-test("as JSON it has the same, and no secret", async ({ context }) => {
+test("keys --json has the same, and no secret", async ({ context }) => {
   await context.prepare();
   const [row] = await ledgerRows(context.db);
   expect(JSON.parse((await context.run(["keys", "--json"])).stdout)).toMatchObject({
@@ -45,7 +45,7 @@ test("as JSON it has the same, and no secret", async ({ context }) => {
   });
 });
 
-test("status has the age of the key in use", async ({ context }) => {
+test("status shows the age of the key in use", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   await ageKeys(context.db, 3);
@@ -55,7 +55,7 @@ test("status has the age of the key in use", async ({ context }) => {
   expect(status).toBe(0);
 });
 
-test("a key that is seen in the stored usage has the day it was last", async ({ context }) => {
+test("keys shows the last day on which a key is in the stored usage", async ({ context }) => {
   await context.prepare();
   await context.configure({}, { exports: [{ ...EXPORT, window: { days: 3 }, groupings: ["accessor"] }] });
   const [row] = await ledgerRows(context.db);
@@ -94,7 +94,7 @@ test("rewrap seals every key with the new master key, while the old one is still
   }
 });
 
-test("with both master keys everything works before it is rewrapped, and new keys are sealed with the new one", async ({
+test("with both master keys a rotation works before the rewrap, and its new key is sealed with the new one", async ({
   context,
 }) => {
   await context.prepare();

@@ -1,4 +1,4 @@
-// A create whose answer is lost: nobody knows then whether there is a key, and it is never sent again.
+// A create whose answer is lost is never sent again, because nobody knows whether the service made a key.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -21,7 +21,7 @@ function failCreates({ emulator }: RotationContext, fault: Fault): void {
   emulator.fault = ({ method }) => (method === "POST" ? fault : undefined);
 }
 
-/** A key in use, which is due. */
+/** Makes an active key that is due for rotation. Returns its secret. */
 async function prepareDue(context: RotationContext): Promise<string> {
   await context.prepare();
   await ageKeys(context.db, 30);
@@ -56,7 +56,7 @@ test.for<readonly [name: string, fault: Fault, made: number]>([
   expect(context.proxy.creates.at(-1)?.comment).toContain(rows[1]?.intent_id);
 });
 
-test("the orphan is found by its comment in the same run, and kept where keys are kept", async ({ context }) => {
+test("the orphan is found by its comment in the same run, and kept if retire is keep", async ({ context }) => {
   await prepareDue(context);
   failCreates(context, { kind: "lose" });
   await context.run(["rotate"]);
@@ -70,7 +70,7 @@ test("the orphan is found by its comment in the same run, and kept where keys ar
   expect(createdKeys(context)).toHaveLength(3);
 });
 
-test("the words of a gateway that quotes the new key are shown and stored nowhere", async ({ context }) => {
+test("the text of a gateway that quotes the new key is neither shown nor stored", async ({ context }) => {
   await prepareDue(context);
   context.proxy.quote = (secret) =>
     `no route for {"key":"${secret}"} or ${Buffer.from(`{"key":"${secret}"}`).toString("base64")}`;
@@ -80,7 +80,7 @@ test("the words of a gateway that quotes the new key are shown and stored nowher
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }, { state: "orphan" }]);
 });
 
-test("where keys are deleted the orphan is", async ({ context }) => {
+test("if retire is delete, the orphan is deleted", async ({ context }) => {
   await context.configure({ retire: "delete" });
   await prepareDue(context);
   failCreates(context, { kind: "lose" });
@@ -105,7 +105,7 @@ test("an orphan that the service does not list is searched for again, and given 
   expect(await ledgerRows(context.db)).toMatchObject([{}, { state: "retired", api_key_id: null }, {}]);
 });
 
-test("a list that does not show the key in use is no reason to give an orphan up", async ({ context }) => {
+test("an orphan is not given up because of a list that lacks the key in use", async ({ context }) => {
   await prepareDue(context);
   failCreates(context, { kind: "drop" });
   await context.run(["rotate"]);
@@ -128,7 +128,7 @@ test("an orphan whose comment has no id is left for a person", async ({ context 
   expect((await context.run(["keys"])).stdout).toContain("orphan   (id not known");
 });
 
-test("the very first create may be lost as well", async ({ context }) => {
+test("the answer to the first create of a rotation may be lost as well", async ({ context }) => {
   failCreates(context, { kind: "lose" });
   expect((await context.run(["rotate"])).status).toBe(1);
   context.emulator.fault = undefined;

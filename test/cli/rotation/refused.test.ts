@@ -23,7 +23,7 @@ async function failuresOf({ db }: RotationContext): Promise<number | undefined> 
   return row?.failed_attempts;
 }
 
-test("without a first key the message says where it is made, and nothing is called", async ({ context }) => {
+test("without a first key the error says where to create one, and the service is not called", async ({ context }) => {
   const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_KEY: undefined });
   expect(status).toBe(2);
   expect(stderr).toContain("projects[0].key.first: environment variable USAGE_EXPORT_KEY is not set");
@@ -36,7 +36,7 @@ test("once there is a rotated key the first one is not needed", async ({ context
   expect((await context.run(["rotate", "--now"], { USAGE_EXPORT_KEY: undefined })).status).toBe(0);
 });
 
-limitedTest("a caller that may not create keys gets the scope that it lacks", async ({ context }) => {
+limitedTest("if the calling key may not create keys, the error names the missing scope", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate"]);
   expect(status).toBe(1);
   expect(stdout).toMatch(/the service answered 403.*the key needs the scope keys:write/);
@@ -45,7 +45,7 @@ limitedTest("a caller that may not create keys gets the scope that it lacks", as
   expect(postsOf(context)).toBe(1);
 });
 
-test("a first key that the service does not know is found before anything is asked for", async ({ context }) => {
+test("a first key that the service does not know is reported before a create is sent", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
@@ -53,7 +53,7 @@ test("a first key that the service does not know is found before anything is ask
   expect(postsOf(context)).toBe(0);
 });
 
-test("a service that is away is found before anything is asked for, and leaves no orphan", async ({ context }) => {
+test("an unavailable service is reported before a create is sent, and leaves no orphan", async ({ context }) => {
   context.emulator.fault = () => ({ kind: "answer", status: 503, headers: { "retry-after": "9999" } });
   const { status } = await context.run(["rotate"]);
   expect(status).toBe(1);
@@ -61,7 +61,7 @@ test("a service that is away is found before anything is asked for, and leaves n
   expect(postsOf(context)).toBe(0);
 });
 
-test("a sink that would not take the key is found before anything is asked for", async ({ context }) => {
+test("a sink that can't be delivered to is reported before the service is called", async ({ context }) => {
   await context.configure({ deliver: [{ file: context.sink }, { command: ["no-such-program"] }] });
   const { status, stdout } = await context.run(["rotate"]);
   expect({ status, stdout }).toEqual({
@@ -79,7 +79,7 @@ test.for([401, 429])("a create that is answered %i made no key", async (status, 
   expect(postsOf(context)).toBe(1);
 });
 
-test("a new key that the service does not take stays unused, and the current key stays", async ({ context }) => {
+test("a new key that the service refuses stays unused, and the current key stays", async ({ context }) => {
   await context.prepare();
   const before = sinkSecret(context);
   const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
@@ -100,14 +100,14 @@ test("a new key that the service does not take stays unused, and the current key
   expect(await failuresOf(context)).toBe(0);
 });
 
-test("a new key that is not allowed what it is for stays unused", async ({ context }) => {
+test("a new key that may not read usage stays unused", async ({ context }) => {
   context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
   expect((await context.run(["rotate"])).status).toBe(1);
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "pending", step: "stored" }]);
   expect(existsSync(context.sink)).toBe(false);
 });
 
-test("a new key that the service takes for another stays unused", async ({ context }) => {
+test("a new key that the service takes for another key stays unused", async ({ context }) => {
   const [console] = context.emulator.keys();
   context.emulator.fault = ({ path, keyId }) =>
     path === "/v1/auth/token" && keyId !== console?.apiKeyId
@@ -118,7 +118,7 @@ test("a new key that the service takes for another stays unused", async ({ conte
   expect(stdout).toMatch(/the service takes the key \S+ for /);
 });
 
-test("a key that was granted less than was asked stays unused until a person asks for another", async ({ context }) => {
+test("a key with fewer scopes than requested stays unused, and rotate --now makes another", async ({ context }) => {
   await context.prepare();
   const before = sinkSecret(context);
   await context.configure({ scopes: ["member", "billing:read"] });
@@ -143,18 +143,18 @@ test("a key that was granted less than was asked stays unused until a person ask
   ]);
 });
 
-test("a service that does not say what it granted is asked by a call", async ({ context }) => {
+test("if the service does not say which scopes it granted, the new key is verified by a call alone", async ({ context }) => {
   context.emulator.fault = ({ method }) =>
     method === "POST" ? { kind: "body", change: ({ api_key_id, key }) => ({ api_key_id, key }) } : undefined;
   expect((await context.run(["rotate"])).status).toBe(0);
 });
 
-test("a service without the call that tells who a key is can be rotated on", async ({ context }) => {
+test("a rotation works with a service that does not have /v1/auth/token", async ({ context }) => {
   context.emulator.fault = ({ path }) => (path === "/v1/auth/token" ? { kind: "answer", status: 404 } : undefined);
   expect((await context.run(["rotate"])).status).toBe(0);
 });
 
-test("another master key than the ledger's is refused before anything is called", async ({ context }) => {
+test("another master key than the ledger's is refused before the service is called", async ({ context }) => {
   await context.prepare();
   const before = context.emulator.requests.length;
   const { status, stderr } = await context.run(["rotate", "--now"], {
@@ -167,7 +167,7 @@ test("another master key than the ledger's is refused before anything is called"
 });
 
 test.for([undefined, "", "too-short"])(
-  "a master key that is %j is refused before anything is called",
+  "a master key that is %j is refused before the service is called",
   async (value, { context }) => {
     const { status, stderr } = await context.run(["rotate"], { USAGE_EXPORT_MASTER_KEY: value });
     expect(status).toBe(2);
@@ -183,7 +183,7 @@ test.for([
   ],
   [["member", "self-hosted:product:api"], "rotations[0].scopes: a self-hosted key has both of"],
 ] as const)(
-  "scopes that can't work, %j, are refused before anything is called",
+  "scopes that can't work, %j, are refused before the service is called",
   async ([scopes, message], { context }) => {
     await context.configure({ scopes });
     const { status, stderr } = await context.run(["rotate"]);
@@ -203,7 +203,7 @@ test("a rotation that was given to another project is refused, and its keys stay
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
 });
 
-test("a rotation that is not configured is a mistake of the command line", async ({ context }) => {
+test("the name of a rotation that is not configured is reported as an error of the command line", async ({ context }) => {
   const { status, stderr } = await context.run(["rotate", "--job", "exportr"]);
   expect(status).toBe(2);
   expect(stderr).toContain('--job: "exportr" is not configured (there is "exporter"); did you mean "exporter"?');

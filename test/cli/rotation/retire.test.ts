@@ -1,4 +1,4 @@
-// What becomes of a key that was replaced.
+// When a replaced key is due for removal, kept or deleted.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -20,7 +20,7 @@ const test = rotationTest({ emulator: { usage: usageOf(() => usage) } });
 
 type Replaced = { readonly old: string; readonly oldSecret: string; readonly current: string };
 
-/** A key that was replaced so many days ago, and the one in its place. */
+/** Makes a key that was replaced `daysAgo` days ago, and the one in its place. */
 async function replaced(context: RotationContext, daysAgo: number): Promise<Replaced> {
   usage = [];
   await context.prepare();
@@ -35,15 +35,15 @@ const statesOf = async ({ db }: RotationContext) => (await ledgerRows(db)).map((
 const noteOf = async ({ db }: RotationContext) => (await ledgerRows(db))[0]?.note;
 const deletesOf = ({ emulator }: RotationContext) => emulator.requests.filter(({ method }) => method === "DELETE");
 
-test("inside its grace a replaced key is left alone, and nothing is asked about it", async ({ context }) => {
+test("in its grace period a replaced key is left alone, and the service is not asked about it", async ({ context }) => {
   await replaced(context, 6);
   const before = context.emulator.requests.length;
   expect((await context.run(["rotate"])).status).toBe(0);
-  // Whether the key in its place works.
+  // The one call verifies the key in its place.
   expect(context.emulator.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/auth/token"]);
 });
 
-test("after its grace a key that nobody uses any more is due for removal, and shown as such", async ({ context }) => {
+test("after its grace period a key that nobody uses any more is due for removal, and shown as such", async ({ context }) => {
   const { old, oldSecret, current } = await replaced(context, 8);
   usage = [
     { accessor: old, daysAgo: 9 },
@@ -70,7 +70,7 @@ test("a key that is still used is not due, whatever its age", async ({ context }
   expect(createdKeys(context)).toHaveLength(2);
 });
 
-test("where accessors are no keys' ids it is due by its age alone, and the reason says so", async ({ context }) => {
+test("if accessors are not ids of keys, a key is due by its age alone, and the reason says so", async ({ context }) => {
   await replaced(context, 8);
   usage = [{ accessor: "somebody", daysAgo: 1 }];
   await context.run(["rotate"]);
@@ -79,7 +79,7 @@ test("where accessors are no keys' ids it is due by its age alone, and the reaso
   );
 });
 
-test("where the breakdown can't be read it is due by its age alone, and the reason says so", async ({ context }) => {
+test("if the breakdown can't be read, a key is due by its age alone, and the reason says so", async ({ context }) => {
   await replaced(context, 8);
   context.emulator.fault = ({ path }) => (path.includes("accessor") ? { kind: "answer", status: 403 } : undefined);
   await context.run(["rotate"]);
@@ -108,7 +108,7 @@ const unknown: readonly Unproved[] = [
   ],
 ];
 
-test.for(unknown)("where the breakdown %s no key is deleted for its age", async ([, used, fault], { context }) => {
+test.for(unknown)("if the breakdown %s, no key is deleted for its age", async ([, used, fault], { context }) => {
   const keys = await replaced(context, 40);
   usage = used(keys);
   context.emulator.fault = fault;
@@ -155,7 +155,7 @@ test("a key that is due for removal and is used again is not due any more, and n
   expect((await context.run(["keys"])).stdout).not.toContain("due for removal since");
 });
 
-test("where a person chose so, its age alone is enough to delete a key that the service shows nowhere", async ({
+test("with retire delete by-age, a key that the breakdown does not show is deleted for its age alone", async ({
   context,
 }) => {
   const { old, oldSecret } = await replaced(context, 8);
@@ -193,7 +193,7 @@ test.for([
   },
 );
 
-test("a key is kept no longer than its successor exists, whatever the database's clock said then", async ({
+test("the grace period begins no earlier than the successor was created, whatever the database's clock said", async ({
   context,
 }) => {
   const { current } = await replaced(context, 8);
@@ -209,7 +209,7 @@ test("a key is kept no longer than its successor exists, whatever the database's
   expect(await statesOf(context)).toEqual(["draining", "active"]);
 });
 
-test("a key that is to be deleted is, and its sealed secret is not kept", async ({ context }) => {
+test("with retire delete a due key is deleted at the service, and its sealed secret is not kept", async ({ context }) => {
   const { old, oldSecret, current } = await replaced(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
@@ -227,10 +227,10 @@ test("a key that is to be deleted is, and its sealed secret is not kept", async 
   expect((await events(context.db)).slice(-2)).toEqual(["due-for-removal", "retired"]);
 });
 
-test("without any grace the previous key is deleted as soon as the new one is in use", async ({ context }) => {
+test("without a grace period the previous key is deleted as soon as the new one is in use", async ({ context }) => {
   await context.configure({ retire: "delete", graceDays: 0 });
   await context.prepare();
-  // Of the first key, as of any that the service lists.
+  // Usage of the first key will do: it is one that the service lists.
   usage = [{ accessor: context.emulator.keys()[0]?.apiKeyId ?? "", daysAgo: 0 }];
   expect((await context.run(["rotate", "--now"])).status).toBe(0);
   expect(await statesOf(context)).toEqual(["retired", "active"]);
@@ -238,7 +238,7 @@ test("without any grace the previous key is deleted as soon as the new one is in
   expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
 });
 
-test("a key that somebody has deleted already is retired all the same", async ({ context }) => {
+test("a key that somebody has already deleted at the service is retired", async ({ context }) => {
   const { old, current } = await replaced(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
@@ -248,7 +248,7 @@ test("a key that somebody has deleted already is retired all the same", async ({
   expect(await noteOf(context)).toMatch(/^it is due for removal; .* shows no usage .*; the service no longer had it$/);
 });
 
-test("a key that is kept and that somebody deletes is retired when the service no longer lists it", async ({
+test("with retire keep, a key that somebody deletes is retired when the service no longer lists it", async ({
   context,
 }) => {
   const { old } = await replaced(context, 8);

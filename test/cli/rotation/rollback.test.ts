@@ -3,7 +3,7 @@ import { ageKeys, events, ledgerRows, type RotationContext, rotationTest, sinkSe
 
 const test = rotationTest();
 
-/** Makes so many keys, one after the other, and returns what the sink held of each. */
+/** Makes `count` keys, one after the other, and returns their secrets. */
 async function makeKeys(context: RotationContext, count: number): Promise<readonly string[]> {
   const secrets: string[] = [];
   for (let i = 0; i < count; i++) {
@@ -35,7 +35,7 @@ test("an old key that was put back is not replaced at once", async ({ context })
   expect(await statesOf(context)).toEqual(["active", "draining"]);
 });
 
-test("asked for twice it goes back twice, and then says that there is nothing before", async ({ context }) => {
+test("each rollback goes one key further back, until there is no previous key", async ({ context }) => {
   const [first, second] = await makeKeys(context, 3);
   await context.run(["rotate", "--rollback"]);
   expect(sinkSecret(context)).toBe(second);
@@ -62,7 +62,7 @@ test("a previous key that does not work any more is not put back", async ({ cont
   expect(await statesOf(context)).toEqual(["draining", "active"]);
 });
 
-test("a key on its way is given up for the previous one", async ({ context }) => {
+test("a rollback abandons a pending key", async ({ context }) => {
   const [first] = await makeKeys(context, 2);
   await context.configure({ deliver: [{ file: context.sink }, { command: ["false"] }] });
   await context.run(["rotate", "--now"]);
@@ -73,7 +73,7 @@ test("a key on its way is given up for the previous one", async ({ context }) =>
   expect(await statesOf(context)).toEqual(["active", "draining", "draining"]);
 });
 
-test("two processes that are asked to roll back go back once", async ({ context }) => {
+test("two concurrent rollbacks together go back one key", async ({ context }) => {
   const [, second] = await makeKeys(context, 3);
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -88,7 +88,7 @@ test("two processes that are asked to roll back go back once", async ({ context 
   expect(sinkSecret(context)).toBe(second);
 });
 
-test("--rollback needs a rotation where there are several, and excludes --now", async ({ context }) => {
+test("--rollback needs --job if there are several rotations, and excludes --now", async ({ context }) => {
   const common = { schedule: "0 4 * * *", project: "production", comment: "exporter", scopes: ["member"] };
   await context.configure(
     {},

@@ -24,7 +24,7 @@ test("the first rotation makes a key, verifies it, delivers it and makes it acti
   expect(await events(context.db)).toEqual(["intent", "stored", "verified", "delivered", "active"]);
 });
 
-test("what is asked for is the comment with the intent's id, the scopes and the tags", async ({ context }) => {
+test("a create sends the comment with the intent's id, the scopes and the tags", async ({ context }) => {
   await context.run(["rotate"]);
   const [row] = await ledgerRows(context.db);
   expect(context.proxy.creates).toEqual([
@@ -38,7 +38,7 @@ test("every event has a time, an actor and a reason", async ({ context }) => {
   for (const row of rows) {
     expect(row).toMatchObject({
       at: expect.any(Date),
-      // Nothing of a process, which has ended.
+      // Without a process id, because the process has ended.
       actor: `usage-export on ${os.hostname()} (${os.userInfo().username})`,
     });
     expect(row.reason).not.toBe("");
@@ -59,7 +59,7 @@ test("a key that is not due stays, and the service is asked only whether it work
   ]);
 });
 
-test("a key that is due is replaced by one that it makes itself, and still works", async ({ context }) => {
+test("a key that is due creates its successor, and still works", async ({ context }) => {
   await context.prepare();
   const [old] = createdKeys(context);
   const oldSecret = sinkSecret(context) ?? "";
@@ -80,7 +80,7 @@ test("with --now a key that is not due is replaced too", async ({ context }) => 
   expect(createdKeys(context)).toHaveLength(2);
 });
 
-test("--dry-run says what would be done and why, and does nothing of it", async ({ context }) => {
+test("--dry-run says what would be done and why, and does nothing", async ({ context }) => {
   const { status, stdout } = await context.run(["rotate", "--dry-run"]);
   expect({ status, stdout }).toEqual({ status: 0, stdout: "exporter\n  would create: there is no active key\n" });
   const json = await context.run(["rotate", "--dry-run", "--json"]);
@@ -91,7 +91,7 @@ test("--dry-run says what would be done and why, and does nothing of it", async 
   expect(await ledgerRows(context.db)).toEqual([]);
 });
 
-test("--dry-run knows of --now and of --rollback", async ({ context }) => {
+test("--dry-run takes --now and --rollback into account", async ({ context }) => {
   await context.prepare();
   await context.prepare({ now: true });
   const [row] = await ledgerRows(context.db);
@@ -144,7 +144,7 @@ test("without tags none are sent", async ({ context }) => {
   expect(context.proxy.creates[0]).not.toHaveProperty("tags");
 });
 
-test("a key that is to end by itself is asked for by its time to live", async ({ context }) => {
+test("a key that is to expire is requested with its time to live", async ({ context }) => {
   await context.configure({ expiresInDays: 40 });
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(context.proxy.creates).toMatchObject([{ time_to_live_in_seconds: 40 * 24 * 60 * 60 }]);

@@ -1,5 +1,5 @@
 // The test function of rotations: each test gets a service with one key from the console, a database, a folder with a
-// sink, and the program to run on them. When it is over no secret may be anywhere but in the sink.
+// sink, and the program to run on them. After the test no secret may be anywhere but in the sinks.
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -23,11 +23,11 @@ import { type HttpProxy, startHttpProxy } from "./http-proxy.ts";
 
 export const PROJECT_ID = "project-1";
 const ROTATION = "exporter";
-/** Which program asks the service, where the test does not say. */
+/** The name of the program that calls the proxy, unless a test gives another. */
 export const PROGRAM = "program";
 
 type Fields = Readonly<Record<string, unknown>>;
-/** Undefined takes a variable out of the environment. */
+/** Undefined removes a variable from the environment. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type RotationContext = AsyncDisposable & {
@@ -38,12 +38,13 @@ export type RotationContext = AsyncDisposable & {
   readonly databaseUrl: string;
   readonly firstKey: string;
   readonly masterKey: string;
-  /** A file that the rotation delivers to; a test may name others in the same folder that are allowed to hold a key. */
+  /** The file that the rotation delivers to. */
   readonly sink: string;
+  /** The files that may contain a key. A test adds the others that it makes in the folder. */
   readonly sinks: string[];
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
   readonly start: (args: readonly string[], env?: Environment) => Program;
-  /** A rotation in the test's own process, for what is only there to begin with. */
+  /** Rotates in the test's own process, to prepare the state that a test begins with. */
   readonly prepare: (options?: RotateOptions) => Promise<void>;
   readonly configure: (rotation?: Fields, rest?: Fields) => Promise<void>;
   readonly newSecret: () => string;
@@ -53,13 +54,13 @@ export type RotationContext = AsyncDisposable & {
 
 export type RotationOptions = {
   readonly scopes?: readonly string[];
-  /** Of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
+  /** The scopes of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
   readonly creatorScopes?: readonly string[];
   readonly emulator?: Partial<EmulatorOptions>;
   readonly gate?: Gate;
-  /** Where the program finds its database instead. */
+  /** Puts a front before the program's database, and returns its URL. */
   readonly databaseVia?: (url: string) => Promise<AsyncDisposable & { readonly url: string }>;
-  /** After so long a program is killed. */
+  /** A program is killed after this time. */
   readonly timeoutMs?: number;
 };
 
@@ -163,7 +164,7 @@ function keep(secrets: string[], secret: string): string {
 function rotationConfig(baseUrl: string, sink: string, rotation: Fields = {}, rest: Fields = {}): Fields {
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
   return {
-    // As fast as the program may: a test has no service to spare.
+    // As fast as the program may: there is no real service to be spared.
     service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
     projects: [{ id: PROJECT_ID, name: "production", key }],
     exports: [
@@ -211,7 +212,7 @@ export function sinkSecret({ sink }: Pick<RotationContext, "sink">): string | un
   }
 }
 
-/** As if everything had happened so many days earlier. */
+/** Sets back all times of the keys in the ledger by `days` days. */
 export async function ageKeys(db: Database, days: number): Promise<void> {
   const shift = (columns: readonly string[]): RawBuilder<unknown> =>
     sql.raw(columns.map((column) => `${column} = ${column} - make_interval(hours => ${24 * days})`).join(", "));
@@ -235,7 +236,7 @@ export type LedgerRow = {
   readonly note: string | null;
 };
 
-/** Oldest first, retired ones too. */
+/** All keys, the oldest first, including retired ones. */
 export async function ledgerRows(db: Database): Promise<readonly LedgerRow[]> {
   return db
     .selectFrom("usage_export.api_key")
@@ -252,7 +253,7 @@ export async function keyEvents(db: Database) {
   return db.selectFrom("usage_export.key_event").select(["intent_id", "event"]).orderBy("event_id").execute();
 }
 
-/** The keys that were created and still work, by their id. */
+/** The ids of the keys that were created and still work. */
 export function createdKeys({ emulator }: Pick<RotationContext, "emulator">): readonly string[] {
   return emulator
     .keys()

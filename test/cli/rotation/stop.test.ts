@@ -9,7 +9,7 @@ import { createdKeys, events, ledgerRows, PROGRAM, rotationTest, sinkSecret } fr
 
 const test = rotationTest();
 
-test("a signal while the create is under way does not cut it, and the next rotation goes on with its key", async ({
+test("a signal does not interrupt a create, and the next rotation continues with its key", async ({
   context,
 }) => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
@@ -31,7 +31,7 @@ test("a signal while the create is under way does not cut it, and the next rotat
   expect(await events(context.db)).toEqual(["intent", "stored", "verified", "delivered", "active"]);
 });
 
-test("a signal during a delivery does not cut it, and the next rotation goes on", async ({ context }) => {
+test("a signal does not interrupt a delivery, and the next rotation continues", async ({ context }) => {
   const script = `cd '${context.folder}'; while [ ! -e go ]; do sleep 0.05; done; cat > exporter.key`;
   await context.configure({ deliver: [{ command: ["sh", "-c", script] }] });
   const program = context.start(["rotate"]);
@@ -44,7 +44,7 @@ test("a signal during a delivery does not cut it, and the next rotation goes on"
   expect(context.proxy.creates).toHaveLength(1);
 });
 
-/** How many more statements meet a database that is away. */
+/** How many more statements lose their connection to the database. */
 let refusalsLeft = 0;
 
 const awayTest = rotationTest({
@@ -63,7 +63,7 @@ const awayTest = rotationTest({
     }),
 });
 
-awayTest("a database that is away when the key was made gets it as soon as it is back", async ({ context }) => {
+awayTest("if the database is unavailable when a key was made, the key is stored as soon as it is back", async ({ context }) => {
   const { status, stderr } = await context.run(["rotate"]);
   expect(status).toBe(0);
   expect(stderr).toContain("new key not stored yet");

@@ -4,7 +4,7 @@ import { createdKeys, events, ledgerRows, type RotationContext, rotationTest, si
 
 const test = rotationTest();
 
-/** Keeps every create from being answered until the test lets it. */
+/** Holds the answers to all creates until the returned function is called. */
 function holdCreates({ emulator }: RotationContext): () => void {
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -23,7 +23,7 @@ test.for([
   const release = holdCreates(context);
   const programs = Array.from({ length: count }, () => context.start(command.split(" ")));
   const waits = programs.map((program) => program.waitFor("waiting for another process that rotates"));
-  // All but one have seen that another is at it, and what they were asked for is older than the key to come.
+  // All processes but one wait for the one that rotates. Their requests are older than the key that it will make.
   await settledCount(waits, count - 1);
   release();
   const results = await Promise.all(programs.map(({ ended }) => ended));
@@ -34,7 +34,7 @@ test.for([
   expect(context.emulator.secretWorks(sinkSecret(context) ?? "")).toBe(true);
 });
 
-/** Resolves when so many of them have. */
+/** Resolves when `count` of the promises have resolved. */
 async function settledCount(promises: readonly Promise<unknown>[], count: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let settled = 0;
@@ -50,7 +50,7 @@ async function settledCount(promises: readonly Promise<unknown>[], count: number
   await promise;
 }
 
-test("another process takes over from one that is suspended while it creates, whose key is an orphan", async ({
+test("if a process is suspended during its create, another takes over, and the first one's key is an orphan", async ({
   context,
 }) => {
   const release = holdCreates(context);
@@ -71,7 +71,7 @@ test("another process takes over from one that is suspended while it creates, wh
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "orphan" }, { state: "active" }]);
   expect(context.proxy.creates).toHaveLength(2);
 
-  // The service has the sleeper's key as well, and the next rotation knows which it is.
+  // The service has the suspended process's key too. The next rotation finds it and deletes it.
   await context.configure({ retire: "delete" });
   expect((await context.run(["rotate"])).status).toBe(0);
   expect(createdKeys(context)).toHaveLength(1);

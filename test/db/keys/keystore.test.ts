@@ -12,7 +12,7 @@ import { newIntent, newRotation } from "./written-ledger.ts";
 
 const { db } = await testDatabase();
 
-test("the key in use comes first, then the ones before it, the newest first", async () => {
+test("usableKeys returns the active key first, then the replaced ones, the newest first", async () => {
   const { job, key } = await newRotation(db);
   const intents = [newIntent(), newIntent(), newIntent()];
   for (const intentId of intents) await key(intentId, "active");
@@ -20,7 +20,7 @@ test("the key in use comes first, then the ones before it, the newest first", as
   expect(keys.map(({ intentId }) => intentId)).toEqual(intents.toReversed());
 });
 
-test("a key that was put back comes first", async () => {
+test("usableKeys returns a restored key first", async () => {
   const { job, key, write } = await newRotation(db);
   const [first, second] = [newIntent(), newIntent()];
   await key(first, "active");
@@ -30,7 +30,7 @@ test("a key that was put back comes first", async () => {
   expect(keys.map(({ intentId }) => intentId)).toEqual([first, second]);
 });
 
-test("the key in use comes first also when the clock has gone back", async () => {
+test("usableKeys returns the active key first even if the clock was set back", async () => {
   const { job, key } = await newRotation(db);
   const [first, second] = [newIntent(), newIntent()];
   await key(first, "active");
@@ -41,7 +41,7 @@ test("the key in use comes first also when the clock has gone back", async () =>
   expect(keys.map(({ intentId }) => intentId)).toEqual([second, first]);
 });
 
-test("a key on its way is not used, nor one that was abandoned on it", async () => {
+test("usableKeys leaves out pending and abandoned keys", async () => {
   const { job, key, write } = await newRotation(db);
   const abandoned = newIntent();
   await key(abandoned, "verified");
@@ -50,7 +50,7 @@ test("a key on its way is not used, nor one that was abandoned on it", async () 
   expect(await usableKeys(db, job.name, job.project.id)).toEqual([]);
 });
 
-test("a retired key is not used", async () => {
+test("usableKeys leaves out retired keys", async () => {
   const { job, key, write } = await newRotation(db);
   const intentId = newIntent();
   await key(intentId, "draining");
@@ -59,13 +59,13 @@ test("a retired key is not used", async () => {
   expect(keys.map((each) => each.intentId)).toEqual([`${intentId}-successor`]);
 });
 
-test("the keys of another project are not used", async () => {
+test("usableKeys leaves out the keys of another project", async () => {
   const { job, key } = await newRotation(db);
   await key(newIntent(), "active");
   expect(await usableKeys(db, job.name, "project-2")).toEqual([]);
 });
 
-test("a key's sealed text is found by its intent, while there is one", async () => {
+test("sealedKey finds a key by its intent once the key's secret is stored", async () => {
   const { key } = await newRotation(db);
   const intentId = newIntent();
   await key(intentId, "intent");
@@ -82,7 +82,7 @@ test("a key's sealed text is found by its intent, while there is one", async () 
   });
 });
 
-test("a rotation has a key as soon as one is in use", async () => {
+test("rotationsWithKey contains a rotation once it has an active key", async () => {
   const { job, key } = await newRotation(db);
   const intentId = newIntent();
   await key(intentId, "verified");
@@ -92,7 +92,7 @@ test("a rotation has a key as soon as one is in use", async () => {
   expect(await rotationsWithKey(db)).toContain(other.job.name);
 });
 
-test("what is sealed with another master key is found and replaced once, with an event", async () => {
+test("a key that is sealed with another master key is found and sealed anew once, with an event", async () => {
   const { job, key } = await newRotation(db);
   const intentId = newIntent();
   await key(intentId, "active");

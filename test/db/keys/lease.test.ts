@@ -20,7 +20,7 @@ async function leaseOf(rotation: string) {
   return rows[0];
 }
 
-/** As if nobody had renewed it for so long. */
+/** Lets the lease expire now, as if nobody had renewed it. */
 async function runOut(rotation: string): Promise<void> {
   await sql`update usage_export.rotation set lease_until = clock_timestamp() where name = ${rotation}`.execute(db);
 }
@@ -31,7 +31,7 @@ async function takenLease(rotation: string, by = "someone") {
   return lease;
 }
 
-test("a lease is taken once, for a while, and names its owner", async () => {
+test("a taken lease can't be taken again; it has its owner and its end", async () => {
   const rotation = newName();
   await takenLease(rotation, "first");
   expect(await takeLease(db, rotation, "second")).toBeUndefined();
@@ -41,7 +41,7 @@ test("a lease is taken once, for a while, and names its owner", async () => {
   expect(row?.left).toBeLessThanOrEqual(LEASE_SECONDS);
 });
 
-test("of many that take it at the same moment one gets it", async () => {
+test("of many processes that take a lease at the same moment one gets it", async () => {
   const pools: Database[] = Array.from({ length: 5 }, () => openPostgres(url));
   try {
     for (let round = 0; round < 10; round++) {
@@ -55,18 +55,18 @@ test("of many that take it at the same moment one gets it", async () => {
   }
 });
 
-test("rotations of other names have leases of their own", async () => {
+test("each rotation has its own lease", async () => {
   await takenLease(newName());
   await expect(takenLease(newName())).resolves.toMatchObject({ fence: "1" });
 });
 
-test("a released lease can be taken at once, with a higher number", async () => {
+test("a released lease can be taken at once, with a higher fencing number", async () => {
   const rotation = newName();
   await releaseLease(db, await takenLease(rotation));
   expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
 });
 
-test("a lease that ran out can be taken, and renewing the old one fails", async () => {
+test("an expired lease can be taken, and renewing the old one fails", async () => {
   const rotation = newName();
   const old = await takenLease(rotation);
   await runOut(rotation);
@@ -77,7 +77,7 @@ test("a lease that ran out can be taken, and renewing the old one fails", async 
   });
 });
 
-test("a lease of a clock that was set back a day since is taken as soon as any other, if nobody renews it", async () => {
+test("after the clock was set back by a day, a lease from before expires as soon as any other unless it is renewed", async () => {
   const [dead, alive] = [newName(), newName()];
   await takenLease(dead);
   const lease = await takenLease(alive);
@@ -92,7 +92,7 @@ test("a lease of a clock that was set back a day since is taken as soon as any o
   expect(await takeLease(db, alive, "other")).toBeUndefined();
 });
 
-test("renewing makes it last from now on, also when it had run out and nobody took it", async () => {
+test("a renewed lease lasts its full time from now on, even if it had expired and nobody took it", async () => {
   const rotation = newName();
   const lease = await takenLease(rotation);
   await runOut(rotation);
@@ -109,7 +109,7 @@ test("a renewal after the release does not take the lease again", async () => {
   await expect(takenLease(rotation)).resolves.toMatchObject({ fence: "2" });
 });
 
-test("giving back an old lease does not take it from the new owner", async () => {
+test("releasing an old lease does not take it from the new owner", async () => {
   const rotation = newName();
   const old = await takenLease(rotation);
   await runOut(rotation);
@@ -119,7 +119,7 @@ test("giving back an old lease does not take it from the new owner", async () =>
   expect(await takeLease(db, rotation, "third")).toBeUndefined();
 });
 
-test("nobody takes it while its owner writes, even when it has run out", async () => {
+test("nobody takes a lease while its owner writes, even after it has expired", async () => {
   const rotation = newName();
   const lease = await takenLease(rotation);
   await runOut(rotation);

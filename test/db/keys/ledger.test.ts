@@ -29,13 +29,13 @@ async function eventsOf({ job }: Writer) {
     .execute();
 }
 
-test("a rotation that never ran has an empty ledger, and the time", async () => {
+test("the ledger of a rotation that never ran is empty, and comes with the database's time", async () => {
   const { ledger, now } = await readLedger(db, { name: "never", project: { id: "p", name: "p" } });
   expect(ledger).toEqual({ failedAttempts: 0, lastError: undefined, rollbackTo: undefined, keys: [] });
   expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000);
 });
 
-test("an intent is a pending key of which nothing is known", async () => {
+test("after its intent is recorded a key is pending, and nothing else is known about it", async () => {
   const rotation = await newRotation(db, { scopes: ["member", "usage:read"] });
   const intentId = newIntent();
   await rotation.key(intentId, "intent");
@@ -57,7 +57,7 @@ test("an intent is a pending key of which nothing is known", async () => {
   });
 });
 
-test("a stored key has its id, what was granted, and its secret sealed", async () => {
+test("a stored key has its id, the granted scopes and the sealed secret", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "stored");
@@ -73,7 +73,7 @@ test("a stored key has its id, what was granted, and its secret sealed", async (
   });
 });
 
-test("a key that ends by itself has the day it does, counted from before the create", async () => {
+test("the expiry of a key is counted from its request", async () => {
   const rotation = await newRotation(db, { expiresInDays: 40 });
   const intentId = newIntent();
   await rotation.key(intentId, "stored");
@@ -82,7 +82,7 @@ test("a key that ends by itself has the day it does, counted from before the cre
 });
 
 test.each(["", "yesterday", undefined])(
-  "a time of creation that reads %j costs nothing but itself",
+  "a key whose creation time is %j is stored without that time",
   async (created) => {
     const rotation = await newRotation(db);
     const intentId = newIntent();
@@ -92,7 +92,7 @@ test.each(["", "yesterday", undefined])(
   },
 );
 
-test("what the service grants may hold anything", async () => {
+test("granted scopes with any character are stored", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "intent");
@@ -100,7 +100,7 @@ test("what the service grants may hold anything", async () => {
   expect((await keyOf(rotation, intentId))?.scopesGranted).toEqual(["ab", 'c"{},']);
 });
 
-test("taking a key into use drains the one before it", async () => {
+test("when a key becomes active the previous one drains", async () => {
   const rotation = await newRotation(db);
   const [first, second] = [newIntent(), newIntent()];
   await rotation.key(first, "active");
@@ -112,7 +112,7 @@ test("taking a key into use drains the one before it", async () => {
   ]);
 });
 
-test("success ends the count of failures, and a rollback", async () => {
+test("when a key becomes active the count of failures is reset and the rollback is done", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "draining");
@@ -129,7 +129,7 @@ test("success ends the count of failures, and a rollback", async () => {
   expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", putBackAt: expect.any(Date) });
 });
 
-test("when nothing is left to do the count of failures ends", async () => {
+test("the change recovered resets the count of failures", async () => {
   const rotation = await newRotation(db);
   await rotation.write({ kind: "failed" });
   await rotation.write({ kind: "recovered" });
@@ -146,7 +146,7 @@ test("a sink holds the last key that was delivered to it", async () => {
   expect((await stateOf(rotation)).keys.map(({ deliveredTo }) => deliveredTo)).toEqual([["b"], ["a"]]);
 });
 
-test("an intent that made no key is gone, and its event stays", async () => {
+test("an intent for which no key was made is deleted, and its events stay", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "intent");
@@ -158,7 +158,7 @@ test("an intent that made no key is gone, and its event stays", async () => {
   ]);
 });
 
-test("an orphan that was found has its id", async () => {
+test("an orphan that was found at the service gets its id", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "intent");
@@ -167,7 +167,7 @@ test("an orphan that was found has its id", async () => {
   expect(await keyOf(rotation, intentId)).toMatchObject({ state: "orphan", apiKeyId: `found-${intentId}` });
 });
 
-test("an abandoned key is due for removal at once, and was never in use", async () => {
+test("an abandoned key is due for removal at once, and was never active", async () => {
   const rotation = await newRotation(db);
   const intentId = newIntent();
   await rotation.key(intentId, "stored");
@@ -202,14 +202,14 @@ test("a change that is repeated after its acknowledgement was lost is made once"
   expect((await eventsOf(rotation)).map(({ event }) => event)).toEqual(["failed", "intent", "stored"]);
 });
 
-test("a change that is about no key is not made, and leaves no event", async () => {
+test("a change of a key that is not in the ledger fails, and leaves no event", async () => {
   const rotation = await newRotation(db);
   await expect(rotation.write({ kind: "verified", intentId: "ue-none" })).rejects.toMatchObject({ code: "database" });
   await expect(rotation.write({ kind: "active", intentId: "ue-none", putBack: false })).rejects.toThrow("ue-none");
   expect(await eventsOf(rotation)).toEqual([]);
 });
 
-test("there is one key on its way, whatever else is wrong", async () => {
+test("the database allows one pending key for each rotation", async () => {
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "intent");
   await expect(rotation.key(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
@@ -222,7 +222,7 @@ test("a reason of any length and content is stored", async () => {
   expect((await eventsOf(rotation))[0]?.reason.startsWith("abx")).toBe(true);
 });
 
-test("at no moment do readers see two keys in use, or none", async () => {
+test("readers never see two active keys, or none", async () => {
   const rotation = await newRotation(db);
   await rotation.key(newIntent(), "active");
   const seen = new Set<number>();
@@ -273,14 +273,14 @@ test.for([
   ["local", "on"],
   ["remote_apply", "remote_apply"],
 ] as const)(
-  "where commits are %s, an intent, a created key and its secret are committed as %s",
+  "if synchronous_commit is %s, an intent, a created key and its secret are committed with %s",
   async ([setting, committedAs]) => {
     await using copy = await copyDatabase();
     const name = new URL(copy.directUrl).pathname.slice(1);
     await runStatement(copy.directUrl, `alter database ${name} set synchronous_commit = ${setting}`);
     const own = openPostgres(copy.url);
     try {
-      // A deferred trigger sees what holds as the transaction is committed.
+      // A deferred trigger runs at the commit, so it sees the setting that the commit uses.
       await sql`
         create table public.committed (what text, setting text);
         create function public.note_commit() returns trigger language plpgsql as $$

@@ -7,7 +7,7 @@ import { newIntent, newKey, newRotation } from "./written-ledger.ts";
 
 const { db } = await testDatabase();
 
-test("a key's last use is the newest day with requests by it that is still stored, as bi.api_keys says", async () => {
+test("a key's last use is the newest day for which requests by it are still stored, as in bi.api_keys", async () => {
   const project = newProject();
   const { job, key } = await newRotation(db, { project });
   const [used, gone, never] = [newIntent(), newIntent(), newIntent()];
@@ -23,7 +23,7 @@ test("a key's last use is the newest day with requests by it that is still store
   };
   await usage("2026-03-10", { [used]: "1", [gone]: "1" });
   await usage("2026-03-11", { [used]: "1", [gone]: "1" });
-  // Not in the newest answer of its day any more.
+  // The newest answer of this day no longer has the second key.
   await usage("2026-03-11", { [used]: "1" });
   await usage("2026-03-12", { [used]: "0" });
 

@@ -1,4 +1,4 @@
-// Writes to a key ledger as a rotation does, of which a test gives only what matters to it.
+// Writes to a key ledger as a rotation does. A test gives only the fields that matter to it.
 
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
@@ -14,7 +14,7 @@ export type Writer = {
   readonly job: RotationJob;
   readonly lease: Lease;
   readonly write: (change: LedgerChange, reason?: string, changeId?: string) => Promise<void>;
-  /** Brings a new key as far as the last of these. */
+  /** Records a new key and all its changes up to this state. */
   readonly key: (intentId: string, as: (typeof STATES)[number]) => Promise<void>;
 };
 
@@ -24,7 +24,7 @@ const MASTER_KEY = { id: "master-1", bytes: Buffer.alloc(32, 1) };
 const MASTER_KEYS = { current: MASTER_KEY, all: [MASTER_KEY] };
 const SILENT = pino({ level: "silent" });
 
-/** A rotation of its own, with its lease. */
+/** A rotation that no other test uses, with its lease. */
 export async function newRotation(db: Database, fields: Partial<RotationJob> = {}): Promise<Writer> {
   const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
   const lease = await takeLease(db, job.name, "the test");
@@ -67,7 +67,7 @@ export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {
   };
 }
 
-/** Names of keys are the service's own, so two tests need two. */
+/** Unique, because all tests of a file write to one database. */
 export function newIntent(): string {
   return `ue-${randomUUID()}`;
 }

@@ -1,4 +1,4 @@
-// Making keys, keeping and delivering them, done wrong.
+// Sabotages of creating, storing and delivering keys.
 
 import type { Sabotage } from "./sabotage.ts";
 
@@ -16,7 +16,7 @@ export const KEYS: readonly Sabotage[] = [
   try {
     created = await deps.create(comment, caller);
     await deps.ledger.write({ kind: "intent", intentId, comment }, reason);`,
-    caughtBy: ["test/keys/run-step.test.ts", "a key is asked for once its intent is recorded"],
+    caughtBy: ["test/keys/run-step.test.ts", "the create is sent after its intent is recorded"],
   },
   {
     name: "a key that may have been made is forgotten",
@@ -30,35 +30,35 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/plan.ts",
     replace: `if (key.step === "stored") {`,
     by: `if (key.step === "stored" && ledger.failedAttempts > 0) {`,
-    caughtBy: ["test/keys/plan-next.test.ts", "a key on its way, when it is stored"],
+    caughtBy: ["test/keys/plan-next.test.ts", "if a pending key is stored, the next step is"],
   },
   {
     name: "a key becomes active before every sink has it",
     file: "src/keys/plan.ts",
     replace: "const sinks = missingSinks(job, key);",
     by: "const sinks = key.deliveredTo.length === 0 ? missingSinks(job, key) : [];",
-    caughtBy: ["test/keys/plan-next.test.ts", "it works and one of two sinks has it"],
+    caughtBy: ["test/keys/plan-next.test.ts", "if a pending key works and one of two sinks has it"],
   },
   {
-    name: "a replaced key is due for removal without any grace",
+    name: "a replaced key is due for removal before its grace period is over",
     file: "src/keys/plan.ts",
     replace: "if (replacedMs < job.graceDays * DAY_MS) return [];",
     by: "if (replacedMs < job.graceDays) return [];",
-    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is inside its grace by a moment"],
+    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is 1 ms before the end of its grace period"],
   },
   {
     name: "a key that a sink still has is deleted",
     file: "src/keys/plan.ts",
     replace: `job.retire !== "keep" && !isHeld`,
     by: `job.retire !== "keep"`,
-    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due and to be deleted, and a sink"],
+    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due, with retire delete, and still in a sink"],
   },
   {
-    name: "a key of unknown use is deleted for its age",
+    name: "a key whose use is unknown is deleted for its age",
     file: "src/keys/cleanup.ts",
     replace: `seen === "unknown" && job.retire !== "delete-by-age"`,
     by: `seen === "unknown" && job.retire === "keep"`,
-    caughtBy: ["test/cli/rotation/retire.test.ts", "where the breakdown can't be read no key is deleted for its age"],
+    caughtBy: ["test/cli/rotation/retire.test.ts", "if the breakdown can't be read, no key is deleted for its age"],
   },
   {
     name: "keys are retired by a database's clock that has jumped",
@@ -72,7 +72,7 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/db/keys/ledger.ts",
     replace: "        await commitDurably(tx);\n",
     by: '        if (changeId === "") await commitDurably(tx);\n',
-    caughtBy: ["test/db/keys/ledger.test.ts", "where commits are off, an intent, a created key and its secret"],
+    caughtBy: ["test/db/keys/ledger.test.ts", "if synchronous_commit is off, an intent, a created key and its secret"],
   },
   {
     name: "a key in use that the service refuses is kept until it is due",
@@ -86,21 +86,21 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/sinks.ts",
     replace: `code === "ENOENT" || code === "ENOTDIR" ? "is gone"`,
     by: `code === "ENOENT" || code === "ENOTDIR" ? undefined`,
-    caughtBy: ["test/cli/rotation/inspect.test.ts", "a delivered file that is gone is noticed by status"],
+    caughtBy: ["test/cli/rotation/inspect.test.ts", "a delivered file that is gone is reported by status"],
   },
   {
     name: "keys are created without end while none is accepted",
     file: "src/keys/plan.ts",
     replace: "export const FAILED_ATTEMPTS_MAX = 5;",
     by: "export const FAILED_ATTEMPTS_MAX = Number.POSITIVE_INFINITY;",
-    caughtBy: ["test/keys/plan.test.ts", "needing attention begins at the limit"],
+    caughtBy: ["test/keys/plan.test.ts", "a rotation needs attention from five failed attempts on"],
   },
   {
-    name: "a key is kept in clear",
+    name: "a sealed key contains the key in clear text",
     file: "src/keys/seal.ts",
     replace: "api_key_id: apiKeyId })",
     by: "api_key_id: apiKeyId, key: key.reveal() })",
-    caughtBy: ["test/keys/seal.test.ts", "the same key sealed twice is two texts, and neither holds it"],
+    caughtBy: ["test/keys/seal.test.ts", "sealing a key twice gives two different texts, and neither contains the key"],
   },
   {
     name: "the sealed key of another row is opened as this one's",
@@ -121,7 +121,7 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/db/keys/lease.ts",
     replace: " and (lease_until is null or lease_until < clock_timestamp())",
     by: "",
-    caughtBy: ["test/db/keys/lease.test.ts", "of many that take it at the same moment one gets it"],
+    caughtBy: ["test/db/keys/lease.test.ts", "of many processes that take a lease at the same moment one gets it"],
   },
   {
     name: "a process that slept through its lease goes on writing",
@@ -144,7 +144,7 @@ export const KEYS: readonly Sabotage[] = [
     by: "const MODE_FILE = 0o640;",
     caughtBy: [
       "test/keys/sink-file.test.ts",
-      "the file has the key on a line of its own, for its user alone, and the folder has no other file",
+      "the file has the key on one line, only its user may read it, and the folder has no other file",
     ],
   },
   {
@@ -166,14 +166,14 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/sinks.ts",
     replace: "spawn(program, args, {",
     by: "spawn(program, [...args, key.reveal()], {",
-    caughtBy: ["test/keys/sink-command.test.ts", "the key is neither among its arguments nor in its environment"],
+    caughtBy: ["test/keys/sink-command.test.ts", "the key is neither among the command's arguments nor in its environment"],
   },
   {
-    name: "what a delivery command prints is shown unsearched",
+    name: "the output of a delivery command is shown without searching it for the key",
     file: "src/keys/sinks.ts",
     replace: "if (!isFreeOfSecret(printable, key.reveal()))",
     by: "if (printable === key.reveal())",
-    caughtBy: ["test/keys/sink-command.test.ts", "a key that it prints is hidden, percent-encoding of all"],
+    caughtBy: ["test/keys/sink-command.test.ts", "a key that a command prints is hidden, percent-encoding of all"],
   },
   {
     name: "an answer that may hold a new key is quoted",

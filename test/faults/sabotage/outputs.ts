@@ -1,10 +1,10 @@
-// What people and other programs see, and what they may say, done wrong.
+// Sabotages of the configuration, of outputs, and of the access to the monitor.
 
 import type { Sabotage } from "./sabotage.ts";
 
 export const OUTPUTS: readonly Sabotage[] = [
   {
-    name: "an export of which something failed ends with 0",
+    name: "an export with failures ends with the status 0",
     file: "src/cli/export.ts",
     replace: "result.failed + result.suspect === 0",
     by: "result.requests > 0",
@@ -14,7 +14,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a wrong configuration ends with 1, as what failed by itself",
+    name: "a wrong configuration ends with the status 1 instead of 2",
     file: "src/cli/command-line.ts",
     replace: `error.code === "config" ? 2 : 1`,
     by: `error.code === "stopped" ? 2 : 1`,
@@ -35,7 +35,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     caughtBy: ["test/report/html.test.ts", "inserts markup, escaped"],
   },
   {
-    name: "an unknown field of the configuration is passed over",
+    name: "an unknown field of the configuration is ignored",
     file: "src/config/fields.ts",
     replace: "return z.strictObject(shape, {",
     by: "return z.object(shape, {",
@@ -49,14 +49,14 @@ export const OUTPUTS: readonly Sabotage[] = [
     caughtBy: ["test/config/messages.test.ts", "service.baseUrl"],
   },
   {
-    name: "the log shows what the program knows to be secret",
+    name: "known secrets are not hidden in the log",
     file: "src/log.ts",
     replace: "process.stderr.write(scrubber.scrub(line))",
     by: "process.stderr.write(line)",
     caughtBy: ["test/log.test.ts", "a secret in a log line is hidden"],
   },
   {
-    name: "a secret shows itself as JSON",
+    name: "JSON.stringify reveals a secret",
     file: "src/secret.ts",
     replace: "toJSON(): string {\n    return REDACTED;",
     by: "toJSON(): string {\n    return this.#value;",
@@ -70,7 +70,7 @@ export const OUTPUTS: readonly Sabotage[] = [
     caughtBy: ["test/jobs/request-deps.test.ts", "the reason of a failure is stored without the secrets"],
   },
   {
-    name: "the monitor lets in whoever knows the beginning of the secret",
+    name: "the monitor accepts the beginning of its credentials",
     file: "src/web/access.ts",
     replace: "timingSafeEqual(hash(sent), expected)",
     by: "credentials.reveal().startsWith(sent.toString())",

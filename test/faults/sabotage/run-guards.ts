@@ -1,4 +1,4 @@
-// Runs single tests of the suite in a folder, on a database server that is there, and tells how each ended.
+// Runs single tests of the suite in a copy of the repository, on an existing database server, and returns how each ended.
 
 import { readFile, rm } from "node:fs/promises";
 import path from "node:path";
@@ -28,7 +28,7 @@ export type Outcome = {
   readonly reasons: readonly string[];
 };
 
-/** Of all tests in these files that have one of these names. Throws where a file can't even be loaded. */
+/** The outcomes of all tests in these files that match one of these names. Throws if a file can't be loaded. */
 export async function runGuards(
   folder: string,
   serverUrl: string,

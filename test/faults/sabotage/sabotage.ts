@@ -1,6 +1,6 @@
 // A small wrong change of the product, and the test that must notice it.
 
-/** A file of the suite, and the name of one of its tests or what is in the names of several. */
+/** A file of the suite, and the name of one of its tests, or a part that the names of several have in common. */
 export type Guard = readonly [file: string, test: string];
 
 export type Sabotage = {

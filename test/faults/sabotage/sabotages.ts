@@ -1,4 +1,4 @@
-// All that is done wrong on purpose.
+// All sabotages.
 
 import { KEYS } from "./keys.ts";
 import { OUTPUTS } from "./outputs.ts";

@@ -1,10 +1,10 @@
-// Calling the service, done wrong.
+// Sabotages of the calls to the service.
 
 import type { Sabotage } from "./sabotage.ts";
 
 export const SERVICE: readonly Sabotage[] = [
   {
-    name: "whoever opens the tunnel of a proxy is taken for the service",
+    name: "the service's certificate is not checked behind a proxy",
     file: "src/proxy-agent.ts",
     replace: "requestTls: tls,",
     by: "requestTls: { rejectUnauthorized: false },",
@@ -24,7 +24,7 @@ export const SERVICE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a create whose answer was lost made no key",
+    name: "a create whose answer was lost counts as not made",
     file: "src/service/errors.ts",
     replace: `isBeforeSending(error) ? { sent: "no" } : {}`,
     by: `isBeforeSending(error) || connectionErrorCode(error) !== "" ? { sent: "no" } : {}`,
@@ -53,14 +53,14 @@ export const SERVICE: readonly Sabotage[] = [
     caughtBy: ["test/service/connection.test.ts", "a self-signed certificate ends the call"],
   },
   {
-    name: "a part of an answer is taken for the whole",
+    name: "partial content is taken for the whole answer",
     file: "src/service/answer.ts",
     replace: "if (status === 206)",
     by: "if (status === 207)",
     caughtBy: ["test/service/answer.test.ts", "a 206 is a bad answer, even if its body is valid JSON"],
   },
   {
-    name: "bytes that are no text become question marks",
+    name: "bytes that are not UTF-8 are replaced instead of refused",
     file: "src/service/answer.ts",
     replace: "fatal: true",
     by: "fatal: false",
@@ -91,7 +91,7 @@ export const SERVICE: readonly Sabotage[] = [
     caughtBy: ["test/service/retry.test.ts", "a longer wait that the service asks for is not shortened"],
   },
   {
-    name: "the service is left alone for as long as it asks, be it a year",
+    name: "a Retry-After of any length is waited",
     file: "src/service/retry.ts",
     replace: "Math.min(waitMs, WAIT_MS_MAX)",
     by: "waitMs",
@@ -125,21 +125,21 @@ export const SERVICE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "an error repeats the key that the service repeats",
+    name: "an error shows a key that the service's answer contains",
     file: "src/service/errors.ts",
     replace: `return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";`,
     by: "return hidden;",
     caughtBy: ["test/service/error-body.test.ts", "the key in use is hidden: octal escapes"],
   },
   {
-    name: "an id leads out of its project",
+    name: "an id with dots can lead out of its project",
     file: "src/service/answer.ts",
     replace: "/^[A-Za-z0-9_-]{1,128}$/",
     by: "/^[A-Za-z0-9_.-]{1,128}$/",
     caughtBy: ["test/service/keys.test.ts", "is refused before anything is sent"],
   },
   {
-    name: "a fetch has the number of before its wait",
+    name: "a fetch keeps the number from before it waited for its permit",
     file: "src/usage/export.ts",
     replace: `  const onPermit = async () => {
     attempt = await nextAttempt();
@@ -151,7 +151,7 @@ export const SERVICE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "the numbers at hand are kept for ever",
+    name: "fetch numbers that were taken in advance are used at any age",
     file: "src/db/usage/fetch-numbers.ts",
     replace: "ageMs <= VALID_MS ?",
     by: "ageMs <= VALID_MS * 1000 ?",
@@ -209,14 +209,14 @@ export const SERVICE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "an answer in another dialect than was found is not looked at again",
+    name: "an answer that does not fit the dialect of its request is accepted",
     file: "src/jobs/request-deps.ts",
     replace: "isFit: dialects.fits(request, answer) && doubt === undefined",
     by: "isFit: doubt === undefined",
     caughtBy: ["test/cli/service/dialect.test.ts", "a service that changes its dialect is detected by its answers"],
   },
   {
-    name: "the dialect is the default, whatever the service speaks",
+    name: "the default dialect is used, whatever the service speaks",
     file: "src/jobs/dialects.ts",
     replace: "if (found !== undefined) return found;",
     by: "if (found !== undefined) return DEFAULT_DIALECT;",

@@ -1,4 +1,4 @@
-// Storing numbers and showing them, done wrong.
+// Sabotages of storing and showing numbers.
 
 import type { Sabotage } from "./sabotage.ts";
 
@@ -18,14 +18,14 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/connection/transaction.test.ts", "an error of the work rolls the transaction back"],
   },
   {
-    name: "an answer is stored row by row",
+    name: "an answer is not stored in one transaction",
     file: "src/db/usage/batches.ts",
     replace: "inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));",
     by: "decideAndWrite(db as unknown as Tx, answers, incoming, first.before);",
     caughtBy: ["test/db/usage/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {
-    name: "what was decided before another one stored its numbers is written over them",
+    name: "a stale decision is written over the numbers that another process has stored",
     file: "src/db/usage/slices.ts",
     replace: "\n      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no",
     by: "",
@@ -35,7 +35,7 @@ export const STORAGE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a setting is left on the session",
+    name: "a setting of a transaction stays on the connection",
     file: "src/db/connection/transaction.ts",
     replace: "(value)}, true)",
     by: "(value)}, false)",
@@ -49,7 +49,7 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/connection/transaction.test.ts", "a transaction whose COMMIT fails is repeated"],
   },
   {
-    name: "a failure of long ago undoes a day that was read since",
+    name: "an old failure overwrites a day that was read since",
     file: "src/db/usage/failures.ts",
     replace: "and greatest(fetch_no, suspect_fetch_no) < ",
     by: "and fetch_no < 1000000 + ",
@@ -63,7 +63,7 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/views/usage-views.test.ts", "a reading while the day lasts leaves it open"],
   },
   {
-    name: "a reading that was asked for while the day lasted ends it",
+    name: "a reading that was requested while the day lasted closes the day",
     file: "src/db/usage/slices.ts",
     replace: "return askedAt >= over ? seenAt : undefined;",
     by: "return seenAt >= over ? seenAt : undefined;",
@@ -77,7 +77,7 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/views/coverage-views.test.ts", "a day whose reading began before it ended is due again"],
   },
   {
-    name: "sequences that are behind what is stored stay there",
+    name: "sequences that lag behind the stored numbers are not raised",
     file: "src/jobs/open-context.ts",
     replace: "await raiseLaggingSequences(app, db);\n  await recoverFromClockSetBack",
     by: "await recoverFromClockSetBack",
@@ -94,35 +94,35 @@ export const STORAGE: readonly Sabotage[] = [
     caughtBy: ["test/db/usage/merge.test.ts", "a changed row has the next revision"],
   },
   {
-    name: "groups that are gone stay",
+    name: "groups that an answer no longer has stay visible",
     file: "src/db/usage/rows.ts",
     replace: "(i.group_id is null and not s.gone)",
     by: "false",
     caughtBy: ["test/db/usage/merge.test.ts", "a group that is gone leaves the views"],
   },
   {
-    name: "what has no value is another group each time",
+    name: "a group without a value is another group each time",
     file: "src/db/usage/rows.ts",
     replace: ".update(group.key)",
     by: ".update(group.display ?? String(Math.random()))",
     caughtBy: ["test/db/usage/merge.test.ts", "the numbers of a group without a value replace the stored ones"],
   },
   {
-    name: "a view leaves out what has no value",
+    name: "a view leaves out groups without a value",
     file: "migrations/views/visible_row.sql",
     replace: "join usage_export.group_value g using (group_id)\nwhere not r.gone",
     by: "join usage_export.group_value g on g.group_id = r.group_id and g.display <> ''\nwhere not r.gone",
     caughtBy: ["test/db/usage/merge.test.ts", "any value of a group comes back as it was sent"],
   },
   {
-    name: "the total holds the groups as well",
+    name: "the view of totals includes the rows of the groups",
     file: "migrations/views/usage_total.sql",
     replace: `from usage_export.visible_row where "grouping" = 'none' and filter_key = '{}'`,
     by: `from usage_export.visible_row where filter_key = '{}'`,
     caughtBy: ["test/db/views/usage-views.test.ts", "usage that is also read by a dimension is not in the total"],
   },
   {
-    name: "what is called when a view is read is looked up by who reads it",
+    name: "the operators behind a view are resolved with the reader's search path",
     file: "migrations/views/finality.sql",
     replace: `return case
   when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'
@@ -159,14 +159,14 @@ end $$;`,
     ],
   },
   {
-    name: "nights without a worker are not missing",
+    name: "days for which no worker ran are not missing",
     file: "migrations/views/due_series.sql",
     replace: "then greatest(due_through, (now() at time zone 'UTC')::date - 1)",
     by: "then due_through",
     caughtBy: ["test/db/views/coverage-views.test.ts", "all days for which the worker was down are missing"],
   },
   {
-    name: "what a number was is not kept when it changes",
+    name: "the old value of a changed number is not kept",
     file: "src/db/usage/rows.ts",
     replace: "where d.revision > 1\n    ), updated",
     by: "where d.revision > 2\n    ), updated",
@@ -176,14 +176,14 @@ end $$;`,
     ],
   },
   {
-    name: "a restatement forgets what the number was",
+    name: "a restatement lacks the old value",
     file: "migrations/views/restatements.sql",
     replace: "and old.revision = c.revision - 1",
     by: "and old.revision = c.revision - 2",
     caughtBy: ["test/db/views/history-views.test.ts", "a changed number is one restatement, with its old value"],
   },
   {
-    name: "what a filter's name meant in between is forgotten",
+    name: "the earlier conditions of a filter's name are not recorded",
     file: "src/db/usage/series.ts",
     replace: "    await updatePeriods(tx);\n",
     by: "",
@@ -200,7 +200,7 @@ end $$;`,
     caughtBy: ["test/db/usage/series.test.ts", "a name means one filter in all groupings"],
   },
   {
-    name: "whoever reads the past does it as the owner",
+    name: "bi.usage_as_of runs with the rights of its owner",
     file: "migrations/views/usage_as_of.sql",
     replace: "language sql stable\nbegin atomic\n  select",
     by: "language sql stable security definer\nbegin atomic\n  select",

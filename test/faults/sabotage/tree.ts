@@ -1,4 +1,4 @@
-// A copy of the repository to do wrong to: nobody's work is touched, and what is spawned there runs the copy.
+// A copy of the repository for sabotages: the original is not touched, and programs that are started in the copy run its code.
 
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ const LEFT_OUT = new Set(["node_modules", ".git"]);
 
 export type Tree = AsyncDisposable & {
   readonly folder: string;
-  /** Makes these changes for as long as `work` takes. */
+  /** Makes these changes, runs `work`, and undoes them. */
   readonly spoil: <T>(sabotages: readonly Sabotage[], work: () => Promise<T>) => Promise<T>;
 };
 

@@ -1,4 +1,4 @@
-// What the program makes of an answer, done wrong.
+// Sabotages of planning requests and of interpreting their answers.
 
 import type { Sabotage } from "./sabotage.ts";
 
@@ -32,7 +32,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/slice.test.ts", "another run within the hour does not confirm an empty slice"],
   },
   {
-    name: "an older answer settles a newer doubt",
+    name: "an older answer resolves a newer doubt",
     file: "src/usage/slice.ts",
     replace: "Math.max(fetchNo, doubt?.fetchNo ?? 0)",
     by: "Math.max(fetchNo, doubt ? 0 : 0)",
@@ -46,7 +46,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/slice.test.ts", "over 90 % fewer requests are suspect"],
   },
   {
-    name: "numbers that come late are not taken",
+    name: "changed numbers do not replace the stored ones",
     file: "src/usage/slice.ts",
     replace: "return stored.contentHash === contentHash ?",
     by: "return stored.contentHash !== undefined && contentHash ?",
@@ -60,7 +60,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/normalise-refusals.test.ts", "the same group twice with different numbers is refused"],
   },
   {
-    name: "the total that came in place of groups is taken for a group",
+    name: "a total in place of groups is taken for a group",
     file: "src/usage/normalise.ts",
     replace: "if (present) return;",
     by: "if (present || results.length > 0) return;",
@@ -74,7 +74,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/normalise.test.ts", "each day of the window is a slice with its rows"],
   },
   {
-    name: "days that an answer without a window has lost are not doubted",
+    name: "days that disappear from an answer without a window are not suspect",
     file: "src/jobs/request-deps.ts",
     replace: "[...days.map((day) => ({ day, undated: false, rows: [] })), ...covered]",
     by: "[...days.map((day) => ({ day, undated: false, rows: [] })).slice(0, 0), ...covered]",
@@ -102,7 +102,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/groups.test.ts", "the order and the repetition of values make no difference"],
   },
   {
-    name: "null and nothing are one group",
+    name: "null and a missing value are one group",
     file: "src/usage/groups.ts",
     replace: `return { key: "null", sent: "null", display: null };`,
     by: `return { key: "absent", sent: "null", display: null };`,
@@ -116,7 +116,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/groups.test.ts", "null, an empty text, an empty set and an absent value are four groups"],
   },
   {
-    name: "a number goes through a double",
+    name: "a number is converted to a double",
     file: "src/usage/metrics.ts",
     replace: "value instanceof ExactNumber ? value.source : String(value)",
     by: "String(Number(value instanceof ExactNumber ? value.source : value))",
@@ -151,7 +151,7 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/series.test.ts", "a filter with another dimension is another one"],
   },
   {
-    name: "a misspelt feature is asked for all the same",
+    name: "a filter by a misspelt feature is requested",
     file: "src/jobs/filter-check.ts",
     replace: `if (shown === "narrower") {`,
     by: `if (shown !== ("no usage" as string)) {`,
@@ -161,7 +161,7 @@ export const USAGE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "an answer that was dropped is counted as stored",
+    name: "a stale answer is counted as stored",
     file: "src/usage/export.ts",
     replace: `decision === "suspect" || decision === "stale") counts[decision]++;`,
     by: `decision === "suspect") counts[decision]++;`,
@@ -175,28 +175,28 @@ export const USAGE: readonly Sabotage[] = [
     caughtBy: ["test/usage/export.test.ts", "a request that fails is recorded on its days and counted"],
   },
   {
-    name: "an answer without a date is the usage of a day",
+    name: "an answer without a date is stored as the usage of a day",
     file: "src/db/usage/batches.ts",
     replace: `slice.undated && slice.answer.undated === "snapshot"`,
     by: `slice.undated && slice.answer.undated !== "snapshot"`,
     caughtBy: ["test/db/usage/merge.test.ts", "an answer without any date is a snapshot, and no slice"],
   },
   {
-    name: "a snapshot that comes late is the newest",
+    name: "an older snapshot replaces a newer one",
     file: "src/usage/slice.ts",
     replace: `if (newest.fetchNo > incoming.fetchNo) return "stale";`,
     by: "",
     caughtBy: ["test/usage/undated.test.ts", "an older fetch is stale, whatever its numbers"],
   },
   {
-    name: "a group that is new since the snapshot before has not grown",
+    name: "a group that is new in a snapshot has no change",
     file: "migrations/views/usage_snapshot.sql",
     replace: "case when o.group_id is null then 0 else o.requests end",
     by: "o.requests",
     caughtBy: ["test/db/usage/merge.test.ts", "a snapshot has the change of each group since the one before"],
   },
   {
-    name: "a tag or a model that nobody has is asked for",
+    name: "a filter by a tag or model without usage is requested",
     file: "src/jobs/filter-check.ts",
     replace: `empty: { state: "unlisted",`,
     by: `empty: { state: "unproved",`,
@@ -206,14 +206,14 @@ export const USAGE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "today's service is asked for a model by its name",
+    name: 'a model is requested by its name in the dialect "interface"',
     file: "src/jobs/filter-check.ts",
     replace: `if (dialect !== "2026" || model === undefined) return request;`,
     by: `if (dialect !== "interface" || model === undefined) return request;`,
     caughtBy: ["test/cli/export/filters.test.ts", "in dialect 2026 a filter by a model sends its id"],
   },
   {
-    name: "the total that is named with null is taken for usage without a value",
+    name: "a total whose dimension is null is taken for usage without a value",
     file: "src/jobs/dialects.ts",
     replace: `if (groupingEvidence(request, answer) !== "all null") return;`,
     by: `if (groupingEvidence(request, answer) !== "all null" || answer !== undefined) return;`,
@@ -240,7 +240,7 @@ export const USAGE: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a filter that is ignored for an hour is confirmed by that",
+    name: "the doubt about an ignored filter is resolved by a later run",
     file: "src/usage/slice.ts",
     replace: " || filterDoubt?.isConfirmable === false",
     by: " || (filterDoubt?.isConfirmable === false && runId === '')",

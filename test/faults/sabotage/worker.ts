@@ -1,4 +1,4 @@
-// Wrong changes of schedules, ticks, runs and the queue.
+// Sabotages of schedules, ticks, runs and the queue.
 
 import type { Sabotage } from "./sabotage.ts";
 
@@ -77,7 +77,7 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
-    name: "a failure is remembered like an answer",
+    name: "a failed lookup is cached like an answer",
     file: "src/async.ts",
     replace: "if (known.get(key) === begun) known.delete(key);",
     by: "",
@@ -94,14 +94,14 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/cli/status/workers.test.ts", "a job that no live worker takes up is overdue since its first"],
   },
   {
-    name: "all is well without a worker",
+    name: "there is no alert without a running worker",
     file: "src/health/alerts.ts",
     replace: "if (workers.some(({ recent }) => recent)) return undefined;",
     by: "if (workers.some(({ recent, pid }) => recent || pid > 0)) return undefined;",
     caughtBy: ["test/web/dashboard/verdict.test.ts", "makes one alert"],
   },
   {
-    name: "all is well after a run that failed over complete days",
+    name: "there is no alert after a failed run whose days are complete",
     file: "src/health/alerts.ts",
     replace: "if (!failedRun?.overCompleteDays) return [];",
     by: 'if (!failedRun?.overCompleteDays || failedRun.trigger === "manual") return [];',
