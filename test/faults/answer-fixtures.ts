@@ -1,15 +1,15 @@
-// Answers as services of both dialects give them, to be cut, changed and judged. Pure.
+// Valid answers of services of both dialects, which the fault tests cut and change. Pure.
 
 export type Window = { readonly start: string; readonly end: string };
 
-/** How the program asks for it, and what a sound service answers. */
+/** A request of the program, and a valid answer to it. */
 export type Fixture = {
   readonly name: string;
   readonly dialect: "interface" | "2026";
   readonly grouping: "none" | "endpoint" | "model" | "tags" | "accessor";
-  /** The name the grouping is sent by, which is where the dialects differ. */
+  /** The grouping's name in the request, which depends on the dialect. */
   readonly askedAs: string;
-  /** Undefined where no dates are sent. */
+  /** Undefined if the request has no dates. */
   readonly windowDays: number | undefined;
   readonly body: (window: Window | undefined) => string;
 };

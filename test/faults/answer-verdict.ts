@@ -1,5 +1,5 @@
-// What the contract makes of an answer, told apart from the program's own reading: which rows of which days it says, or
-// that it can't be trusted. Pure.
+// A second implementation of the contract, independent of the program's: which rows of which days an answer contains, or that it must
+// be refused. Pure.
 
 import { isUtf8 } from "node:buffer";
 import type { Fixture, Window } from "./answer-fixtures.ts";
@@ -12,7 +12,7 @@ const DEPTH_MAX = 64;
 const OWN_DAYS_MAX = 3_660;
 const DAY_MS = 86_400_000;
 
-/** The rows by day of every day the answer is about; undefined where it must be refused. */
+/** The rows of every day that the answer covers; undefined if the answer must be refused. */
 export function verdictOf(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
   try {
     return read(body, asked, window, today);
@@ -49,7 +49,7 @@ function read(body: Uint8Array, asked: Fixture, window: Window | undefined, toda
   return new Map(days.map((day) => [day, distinct(rows.filter((one) => one.day === day).map(({ row }) => row))]));
 }
 
-/** What is stored can be given back as it came. */
+/** Whether the answer can be stored and given back unchanged. */
 function isSafe(tree: JsonTree, depth: number): boolean {
   if (tree.kind === "text") return tree.text.isWellFormed();
   if (tree.kind === "number" || tree.kind === "word") return true;
@@ -115,7 +115,7 @@ function coveredDays(
   return Array.from({ length: count }, (_, n) => new Date(fromMs + n * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** A row said twice is one; a group with two different rows is none that can be known. */
+/** A repeated row counts once. An answer with two different rows of one group is refused. */
 function distinct(rows: readonly Row[]): readonly StoredRow[] {
   const byKey = new Map<string, Row>();
   for (const row of rows) {

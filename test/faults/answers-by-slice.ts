@@ -1,4 +1,4 @@
-// The answers of a case by slice, and which of them a reader sees. Pure.
+// Groups the answers of a case by slice, and finds the answer that a reader sees. Pure.
 
 import { sliceName } from "./case-evidence.ts";
 import type { Exchange, RowText } from "./history.ts";
@@ -27,15 +27,18 @@ export function answerOf(answers: Answers, slice: string, rows: readonly RowText
   return answers.get(slice)?.findLast((answer) => answer.rows === text);
 }
 
-/** The newest answer that was given whole, to somebody who could store it. */
+/** The newest answer that was sent whole. Answers to the programs in `exempt` do not count: these may not have stored them. */
 export function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<string>): Answer | undefined {
   return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
 }
 
-/** From a fetch's number, by which it is older or newer, to its arrival: the number is at most 50 ms old when it is used. */
+/**
+ * How long before its arrival a fetch may have got its number, by which it is older or newer. The number is at most 50 ms old when it
+ * is used.
+ */
 const NUMBER_MS = 300;
 
-/** Of fetches that overlap either may be the one that stays. */
+/** Whether the shown answer may stay: it is the newest, or its fetch overlaps the newest one's. Then either may be stored last. */
 export function isAsNew(shown: Answer, newest: Answer): boolean {
   const { answeredAt = Number.POSITIVE_INFINITY } = shown.exchange;
   return shown.version >= newest.version || answeredAt >= beganAt(newest);

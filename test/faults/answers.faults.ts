@@ -1,5 +1,5 @@
-// Answers that are cut, changed or made up, by the thousand: each is stored exactly as it says or refused with the last
-// good numbers untouched, and the program lives on. What should become of each is told by a reading of its own.
+// Thousands of answers that are cut, changed or made up. Each must be stored exactly, or be refused so that the last good numbers
+// stay; the program must not crash. A second implementation of the contract (answer-verdict.ts) tells what is expected.
 
 import { expect, test } from "vitest";
 import { FIXTURES, type Fixture } from "./answer-fixtures.ts";
@@ -12,14 +12,14 @@ import { mutated } from "./mutate.ts";
 import { ONLY_CASE, SEED, TAKES_ALL } from "./scope.ts";
 
 const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 1_000));
-/** Every so many bytes an answer is cut. */
+/** Answers are cut after each multiple of this many bytes. */
 const CUT_STEP = TAKES_ALL ? 1 : 13;
 const SLOTS = 200;
 
-/** The days do not change what is done to an answer, as all are as long. */
+/** Any days will do: all dates are equally long, so the changes to an answer do not depend on them. */
 const SOME_DAYS = { start: "2026-01-01", end: "2026-01-02" };
 
-test(`${CHANGES} answers changed at random are stored as they say, or refused whole`, {
+test(`${CHANGES} answers changed at random are stored exactly, or refused as a whole`, {
   timeout: 1_800_000,
 }, async () => {
   const numbers = ONLY_CASE === undefined ? Array.from({ length: CHANGES }, (_, n) => n) : [Number(ONLY_CASE)];
@@ -51,7 +51,7 @@ test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async 
   expect(await violations("answers cut at their bytes", cases)).toEqual([]);
 });
 
-test("a number is stored with every digit, or refused where it is no amount", async () => {
+test("a number is stored with every digit, or refused if it is not an amount", async () => {
   const cases = FIXTURES.flatMap((fixture) =>
     HOSTILE_NUMBERS.map(([digits]) => ({
       name: `${fixture.name}, requests ${digits.slice(0, 50)}`,
@@ -63,7 +63,7 @@ test("a number is stored with every digit, or refused where it is no amount", as
   expect(await violations("answers with hostile numbers", cases)).toEqual([]);
 });
 
-test("what no chance would find is stored as it says, or refused", async () => {
+test("an answer made by hand is stored exactly, or refused", async () => {
   const cases = Object.entries(HAND_MADE).flatMap(([name, { body, headers }]) =>
     FIXTURES.map((fixture) => ({
       name: `${fixture.name}: ${name}`,
@@ -83,7 +83,7 @@ async function violations(part: string, cases: readonly Case[]): Promise<readonl
   return found.flat();
 }
 
-/** One process for as many cases as there are series, one after the other: what one run left is what the next one finds. */
+/** Runs the program again and again on one database, each time with one case for each series. */
 async function inRounds(cases: readonly Case[], dialect: Fixture["dialect"]): Promise<readonly string[]> {
   const queues = FIXTURES.filter((fixture) => fixture.dialect === dialect).map((fixture) =>
     cases.filter((one) => one.fixture === fixture),

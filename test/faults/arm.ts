@@ -1,4 +1,4 @@
-// Puts one fault at one event of one program.
+// Injects one fault at one event of one program.
 
 import { type Action, type FaultEvent, type Gate, PASS } from "./gate.ts";
 
@@ -6,13 +6,13 @@ export type Armed = {
   readonly gate: Gate;
   /** The event at which the fault happened; undefined while it has not. */
   readonly hit: () => FaultEvent | undefined;
-  /** Resolves when it happens; never where it does not. */
+  /** Resolves when the fault happens; never if it does not. */
   readonly happened: Promise<void>;
 };
 
 export type Fault = {
   readonly who: string;
-  /** The number of the event, from 1; where it does not fit the fault, the next that does. */
+  /** The number of the event, from 1. If the fault can't happen at that event, it happens at the next one where it can. */
   readonly point: number;
   readonly fits: (event: FaultEvent) => boolean;
   readonly act: () => Action;

@@ -1,5 +1,5 @@
-// Many series of one program run, each with an answer of its own: what is served, what the contract makes of it, and what
-// a reader of the views sees afterwards.
+// Runs the program with many series, serves each series its own answer, and compares what the views show afterwards with what the
+// contract demands.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,26 +15,26 @@ import { seenSeries } from "./seen-series.ts";
 import { programFaults, type Series, type Served, seriesFaults } from "./series-model.ts";
 
 export type Case = {
-  /** Says how to get this answer again. */
+  /** Tells how to produce this answer again. */
   readonly name: string;
   readonly fixture: Fixture;
   readonly body: (window: Window | undefined) => Uint8Array;
-  /** Left out, JSON. Whatever else it is makes the answer one to refuse. */
+  /** If left out, the answer is sent as JSON. An answer with other headers must be refused. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 export type AskedSeries = AsyncDisposable & {
-  /** How many cases one run takes, for each of its fixtures. */
+  /** How many cases one run takes for each fixture. */
   readonly slots: number;
   readonly fixtures: readonly Fixture[];
-  /** Serves each case to a series of its own, and says what came out differently from what the contract says. */
+  /** Serves each case to its own series. Returns the differences between what is stored and what the contract demands. */
   readonly run: (cases: readonly Case[]) => Promise<readonly string[]>;
 };
 
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
-/** In a database of its own: what another configuration does not name is not looked at any more. */
+/** Uses its own database, because series that the latest configuration does not name are not checked any more. */
 export async function askedSeries(dialect: Fixture["dialect"], slots: number): Promise<AskedSeries> {
   const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
   const project = "answers";
@@ -65,7 +65,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
       const place = `${asked.grouping}/${query.get("accessor")}`;
       const one = cases.get(place) ?? soundAnswer(asked);
       const { days, last } = series.get(place) ?? { days: new Map(), last: undefined };
-      // Asked a second time, the service says the same.
+      // A repeated request gets the same answer.
       const served = last ?? serve(one, window);
       series.set(place, { days, last: served });
       answer(response, 200, served.body, { "content-type": "application/json", ...one.headers });
@@ -109,7 +109,10 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
   };
 }
 
-/** What the program asks beside its series, where an answer has no value of its dimension. The one series by endpoint has no window. */
+/**
+ * Whether the request checks a grouping instead of reading a series, which the program does if an answer has no value of its
+ * dimension. The series by endpoint has no window.
+ */
 function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: URLSearchParams): boolean {
   if (asked === undefined) return grouping === "endpoint" || grouping === "method";
   return asked.windowDays === undefined && query.has("start");

@@ -1,5 +1,5 @@
-// Interrupts a backfill at every request, answer and database message of it, and lets it go on: what was stored by then is not
-// asked for again.
+// Interrupts a backfill at every request, answer and database message, and runs it again. The second run must not request what was
+// stored before it.
 
 import { afterAll } from "vitest";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
@@ -11,7 +11,7 @@ import { sweepKinds } from "./sweep-kinds.ts";
 
 const GROUPINGS = ["none", "tags"];
 const FILTERS = { all: "" };
-/** Two requests a series, of 31 days at most. */
+/** Makes two requests for each series, because a request covers at most 31 days. */
 const DAYS = 40;
 const DAYS_BEFORE = 5;
 const CAPS = { concurrent: 2, attempts: 5 };
@@ -40,7 +40,7 @@ const lab = await openLab({
 });
 afterAll(() => lab[Symbol.asyncDispose]());
 
-/** What is complete when the backfill goes on is left alone by it. */
+/** The slices that are complete before the recovery run must not be requested by it. */
 async function askNothingTwice({ db, history }: Case): Promise<() => readonly string[]> {
   const stored = [...(await statuses(db, FILTERS))].flatMap(([slice, status]) =>
     status === "complete" ? [slice] : [],

@@ -1,4 +1,4 @@
-// Answers that are far more than they seem, or have no end: they cost hardly any memory, and are refused.
+// Small answers that decompress to very large ones (bombs), and answers without an end: they take hardly any memory, and are refused.
 
 import type { ServerResponse } from "node:http";
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib";
@@ -9,7 +9,7 @@ import { reportHighest } from "./figures.ts";
 import { peakMemory } from "./memory.ts";
 import { openSlots, slotOf } from "./slots.ts";
 
-/** What is held at most, and as much again of what was read and not collected yet. */
+/** The most that the program holds of an answer, and as much again for memory that is not collected yet. */
 const PEAK_MIB_MAX = 64;
 
 countTests("bombs and bodies without an end", "bomb");
@@ -25,7 +25,7 @@ const HEAVY: Readonly<Record<string, Heavy>> = {
           response.writeHead(200, { "content-type": "application/json", "content-encoding": encoding }).end(bytes),
       ],
       [
-        `a bomb of ${encoding} that says it is none`,
+        `a bomb of ${encoding} without its content-encoding`,
         (response) => response.writeHead(200, { "content-type": "application/json" }).end(bytes),
       ],
     ]),
@@ -35,15 +35,15 @@ const HEAVY: Readonly<Record<string, Heavy>> = {
     response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
     response.socket?.end(Buffer.from(`${"1\r\n \r\n".repeat(2 << 20)}0\r\n\r\n`));
   },
-  "a refusal without an end": (response) => endless(response, 500, "text/html"),
+  "an error response without an end": (response) => endless(response, 500, "text/html"),
   "a page without an end": (response) => endless(response, 200, "text/html"),
-  "a body that says it is a terabyte": (response) => {
+  "a body with a content-length of a terabyte": (response) => {
     response.writeHead(200, { "content-type": "application/json", "content-length": 2 ** 40 });
     endless(response);
   },
 };
 
-/** Within every limit of length. They are held, so they cost what they are, and some more to be read. */
+/** Answers within every limit of length. They are held in memory as a whole, and parsing them takes some more. */
 const LARGE: Readonly<Record<string, () => string>> = {
   "a body of very many small objects": () => `{"results":[${"{},".repeat(10 << 20)}{}]}`,
   "a body of many small objects": () => `{"results":[${"{},".repeat(1_900_000)}{}]}`,
@@ -69,14 +69,14 @@ test.for(Object.entries(HEAVY))("%s takes hardly any memory", { timeout: 120_000
   expect(mib).toBeLessThanOrEqual(PEAK_MIB_MAX);
 });
 
-test.for(Object.entries(LARGE))("%s takes no more memory than there is", { timeout: 120_000 }, async ([name, body]) => {
+test.for(Object.entries(LARGE))("%s takes a limited amount of memory", { timeout: 120_000 }, async ([name, body]) => {
   const fault: Heavy = (response) => void response.writeHead(200, { "content-type": "application/json" }).end(body());
   const mib = await memoryOver(name, fault);
   reportHighest("highest memory over base on a large answer", mib, "MiB", name);
   expect(mib).toBeLessThanOrEqual(LARGE_MIB_MAX);
 });
 
-/** In MiB, over what the program had when it first asked. The answer must be refused. */
+/** How much the program's memory grows after its first request, in MiB. The answer must be refused. */
 async function memoryOver(name: string, fault: Heavy): Promise<number> {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   await using server = await scriptedServer(({ target }, response) => {
@@ -94,12 +94,12 @@ async function memoryOver(name: string, fault: Heavy): Promise<number> {
   return mib;
 }
 
-/** A quarter of a gigabyte of zeros and what is around them, in each of three ways to make it small. */
+/** 256 MiB of spaces, compressed in each of three ways. */
 function bombs(): Readonly<Record<string, Buffer>> {
-  const zeros = Buffer.alloc(256 << 20, " ");
+  const spaces = Buffer.alloc(256 << 20, " ");
   return {
-    gzip: gzipSync(zeros, { level: 9 }),
-    br: brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-    zstd: zstdCompressSync(zeros),
+    gzip: gzipSync(spaces, { level: 9 }),
+    br: brotliCompressSync(spaces, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+    zstd: zstdCompressSync(spaces),
   };
 }

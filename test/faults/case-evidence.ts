@@ -1,25 +1,25 @@
-// What is known of a case when it is over: what the service answered, what every reader could have seen at every moment, and
+// The evidence of a case, collected when it is over: what the service answered, what every reader could have seen at every moment, and
 // how the programs ended.
 
 import type { Exchange, RowText } from "./history.ts";
 
-/** What is visible of each slice, by its series and day; a slice without rows is left out. */
+/** The visible rows of each slice, by the slice's name; a slice without rows is left out. */
 export type Visible = ReadonlyMap<string, readonly RowText[]>;
 
 export type ProgramEnd = {
   readonly who: string;
   readonly command: string;
-  /** null where a signal ended it. */
+  /** null if a signal ended the program. */
   readonly status: number | null;
   readonly output: string;
   readonly startedAt: number;
-  /** How the database said its slices were when it had ended, where that was looked at. */
+  /** The due slices that were not complete when the program had ended; left out if that was not read. */
   readonly notCompleteAfter?: readonly string[];
 };
 
 export type Evidence = {
   readonly exchanges: readonly Exchange[];
-  /** What the views showed after each change of a number, oldest first; those of before the case are among them. */
+  /** What the views showed after each change of a number, oldest first, including changes from before the case. */
   readonly moments: readonly Visible[];
   /** What the views show at the end. */
   readonly now: Visible;
@@ -27,7 +27,7 @@ export type Evidence = {
   readonly coverage: ReadonlyMap<string, string>;
   /** The slices that must be complete after the recovery run. */
   readonly due: readonly string[];
-  /** Those of them that were due before the case began: they have a status at any time. */
+  /** The slices that were due before the case began: they must always have a status. */
   readonly dueBefore: readonly string[];
   readonly programs: readonly ProgramEnd[];
   /** The program whose one ordinary run, after the faults had stopped, must repair everything; undefined before that run. */

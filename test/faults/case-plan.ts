@@ -1,4 +1,4 @@
-// One case of a sweep: what happens to one program of how many, and at which of its events. All of it is in the case's name.
+// One case of a sweep: which fault happens at which event of one program, and how many programs run. The case's name contains all of it.
 
 import type { Fault } from "./arm.ts";
 import { type FaultEvent, PASS } from "./gate.ts";
@@ -21,11 +21,11 @@ export type Kind = (typeof KINDS)[number];
 export type CasePlan = {
   readonly replicas: number;
   readonly kind: Kind;
-  /** Of an SQL error. */
+  /** The code of an SQL error. */
   readonly sqlstate?: string | undefined;
   /** The number of the event, from 1. */
   readonly point: number;
-  /** Where the run that follows is killed too. */
+  /** The event at which the run that follows is killed too. */
   readonly secondPoint?: number | undefined;
 };
 
@@ -48,11 +48,11 @@ export function planOf(name: string): CasePlan {
   };
 }
 
-/** Whose name the program has that the fault happens to, and those of the programs beside it. */
+/** The names of the programs that run at the same time. The fault happens to the first one. */
 export const REPLICAS = ["a", "b", "c"] as const;
 export const VICTIM = REPLICAS[0];
 
-/** Of each class that the program must tell apart: to try again, to give up one slice, to give up all. */
+/** Codes of each class that the program must distinguish: try again, give up one slice, give up everything. */
 export const SQLSTATES = [
   ...["08006", "22021", "23505", "25006", "40001", "40P01", "53100"],
   ...["53200", "53300", "55P03", "57014", "57P01", "57P03", "58030"],
@@ -64,9 +64,9 @@ const ofDatabase = ({ peer }: FaultEvent) => peer === "database";
 const statement = ({ peer, side }: FaultEvent) => peer === "database" && side === "out";
 const executed = ({ peer, side }: FaultEvent) => peer === "database" && side === "back";
 
-/** How long the whole database is gone, where it is. */
+/** How long the database can't be reached in the fault "database away". */
 export const AWAY_MS = 5_000;
-/** Enough for others to overtake. */
+/** Long enough for other programs to overtake. */
 const DELAY_MS = 400;
 
 type Victim = Pick<Running, "program" | "database">;
@@ -119,11 +119,11 @@ export function faultOf(
   }
 }
 
-/** Whoever was killed or stopped may have calls with the service that nobody counts any more. */
+/** The programs that were killed or stopped: their slots go to others while the service may still work on their calls. */
 export function exemptOf(kind: Kind): ReadonlySet<string> {
   if (kind === "kill" || kind === "stop and continue") return new Set([VICTIM]);
   return new Set(kind === "kill twice" ? [VICTIM, SECOND] : []);
 }
 
-/** The run that follows while the first one is not over, or before the recovery run. */
+/** The name of the run that follows while the victim is stopped, or before the recovery run. */
 export const SECOND = "other";

@@ -1,4 +1,4 @@
-// The part of the checker that is about how the programs conducted themselves: to their user and to the service. Pure.
+// The part of the checker (check.ts) about what the programs report to their user, and how they call the service. Pure.
 
 import type { Evidence } from "./case-evidence.ts";
 
@@ -10,7 +10,7 @@ export function converges({ recovery, programs }: Pick<Evidence, "recovery" | "p
 }
 
 export function honest({ programs, coverage, now, runs }: Evidence): string[] {
-  // A worker that is stopped says nothing of its work by that.
+  // The exit status of a worker says nothing about its work.
   const saidOk = programs
     .filter(({ command }) => command !== "start")
     .filter(({ status, notCompleteAfter = [] }) => status === 0 && notCompleteAfter.length > 0)
@@ -20,7 +20,7 @@ export function honest({ programs, coverage, now, runs }: Evidence): string[] {
   const empty = [...coverage]
     .filter(([slice, status]) => status === "complete" && !now.has(slice))
     .map(([slice]) => `I9: ${slice} is called complete and shows nothing`);
-  // What another program asked for later, and stored before, is no less complete.
+  // A stale slice is complete too: another program has stored a newer answer for it.
   const runsOk = runs
     .filter(({ status, planned, complete, stale }) => status === "ok" && complete + stale !== planned)
     .map(({ planned, complete }) => `I9: a run is called ok with ${complete} of ${planned} slices complete`);

@@ -1,4 +1,4 @@
-// As of the rest of the checker: each violation is found where it is planted.
+// check-keys.ts finds each planted violation, and nothing in correct evidence.
 
 import { expect, test } from "vitest";
 import { type KeyEvidence, keyViolations, orphansOf } from "./check-keys.ts";
@@ -19,7 +19,7 @@ const RECOVERED: KeyEvidence = {
   sinks: ["secret-3", "secret-3"],
 };
 
-/** The answer to a create was lost, and another one followed. */
+/** The answer to one more create was lost. */
 const LOST: KeyEvidence = {
   ...RECOVERED,
   ledger: [...RECOVERED.ledger, key("4", "orphan", { apiKeyId: null, events: ["intent", "orphan"] })],
@@ -27,31 +27,31 @@ const LOST: KeyEvidence = {
   creates: [...RECOVERED.creates, "exporter intent-4"],
 };
 
-test("where all holds, nothing is found", () => {
+test("correct evidence has no violations", () => {
   expect(keyViolations(RECOVERED)).toEqual([]);
   expect(orphansOf(RECOVERED)).toEqual([]);
 });
 
-test("a key whose secret was lost is flagged, even where its id is not known", () => {
+test("an orphan counts as flagged even if the ledger does not have its id", () => {
   expect(keyViolations(LOST)).toEqual([]);
   expect(orphansOf(LOST)).toEqual([{ apiKeyId: "id-4", flagged: true }]);
 });
 
 const [retired, draining, active] = RECOVERED.ledger;
-const lostUntold = [...RECOVERED.ledger, key("4", "retired", { events: ["intent", "not-created"] })];
+const withoutOrphan = [...RECOVERED.ledger, key("4", "retired", { events: ["intent", "not-created"] })];
 
 const PLANTED: Readonly<Record<string, Partial<KeyEvidence>>> = {
   "a create that was sent again": { creates: [...RECOVERED.creates, "exporter intent-3"] },
   "a create without an intent": { creates: [...RECOVERED.creates, "exporter"] },
   "a key that was not due": { due: 2 },
   "a key that was due and not made": { due: 4 },
-  "two keys in use": { ledger: [retired, key("2", "active"), active].filter((one) => one !== undefined) },
-  "a key on its way": { ledger: [...RECOVERED.ledger, key("5", "pending")] },
-  "a lost key that nothing flags": { ...LOST, ledger: lostUntold, made: [...RECOVERED.made, made("4", false)] },
+  "two active keys": { ledger: [retired, key("2", "active"), active].filter((one) => one !== undefined) },
+  "a pending key": { ledger: [...RECOVERED.ledger, key("5", "pending")] },
+  "a lost key that nothing flags": { ...LOST, ledger: withoutOrphan, made: [...RECOVERED.made, made("4", false)] },
   "a retired key that works": { made: RECOVERED.made.map((one) => ({ ...one, works: true })) },
   "a key in use that does not exist": { made: [made("1", false), made("2", false), made("3")] },
   "sinks with different keys": { sinks: ["secret-3", "secret-2"] },
-  "no key in use": { ledger: [retired, draining, key("3", "draining")].filter((one) => one !== undefined) },
+  "no active key": { ledger: [retired, draining, key("3", "draining")].filter((one) => one !== undefined) },
 };
 
 test.each(Object.entries(PLANTED))("%s is found", (_, planted) => {

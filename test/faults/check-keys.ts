@@ -6,7 +6,7 @@ export type KeyEvidence = {
   readonly made: readonly MadeKey[];
   /** The comments of all creates that were sent. */
   readonly creates: readonly string[];
-  /** How many keys were due to be made. */
+  /** How many keys had to be made. */
   readonly due: number;
   /** What each sink holds. */
   readonly sinks: readonly string[];
@@ -16,7 +16,7 @@ type LedgerKey = {
   readonly apiKeyId: string | null;
   readonly intentId: string;
   readonly state: string;
-  /** All that ever happened to it. */
+  /** All events of the key. */
   readonly events: readonly string[];
 };
 type MadeKey = { readonly apiKeyId: string; readonly comment: string; readonly works: boolean };
@@ -47,7 +47,7 @@ export function keyViolations(evidence: KeyEvidence): readonly string[] {
   return checks.filter(([holds]) => !holds).map(([, violation]) => `I7: ${violation}`);
 }
 
-/** The keys that the service made and that were never used: they must be flagged, be it that they were deleted since. */
+/** The keys that the service made and that were never active. Each must be flagged as an orphan, even if it was deleted since. */
 export function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">) {
   return made.flatMap(({ apiKeyId, comment }) => {
     const events = ledger.find(isOf(comment))?.events ?? [];
@@ -55,7 +55,7 @@ export function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">
   });
 }
 
-/** An orphan can be found by its comment, even if its id is not known. */
+/** Compares by the comment, because the ledger may not have the id of an orphan. */
 function isOf(comment: string): (key: LedgerKey) => boolean {
   return ({ intentId }) => comment.includes(intentId);
 }

@@ -81,7 +81,7 @@ function monotonic({ moments }: Evidence, answers: Answers): string[] {
       if (!answer) continue;
       shown.set(slice, answer);
       if (!before || before.version === answer.version) continue;
-      // Fetches that overlap may be stored in either order; one that was over before the other began may not.
+      // Fetches that overlap may be stored in either order. A fetch that ended before the other began must not be stored after it.
       const endedAt = answer.exchange.answeredAt ?? answer.exchange.endedAt ?? Number.POSITIVE_INFINITY;
       if (endedAt < beganAt(before))
         found.push(`I4: ${slice} went back from answer ${before.version} to ${answer.version}`);

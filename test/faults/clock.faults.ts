@@ -1,6 +1,6 @@
-// Somebody sets the database's clock while a worker works: back by a day, or forward and back again. The worker says so, waits for no
-// moment of the clock as it was, and soon every run is over and all that is due is complete. (Which numbers those are is for
-// test/cli/recovery/clock-steps.test.ts: here days of usage move beside requests that wait for them.)
+// The database's clock is set while a worker runs: back by a day, or forward and back again. The worker does not wait for times of
+// the earlier clock: soon every run is over and every due slice is complete. (The numbers are checked in
+// test/cli/recovery/clock-steps.test.ts. Here the days of usage move while requests wait, so the numbers are not checked.)
 
 import { expect } from "vitest";
 import { programTest } from "../cli/program-context.ts";
@@ -12,11 +12,11 @@ import { reportHighest } from "./figures.ts";
 import { TAKES_ALL } from "./scope.ts";
 
 const PART = "clock steps";
-/** The tick that finds out, the tick after the run that was under way then, and what a try of the queue may have to wait. */
+/** The tick that notices the change, the tick after the run that was under way, and the wait before the queue's next attempt. */
 const RECOVERY_MS_MAX = 150_000;
 
 const STEPS: Readonly<Record<string, readonly number[]>> = { back: [-1], "forward and back": [1, -1] };
-/** After how many of the run's twelve requests. */
+/** After how many of the run's twelve requests the clock is set. */
 const POINTS = TAKES_ALL ? [1, 4, 9, 12] : [4];
 const CASES = Object.keys(STEPS).flatMap((step) =>
   POINTS.flatMap((point) => [true, false].map((killed) => ({ step, point, killed }))),
@@ -38,7 +38,7 @@ for (const { step, point, killed } of CASES) {
       service: { requestsPerSecond: 20, maxConcurrent: 2 },
       exports: [{ schedule: farSchedule(), groupings: GROUPINGS, filters, window: { days: 2 } }],
     });
-    // Some of them are tried again later, by the queue.
+    // Every third request fails, so that the queue tries some again later.
     emulator.fault = () => (emulator.requests.length % 3 === 0 ? { kind: "answer", status: 503 } : undefined);
     const worker = context.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });
     const asked = (count: number, timeout: number) =>
@@ -51,7 +51,7 @@ for (const { step, point, killed } of CASES) {
     const startedMs = performance.now();
     for (const days of STEPS[step] ?? []) {
       await setClock(db, days);
-      // Where there is more to ask for it is asked for by the clock as it is now.
+      // If requests are left, the worker sends one by the new time before the clock is set again.
       if (!killed) await asked(breakdowns(emulator).length + 1, 3_000).catch(() => {});
     }
     if (killed) context.start(["start"], {}, { timeoutMs: 2 * RECOVERY_MS_MAX });

@@ -1,4 +1,5 @@
-// Wrong configurations, given to the whole program: each is refused with its place and its mend before anybody is called.
+// Wrong configurations, given to the whole program: each is refused before the service or the database is called, and the error names
+// the place and the fix.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,14 +13,14 @@ import { secondsSince } from "./count-tests.ts";
 import { reportCases } from "./figures.ts";
 import { TAKES_ALL } from "./scope.ts";
 
-/** What is said of each is looked at in the tests of the configuration, where a case costs nothing. */
+/** CI takes every eighth: the tests of the configuration check the message of every one, where a case costs nothing. */
 const STEP = TAKES_ALL ? 1 : 8;
 const AT_ONCE = 2;
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-faults-"));
 afterAll(() => rm(folder, { recursive: true }));
 
-test("a configuration that is wrong at one place ends the program before it calls anybody", {
+test("a configuration with one wrong value ends the program before it calls the service or the database", {
   timeout: 300_000,
 }, async () => {
   const startedMs = performance.now();

@@ -1,5 +1,5 @@
-// Programs in PID namespaces of their own that share a folder with the embedded database, as containers do: each takes itself
-// for process 1, and none may work beside another.
+// Programs that share a folder with the embedded database, each in its own PID namespace, as in containers: each has the process id 1,
+// and only one may use the database at a time.
 
 import path from "node:path";
 import { describe, expect, vi } from "vitest";
@@ -22,7 +22,9 @@ const READING = { groupings: ["none", "tags"], window: lastDays(2) };
 const test = programTest();
 
 describe.skipIf(!hasPidNamespaces())("containers", () => {
-  test("an export that has the embedded database keeps it, whatever others see of its process", async ({ context }) => {
+  test("while an export uses the embedded database others are refused, whatever they see of its process", async ({
+    context,
+  }) => {
     const startedMs = performance.now();
     const emulator = await context.serve();
     await context.configure(
@@ -33,7 +35,7 @@ describe.skipIf(!hasPidNamespaces())("containers", () => {
     const releaseAnswers = await holdAnswersFrom(emulator, 2);
     const wrong: string[] = [];
     for (let n = 1; n <= RIVALS; n++) {
-      // Every other one sees the first one's namespace from outside.
+      // Every other rival has no namespace of its own, and sees the first program's namespace from outside.
       const rival = context.start(["export"], EMBEDDED, { pidNamespace: n % 2 === 0 });
       const { status, stderr } = await rival.ended;
       if (status !== 1 || !stderr.includes("is in use by process 1 ")) wrong.push(`rival ${n}: ${status}, ${stderr}`);

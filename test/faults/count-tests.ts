@@ -1,9 +1,9 @@
-// Tells the table of figures what the tests of a file were about that are no sweeps.
+// Reports tests that are not sweeps to the table of figures.
 
 import { afterAll, afterEach } from "vitest";
 import { reportCases } from "./figures.ts";
 
-/** Called at the top of a file whose tests are a case each. */
+/** Called at the top of a file in which each test is one case. */
 export function countTests(part: string, kind: string): void {
   const startedMs = performance.now();
   let cases = 0;
@@ -15,7 +15,7 @@ export function countTests(part: string, kind: string): void {
   afterAll(() => reportCases({ part, kind, cases, violations, seconds: secondsSince(startedMs) }));
 }
 
-/** Of a test that is about many cases at once, and looks at them all in the end. */
+/** Reports a test that checks many cases together. If it fails, it counts as one violation. */
 export async function countCases(part: string, kind: string, cases: number, work: () => Promise<void>): Promise<void> {
   const startedMs = performance.now();
   let violations = 1;

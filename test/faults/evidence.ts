@@ -1,4 +1,4 @@
-// Reads from a database what the checker needs: what every reader could have seen, and what is said of it.
+// Reads from a database what the checker needs: what every reader could have seen, and the status of slices and runs.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
@@ -38,7 +38,7 @@ export async function readEvidence(db: Database, filters: Filters): Promise<Stor
   return { moments, now: await shownNow(db, filters), coverage, runs };
 }
 
-/** From the views that are read, not from the function: the two must agree. */
+/** Reads the views instead of bi.usage_as_of: the two must agree. */
 async function shownNow(db: Database, filters: Filters): Promise<Visible> {
   const byDimension = DIMENSIONS.map(
     (name) => sql`

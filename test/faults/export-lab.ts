@@ -1,4 +1,4 @@
-// The lab of exports: four series of two days, of which one export before stored one, and three of the other days' numbers.
+// The lab of exports: four series of two days. Before the cases one series is stored whole, one with one of its days, two not at all.
 
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { sliceName } from "./case-evidence.ts";
@@ -8,7 +8,7 @@ const GROUPINGS = ["none", "tags"];
 const FILTERS = { all: "", diarized: "diarize=true" };
 
 const CONCURRENT_MAX = 3;
-/** How often one request is tried by one run. */
+/** How often one run tries a request at most. */
 const ATTEMPTS_MAX = 5;
 export const CAPS = { concurrent: CONCURRENT_MAX, attempts: ATTEMPTS_MAX };
 
@@ -20,7 +20,6 @@ const OPTIONS: LabOptions = {
   due: Object.values(FILTERS).flatMap((conditions) =>
     GROUPINGS.flatMap((grouping) => DAYS.map((day) => sliceName(`${grouping} / ${conditions}`, day))),
   ),
-  // What is there before a case: one series whole, one with one of its days, and two not at all.
   before: [
     ["export", "--grouping", "none", "--filter", "all"],
     ["export", "--grouping", "tags", "--filter", "all", "--day", DAYS[0] ?? ""],
@@ -41,7 +40,7 @@ const OPTIONS: LabOptions = {
         projects: ["production"],
         window: { days: DAYS.length },
         groupings: GROUPINGS,
-        // What is asked beside the series would be points of its own.
+        // Other requests than those of the series would add points to the sweep.
         checkFeatures: "off",
         filters: [{ name: "all" }, { name: "diarized", features: { diarize: true } }],
       },

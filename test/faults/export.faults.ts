@@ -1,5 +1,5 @@
-// Interrupts an export at every request, answer and database message of it, alone and beside others, and lets one ordinary
-// export follow, which must make everything whole.
+// Interrupts an export at every request, answer and database message, alone and beside others. One ordinary export follows, which must
+// complete everything.
 
 import { afterAll } from "vitest";
 import { CAPS, openExportLab } from "./export-lab.ts";
@@ -18,7 +18,7 @@ sweepKinds(interruptions({ part: "export", file: "export.faults.ts", command: ["
   { kind: "delay", ci: [0, 191], all: [0, 19, 19], atOnce: 2 },
   { kind: "SQL error before", ci: [601], all: [23], atOnce: 2 },
   { kind: "SQL error after", ci: [601], all: [23], atOnce: 2 },
-  // These mostly wait: for limits of locks, transactions and statements.
+  // The cases of these kinds mostly wait for limits of locks, transactions and statements.
   { kind: "stop and continue", ci: [97], all: [5, 19], atOnce: 4 },
   { kind: "black hole", ci: [97], all: [1, 7], atOnce: 8 },
 ]);

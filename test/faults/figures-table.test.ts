@@ -10,7 +10,7 @@ function rowsOf(...lines: readonly Line[]): readonly (readonly string[])[] {
     .map((line) => line.trim().split(/ {2,}/));
 }
 
-test("cases are summed up, and told by part and by kind", () => {
+test("cases are summed by part and by kind", () => {
   const rows = rowsOf(
     {
       part: "export, kill",
@@ -41,7 +41,7 @@ test("cases are summed up, and told by part and by kind", () => {
   ]);
 });
 
-test("counts that many cases have a part in are added up, and of amounts the highest is told", () => {
+test("shares are added up, and of several amounts the highest is shown", () => {
   const rows = rowsOf(
     { figure: "sabotages caught", value: "25 of 25" },
     { share: "orphans flagged", count: 2, of: 2 },

@@ -1,11 +1,11 @@
-// The table that the figures of a run become. Pure.
+// Formats the figures of a run as a table. Pure.
 
 import { type CasesOfPart, Line } from "./figures.ts";
 
 const NAME_WIDTH = 52;
 const NUMBER_WIDTH = 12;
 
-/** From the text of the file that they were written to. */
+/** `text` is the content of the file that figures.ts writes. */
 export function figuresTable(text: string): string {
   const lines = text
     .split("\n")
@@ -42,7 +42,7 @@ function row(name: string, ...cells: readonly (string | number)[]): string {
   return name.padEnd(NAME_WIDTH) + cells.map((cell) => String(cell).padStart(NUMBER_WIDTH)).join("");
 }
 
-/** Each by its name, in the order in which the first of that name came. */
+/** The values by name: first the figures, then the shares, then the highest amounts. */
 function figures(lines: readonly Line[]): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   const shares = Map.groupBy(

@@ -1,20 +1,20 @@
-// What the parts of a run found out, each as a line of its own in one file, of which figures-table.ts makes the table at the end.
+// Reports what the parts of a run found, as lines of a file. At the end figures-table.ts makes a table of them.
 
 import { appendFileSync } from "node:fs";
 import { z } from "zod";
 
 const Cases = z.object({
   part: z.string(),
-  /** What happened in them, where it is not told by the part. */
+  /** What happened in the cases; if it is left out, `part` tells it. */
   kind: z.string().optional(),
   cases: z.number(),
-  /** How many there are in all, where these are every so many of them. */
+  /** How many cases there are in all, if only every n-th was run. */
   among: z.number().optional(),
-  /** Those of them whose fault had no place to happen. */
+  /** How many of the cases ended before their fault could happen. */
   unreached: z.number().optional(),
   violations: z.number(),
   seconds: z.number(),
-  /** Which of all the points there are were taken. */
+  /** Every how many points a case was run, for each number of programs. */
   points: z.string().optional(),
 });
 const Figure = z.object({ figure: z.string(), value: z.string() });
@@ -39,12 +39,12 @@ export function reportFigure(figure: string, value: string): void {
   process.stdout.write(`${figure}: ${value}\n`);
 }
 
-/** Adds to a count that many cases have a part in. */
+/** Adds to a share, such as the leaks among all searched artefacts, which the table sums over all cases. */
 export function reportShare(share: string, count: number, of: number): void {
   report({ share, count, of });
 }
 
-/** One of many amounts, the highest of which counts; `where` says of what it is. */
+/** Reports an amount. The table shows the highest one of that name; `where` names its case. */
 export function reportHighest(highest: string, value: number, unit: string, where: string): void {
   report({ highest, value, unit, where });
 }

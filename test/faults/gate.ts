@@ -25,7 +25,7 @@ export type Action =
   /** The database answers with an error: without having executed the statement ("out"), or after it ("back"). */
   | { readonly kind: "error"; readonly sqlstate: string };
 
-/** Asked at every event. */
+/** Called at every event. */
 export type Gate = (event: FaultEvent) => Action;
 
 export const PASS: Action = { kind: "pass" };

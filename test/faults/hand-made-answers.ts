@@ -1,4 +1,4 @@
-// Answers made by hand that no chance would find, from what is a sound one.
+// Answers made by hand from a valid one, which random changes would hardly produce.
 
 type HandMade = {
   readonly body: (sound: string) => Uint8Array;
@@ -19,7 +19,7 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   "a page with the answer in it": text((sound) => PAGE.replace("[]", sound)),
   "JSON that calls itself a page": labelled({ "content-type": "text/html; charset=utf-8" }),
   "JSON that calls itself text": labelled({ "content-type": "text/plain" }),
-  "JSON of no kind": labelled({ "content-type": "" }),
+  "JSON with an empty content type": labelled({ "content-type": "" }),
   "JSON that calls itself compressed": labelled({ "content-encoding": "gzip" }),
   "an answer in UTF-16": { body: (sound) => Buffer.from(`\ufeff${sound}`, "utf16le") },
   "an answer in Latin-1": {
@@ -28,13 +28,13 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   "an answer nested a hundred thousand levels deep": text((sound) =>
     sound.replace('"results":', `"deep":${"[".repeat(100_000)}${"]".repeat(100_000)},"results":`),
   ),
-  "a name that stands twice counts as it stands last": text((sound) =>
+  "a name that is there twice: the last one counts": text((sound) =>
     sound.replaceAll('"requests":', '"requests":99,"requests":'),
   ),
-  "results that stand twice count as they stand last": text((sound) =>
+  "results that are there twice: the last ones count": text((sound) =>
     sound.replace('"results":', '"results":[],"results":'),
   ),
-  "members that are parts of every object": text((sound) =>
+  "members with the names of properties that every object has": text((sound) =>
     sound.replace('"results":', '"constructor":{"prototype":{"polluted":1}},"toString":1,"results":'),
   ),
   "a member __proto__": text((sound) => sound.replace('"results":', '"__proto__":{"results":[]},"results":')),
@@ -52,7 +52,7 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
 /** A little less than the longest answer that is read. */
 const LENGTH_MAX = 31 << 20;
 
-/** The last row again and again, each time of a group of its own where it names one. */
+/** Repeats the last row. If the row names a group, each copy gets another one. */
 function manyRows(rows: string): string {
   const row = rows.slice(
     rows.lastIndexOf('{"hours"') === -1 ? rows.lastIndexOf('{"requests"') : rows.lastIndexOf('{"hours"'),

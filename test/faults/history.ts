@@ -1,4 +1,5 @@
-// What the service answered in one case, as far as invariants need it: each answer with the version that is in its numbers.
+// Records what the service answered in one case, as far as the checker needs it. Each answer gets a version, which is put into its
+// numbers.
 
 import { z } from "zod";
 import type { Answer, ServiceFrontOptions } from "./service-front.ts";
@@ -23,13 +24,13 @@ export type Exchange = {
   /** The series and window of a breakdown; undefined for other requests. */
   readonly asked: Asked | undefined;
   readonly arrivedAt: number;
-  /** When the last byte was given away; undefined where the program was not told all of it. */
+  /** When the last byte was sent; undefined if the program did not get the whole answer. */
   answeredAt?: number;
-  /** When the service was done with it, be the answer told or not. */
+  /** When the service had finished the request, whether or not its answer was sent. */
   endedAt?: number;
   status?: number;
   version?: number;
-  /** By day; a day without usage has none. */
+  /** The rows by day; a day without usage is left out. */
   days?: ReadonlyMap<string, readonly RowText[]>;
 };
 
@@ -37,12 +38,12 @@ type Asked = { readonly series: string; readonly days: readonly string[] };
 
 export type History = { readonly exchanges: Exchange[]; newestVersion: number };
 
-/** A history that goes on where another one was. */
+/** A history that continues another one. */
 export function historyAfter(before: History = { exchanges: [], newestVersion: 0 }): History {
   return { exchanges: [...before.exchanges], newestVersion: before.newestVersion };
 }
 
-/** Keeps the history of a front, and puts a version into the numbers of each breakdown that goes through it. */
+/** Records the exchanges of a front, and puts a version into the numbers of each breakdown that goes through it. */
 export function watchedFor(history: History): ServiceFrontOptions["watch"] {
   return ({ who, url }) => {
     const seen: Exchange = { who, path: url, asked: askedFor(url), arrivedAt: performance.now() };
@@ -77,13 +78,13 @@ function parseBreakdown(body: string): Breakdown {
   return Breakdown.parse(JSON.parse(body));
 }
 
-/** How many groups there are before one of them is left out, another one in each version. */
+/** A day with at least this many groups has one of them left out, a different one in each version. */
 const GROUPS_KEPT_MIN = 3;
 const STAMP = 1_000;
 
 /**
- * The same answer with its version in every row, and without one of its groups: a stored slice tells which answer it is of,
- * and one with rows of two answers shows.
+ * The same answer with its version in every row, and without one of its groups. So the rows of a stored slice tell which answer they
+ * are from, and rows of two answers are noticed.
  */
 function stamped(breakdown: Breakdown, version: number): Breakdown {
   const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
@@ -118,7 +119,7 @@ function shownGroup(grouping: string, value: unknown): string | null {
   return values.length === 0 ? null : String(values[0]);
 }
 
-/** Which series a breakdown asks for, by its grouping and what else narrows it; its filter is told by its conditions. */
+/** The series and days that a breakdown is requested for. The series is named by its grouping and the conditions of its filter. */
 function askedFor(url: string): Asked | undefined {
   const { pathname, searchParams } = new URL(url, "http://front.test");
   if (!pathname.endsWith("/usage/breakdown")) return undefined;

@@ -1,6 +1,6 @@
-// Numbers as a service may write them, and what a reader of the database must see; undefined where they are no amount.
+// Numbers as a service may write them, and what a reader of the database must see; undefined if the number must be refused.
 
-/** Each digit counts: a double loses the last one of some, and makes Infinity or nothing of others. */
+/** Every digit must be kept. A double loses the last digit of some, and makes Infinity or 0 of others. */
 export const HOSTILE_NUMBERS: readonly [HostileNumber, ...HostileNumber[]] = [
   ["0", "0"],
   ["-0", "0"],

@@ -1,4 +1,4 @@
-// A service whose every word is hostile, and a configuration whose every name is.
+// A service whose answers contain hostile texts, and a configuration with hostile names.
 
 import { farSchedule } from "../cli/workers.ts";
 import { HOSTILE_NAMES } from "../report/hostile-names.ts";
@@ -6,7 +6,7 @@ import { answer, answerJson, type ScriptedServer, scriptedServer } from "../supp
 import { HOSTILE_TEXTS } from "./hostile-texts.ts";
 
 export const ALL = [...new Set([...HOSTILE_TEXTS, ...HOSTILE_NAMES])];
-/** Half of a surrogate pair can't be kept, so an answer with one is refused. */
+/** Half of a surrogate pair can't be stored, so an answer with one is refused. */
 export const TEXTS = ALL.filter((text) => text.isWellFormed());
 export const NAMES = TEXTS.filter(isName);
 
@@ -18,7 +18,7 @@ export function isName(text: string): boolean {
 const key = { env: "USAGE_EXPORT_KEY" };
 const job = { schedule: farSchedule(), window: { days: 1 } };
 
-/** One project with the texts as values and errors, and one called by each that may be a name. */
+/** One project that gets the texts as values and errors, and one project for each text that is a valid name. */
 export function configFor(service: ScriptedServer): Readonly<Record<string, unknown>> {
   return {
     service: { baseUrl: service.origin, dialect: "interface", requestsPerSecond: 100, maxConcurrent: 16 },
@@ -39,7 +39,7 @@ export function configFor(service: ScriptedServer): Readonly<Record<string, unkn
   };
 }
 
-/** The nth text has n + 1 requests, so that each row tells which one it is of. */
+/** The row of the nth text has n + 1 requests, which tells its text. */
 export async function hostileService(): Promise<ScriptedServer> {
   return scriptedServer(({ target }, response) => {
     const { pathname, searchParams } = new URL(target, "http://service");

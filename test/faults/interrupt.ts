@@ -1,4 +1,4 @@
-// Interrupts a command that does its work and ends, at one event of it, and lets one ordinary run of it follow.
+// Interrupts a command at one of its events, and then runs it once without a fault. For commands that end by themselves.
 
 import type { Program } from "../support/program.ts";
 import { arm } from "./arm.ts";
@@ -12,20 +12,20 @@ import { type Outcome, pointsAmong, type Swept } from "./sweep-kinds.ts";
 export type Running = {
   readonly who: string;
   readonly program: Program;
-  /** Its own way to the database. */
+  /** The front before the database for this program alone. */
   readonly database: PostgresFront;
   readonly startedAt: number;
   readonly command: string;
 };
 
-/** Where the programs of one case run: behind fronts, with all that they need to themselves. */
+/** The environment of one case: its programs run behind fronts, and share nothing with other cases. */
 export type Stage = AsyncDisposable & {
-  /** Asked at every event; a case that is armed puts its fault here. */
+  /** Called at every event. A case puts the gate with its fault here. */
   gate: Gate;
   readonly start: (who: string, args: readonly string[]) => Promise<Running>;
-  /** Waits for its end. */
+  /** Waits until the program has ended. */
   readonly end: (running: Running) => Promise<ProgramEnd>;
-  /** What leaked so far; the log of the database server is searched as well only where that is asked for: it is long. */
+  /** The leaks so far. `log`: whether the log of the database server, which is long, is searched too. */
   readonly leaks: (log: boolean) => Promise<readonly string[]>;
 };
 
@@ -33,16 +33,16 @@ export type Interruption<S extends Stage> = {
   readonly part: string;
   readonly file: string;
   readonly command: readonly string[];
-  /** What a person runs where the database refused something and the command itself, run again, leaves that as it is. */
+  /** The command that a person runs if the database refused something and `command`, run again, does not try that again. */
   readonly afterRefusal?: readonly string[];
   readonly open: () => Promise<S>;
   /** The violations. Called before the recovery run (`recovery` is undefined) and after it (`recovery` is its name). */
   readonly check: (stage: S, recovery: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
-  /** What this command promises beside what holds of all; called before the recovery run, and what it returns after it. */
+  /** Checks what only this command promises. Called before the recovery run; what it returns is called after that run. */
   readonly promise?: (stage: S) => Promise<() => readonly string[]>;
 };
 
-/** A program that had to be killed for its time limit has no status either. */
+/** A program that had to be killed at its time limit gets the status -1. */
 export async function endOf({ who, program, startedAt, command }: Running): Promise<ProgramEnd> {
   const result = await program.ended.catch((error: Error) => ({ status: -1, stdout: "", stderr: error.message }));
   return { who, command, status: result.status, output: result.stdout + result.stderr, startedAt };
@@ -51,14 +51,14 @@ export async function endOf({ who, program, startedAt, command }: Running): Prom
 /** The name of the program that runs after the faults have stopped, and must repair everything. */
 export const RECOVERY = "recovery";
 
-/** Of each case so many search the log of the database server for secrets. */
+/** At every n-th point the log of the database server is searched for secrets. */
 const LOG_EVERY = 20;
 
 export function isLogSearched({ point }: CasePlan): boolean {
   return point % LOG_EVERY === 1;
 }
 
-/** What a sweep of it needs. */
+/** The interruption as sweepKinds needs it. */
 export function interruptions<S extends Stage>(of: Interruption<S>): Swept {
   return { part: of.part, file: of.file, points: calibration(of), run: (name) => interrupted(of, name) };
 }
@@ -104,7 +104,7 @@ export function reportRecovery(ms: number, part: string, name: string): void {
   reportHighest("longest recovery after SIGKILL", Math.round(ms / 100) / 10, "s", `${part}: ${name}`);
 }
 
-/** The run after the one that was killed is killed too, at some event of it. */
+/** Kills the following run too, at one of its events. */
 async function killSecond(
   stage: Stage,
   command: readonly string[],
@@ -119,7 +119,7 @@ async function killSecond(
   return fault.hit;
 }
 
-/** Whoever was stopped goes on when another run has done all, and must not undo it. */
+/** The stopped program continues when another run has done everything, and must not undo that. */
 async function wakeAfterAnother(
   stage: Stage,
   victim: Running,
@@ -132,7 +132,7 @@ async function wakeAfterAnother(
   victim.program.kill("SIGCONT");
 }
 
-/** Which events there are, of a program that nothing happens to beside others like it. */
+/** Records the events of a program without a fault, beside others like it. */
 function calibration<S extends Stage>({ open, command }: Interruption<S>): Swept["points"] {
   return pointsAmong(async (replicas) => {
     await using stage = await open();
@@ -145,7 +145,7 @@ function calibration<S extends Stage>({ open, command }: Interruption<S>): Swept
   });
 }
 
-/** All events of the one that a fault would happen to, from now on. */
+/** Records all events of the victim from now on. */
 export function recorded(stage: Stage): readonly FaultEvent[] {
   const events: FaultEvent[] = [];
   stage.gate = (event) => {

@@ -1,5 +1,5 @@
-// JSON as it is written, for the tests to change and to judge: members in their order and as often as they stand there,
-// numbers as their digits. Strict by RFC 8259, and written apart from whatever the program reads JSON with. Pure.
+// A JSON parser for the tests, independent of the one that the program uses. It keeps the order of members, repeated members, and the
+// digits of numbers. Strict by RFC 8259. Pure.
 
 export type JsonTree =
   | { readonly kind: "object"; readonly members: readonly (readonly [name: string, value: JsonTree])[] }
@@ -18,7 +18,7 @@ const SPACE = /[ \t\n\r]*/y;
 /** Far deeper than any answer; reading deeper would use up the stack. */
 const DEPTH_MAX = 1_000;
 
-/** Undefined where the text is not JSON, or too deep to be looked at. */
+/** Undefined if the text is not JSON or is nested too deeply. */
 export function readTree(text: string): JsonTree | undefined {
   let at = 0;
   let depth = 0;
@@ -112,8 +112,8 @@ export function isNull(tree: JsonTree | undefined): boolean {
 }
 
 /**
- * One text for all ways to write a number: no exponent, no zeros at the ends. Undefined for what no amount is: more than a
- * double holds, or more digits than are read as an amount.
+ * The same text for all notations of a number: no exponent, no superfluous zeros. Undefined for a number that is not an amount: more
+ * than a double holds, or more digits than an amount may have.
  */
 export function plainDecimal(digits: string, lengthMax = 400): string | undefined {
   if (!Number.isFinite(Number(digits))) return undefined;

@@ -1,4 +1,4 @@
-// Where cases of export happen: one service for all of them, one database with what an export stored before, and for each case
+// The environment of the cases of exports and workers: one service for all of them, one database with what an export stored before, and for each case
 // a copy of that database, a front before the service, and a front before the database for each program.
 
 import { randomBytes } from "node:crypto";
@@ -26,12 +26,12 @@ export const PROJECT_ID = "project-1";
 type Fields = Readonly<Record<string, unknown>>;
 
 export type LabOptions = {
-  /** The configuration but for the address of the service. */
+  /** Returns the configuration for a service at this address. */
   readonly config: (baseUrl: string) => Fields;
   readonly filters: Filters;
   /** The names of all slices that must be there in the end. */
   readonly due: readonly string[];
-  /** What runs before all cases, with arguments that leave something to do. */
+  /** The commands that run once, before all cases. They leave something to do. */
   readonly before: readonly (readonly string[])[];
 };
 
@@ -40,7 +40,7 @@ export type Lab = AsyncDisposable & {
   readonly emulator: Emulator;
   readonly baseline: DatabaseUrls;
   readonly history: History;
-  /** What was due when no case had begun. */
+  /** The slices that were due before the first case. */
   readonly dueBefore: string[];
   /** A key for each program of a case, so that the front can tell who asks. */
   readonly keyOf: (who: string) => string;
@@ -81,17 +81,17 @@ export type Case = Stage & {
 };
 
 type CaseOptions = {
-  /** Not a copy, but this database itself. */
+  /** This database itself is used, instead of a copy of the baseline. */
   readonly database?: DatabaseUrls;
   readonly history?: History;
-  /** After so long a program is killed. */
+  /** A program is killed after this time. */
   readonly timeoutMs?: number;
 };
 
-/** Behind a database that swallows everything each step of a program takes as long as a statement may. */
+/** Behind a front that passes nothing on, each step of a program takes as long as the time limit of a statement. */
 const PROGRAM_MS_MAX = 180_000;
 
-/** A program that is stopped holds its locks no longer than it takes a test to go on, and a slow machine to load a file. */
+/** Shortens how long a stopped program holds its locks: 6 s do not delay a test much, and let a slow machine load a file. */
 export function shorterLimits(text: string): string {
   return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '6s'");
 }
@@ -154,12 +154,12 @@ export async function openCase(
   return context;
 }
 
-/** By the key that is sent. */
+/** Tells the programs apart by their keys. */
 function whoAsks({ whoHas }: Lab): ServiceFrontOptions["whoAsks"] {
   return ({ url = "", headers }) => ({ who: whoHas(/(\S+)$/.exec(headers.authorization ?? "")?.[1] ?? ""), url });
 }
 
-/** A command that is interrupted in such a lab. */
+/** The part of an interruption that is the same for all commands of a lab. */
 export function inLab(lab: Lab, caps: Omit<Caps, "exempt">): Pick<Interruption<Case>, "open" | "check"> {
   return {
     open: () => openCase(lab),

@@ -1,4 +1,4 @@
-// Searches a case for secrets, and counts in the figures what was searched.
+// Searches a case for secrets, and reports how many artefacts were searched to the figures.
 
 import { type Places, type Search, searchPlaces } from "../support/leaks.ts";
 import { reportShare } from "./figures.ts";

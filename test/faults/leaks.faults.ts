@@ -1,5 +1,5 @@
-// The search for leaks finds whatever is planted, wherever; and a program that is told its own keys back by the service,
-// and is asked for all it has to show, shows none of them.
+// The search for leaks finds every planted secret. A program whose keys the service repeats in its answers shows none of them in any of
+// its outputs.
 
 import { readdir } from "node:fs/promises";
 import path from "node:path";
@@ -17,16 +17,16 @@ import { counted, leakViolations } from "./leak-violations.ts";
 import { LIMIT } from "./sweep.ts";
 
 const database = await testDatabase();
-const ground = await testDatabase();
+const plantDatabase = await testDatabase();
 const test = programTest(database);
 
 const POLL = { timeout: 20_000, interval: 50 };
-/** What Node writes of a process that is asked to, or ends badly: its environment too, unless it is told otherwise. */
+/** Makes Node write a diagnostic report on SIGUSR2. A report contains the environment, unless Node is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
 
-test("what is planted is found, in every place and every form", async ({ context }) => {
+test("a planted secret is found in every place and every form", async ({ context }) => {
   const startedMs = performance.now();
-  const places = Object.entries(plants({ ...ground, folder: `${context.folder}/planted` })).filter(
+  const places = Object.entries(plants({ ...plantDatabase, folder: `${context.folder}/planted` })).filter(
     ([name]) => !name.includes("server's log") || inject("postgres").logFile !== undefined,
   );
   const missed: string[] = [];
@@ -39,10 +39,10 @@ test("what is planted is found, in every place and every form", async ({ context
   expect(missed).toEqual([]);
 });
 
-test("keys that the service repeats stand in no log, page, notice, file, report or row", async ({ context }) => {
+test("keys that the service repeats are in no log, page, notification, file, report or row", async ({ context }) => {
   const notices: string[] = [];
   await using receiver = await scriptedServer(({ method, target, body }, response) => {
-    // Its address is a secret as well, and it is the one who knows it.
+    // The path contains the secret of the receiver's address, so only its beginning is recorded.
     notices.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
     response.end("ok");
   });
@@ -79,7 +79,7 @@ test("keys that the service repeats stand in no log, page, notice, file, report 
 });
 
 base(
-  "a key that a gateway quotes and a delivery command prints stands nowhere, however it is encoded",
+  "a key that a gateway quotes or a delivery command prints is shown and stored nowhere, in any encoding",
   LIMIT,
   async () => {
     const startedMs = performance.now();

@@ -1,4 +1,4 @@
-// A worker with as many calls at once as a large installation has: its own statements never stand in each other's way.
+// A worker with as many concurrent calls as in a large installation: its own statements never deadlock.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -15,9 +15,9 @@ import { TAKES_ALL } from "./scope.ts";
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "model", "method", "tags"];
 const FILTERS = TAKES_ALL ? 300 : 150;
 const MAX_CONCURRENT = 64;
-/** So that the run lasts for several heartbeats, with as much in hand as may be. */
+/** Long enough that the run lasts for several heartbeats, with as many claimed jobs as possible. */
 const LATENCY_MS = 50;
-/** A database in another building: transactions hold their locks for long enough to meet each other. */
+/** As of a database in another building: transactions hold their locks long enough to collide. */
 const DATABASE_LATENCY_MS = 10;
 
 countTests("load", `a worker at maxConcurrent ${MAX_CONCURRENT}`);
@@ -26,7 +26,7 @@ const database = await testDatabase();
 const { db } = database;
 const test = programTest(database);
 
-test("no statement of a busy worker is ended for the sake of another", { timeout: 120_000 }, async ({ context }) => {
+test("no statement of a busy worker is ended by a deadlock", { timeout: 120_000 }, async ({ context }) => {
   await using server = await scriptedServer(({ target }, response) => {
     if (!target.includes("/usage/breakdown")) return answerJson(response, 404, {});
     const query = new URL(target, "http://service").searchParams;
@@ -69,7 +69,7 @@ test("no statement of a busy worker is ended for the sake of another", { timeout
   reportFigure(`deadlocks in ${requests} requests at maxConcurrent ${MAX_CONCURRENT}`, `${found}`);
   expect(found).toBe(0);
   expect(stderr).not.toMatch(/deadlock|database not reached/);
-  // Nobody lost what he had in hand.
+  // No claim was lost: each request was sent once.
   expect(server.requests.filter(({ target }) => target.includes("/usage/breakdown"))).toHaveLength(requests);
   expect(await coverage(db)).toEqual({ complete: requests });
 });
@@ -78,7 +78,7 @@ function groupOf(grouping: string): string | readonly string[] {
   return grouping === "tags" ? ["a"] : "a";
 }
 
-/** The server counts them a moment after they were. */
+/** Waits first, because the server counts deadlocks a moment after they happened. */
 async function deadlocks(): Promise<number> {
   await sleep(1_500);
   const { rows } = await sql<{ deadlocks: number }>`

@@ -1,5 +1,5 @@
-// A program: runs all parts of the fault harness at every point (FAULTS=ci: at every few, as CI does), and prints one table of
-// what they found. Arguments go to vitest: the name of a part, to run it alone.
+// A program: runs all parts of the fault harness, with FAULTS=all unless the environment says otherwise (see scope.ts), and prints one
+// table of what they found. Arguments go to vitest, such as the name of a part to run alone.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// How much memory a process took at most, as the system counts it.
+// The peak memory of a process, as the operating system counts it.
 
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +7,7 @@ const EVERY_MS = 20;
 
 export type Peak = { readonly baseKib: number; readonly peakKib: number };
 
-/** Watches from the moment `from` until the process is gone. The system remembers the peak, so nothing falls between two looks. */
+/** Watches from the moment `from` until the process is gone. The system keeps the peak, so none is missed between two readings. */
 export async function peakMemory(pid: number, from: Promise<unknown>): Promise<Peak> {
   await from;
   const baseKib = (await highestKib(pid)) ?? 0;

@@ -1,4 +1,4 @@
-// Reads the text format of metrics as Prometheus defines it, and nothing that only looks like it. Pure.
+// A strict parser of Prometheus' text format of metrics. Pure.
 
 export type Sample = {
   readonly name: string;

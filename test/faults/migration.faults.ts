@@ -1,5 +1,5 @@
-// Interrupts `migrate` at every statement and every answer of it, on a database that has nothing and on one of an older version,
-// alone and beside two others, and lets one ordinary `migrate` follow.
+// Interrupts `migrate` at every statement and every answer, on an empty database and on one of an older version, alone and beside two
+// others. One ordinary `migrate` follows.
 
 import fs from "node:fs/promises";
 import path from "node:path";
@@ -24,14 +24,14 @@ import { sweepKinds } from "./sweep-kinds.ts";
 
 const SCHEMA = path.join(import.meta.dirname, "../db/migrations/schema.txt");
 const OLDER = "0003_create_key_ledger";
-/** Who hears nothing of the database waits for as long as a migration may take, which is not for a test. */
+/** A program without an answer of the database waits as long as a migration may take; a test kills it earlier. */
 const PROGRAM_MS_MAX = 45_000;
 const STORED = "a project of the older version";
 
 const older = await olderDatabase();
 afterAll(() => older[Symbol.asyncDispose]());
 
-/** A database of an older version, with a row of it. */
+/** A database of an older version, with one row. */
 async function olderDatabase(): Promise<AsyncDisposable & DatabaseUrls> {
   const database = await emptyDatabase();
   const db = openPostgres(database.directUrl);

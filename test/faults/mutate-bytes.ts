@@ -57,15 +57,15 @@ export const BYTES: readonly [Bytes, ...Bytes[]] = [
     },
   ],
   [
-    "words put in",
+    "hostile text inserted",
     (bytes, random) => insert(bytes, Buffer.from(HOSTILE_BYTES[below(random, HOSTILE_BYTES.length)] ?? ""), random),
   ],
   [
-    "bytes that are no UTF-8 put in",
+    "bytes that are not UTF-8 inserted",
     (bytes, random) => insert(bytes, Buffer.from(RAW_BYTES[below(random, RAW_BYTES.length)] ?? []), random),
   ],
   ["a byte order mark before it", (bytes) => Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes])],
-  ["space round it", (bytes) => Buffer.concat([Buffer.from("\n\t "), bytes, Buffer.from(" \r\n")])],
+  ["space around it", (bytes) => Buffer.concat([Buffer.from("\n\t "), bytes, Buffer.from(" \r\n")])],
   [
     "something after it",
     (bytes, random) => Buffer.concat([bytes, Buffer.from(random() < 0.5 ? "}" : '{"results":[]}')]),

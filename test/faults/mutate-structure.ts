@@ -1,4 +1,4 @@
-// Ways to change what an answer is made of, so that it stays JSON. Pure.
+// Ways to change the structure of an answer, which stays JSON. Pure.
 
 import { pick } from "../../src/emulator/catalogue.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
@@ -182,7 +182,7 @@ function inArray(
   );
 }
 
-/** The tree with one of the values that fit, whichever it is, in another form. */
+/** Changes one value of the tree, chosen at random among those that fit. */
 function atRandom(
   tree: JsonTree,
   random: Random,

@@ -1,11 +1,11 @@
-// Changes an answer a little, the same way for the same seed: its bytes, or what it is made of. Pure.
+// Changes the bytes or the structure of an answer at random, in the same way for the same seed. Pure.
 
 import { pick, randomFrom } from "../../src/emulator/catalogue.ts";
 import { readTree, writeTree } from "./json-tree.ts";
 import { BYTES } from "./mutate-bytes.ts";
 import { STRUCTURAL } from "./mutate-structure.ts";
 
-/** The answer of that case, and in words what was done to it. */
+/** The changed answer of case `n`, and a description of the changes. */
 export function mutated(body: string, seed: number, n: number): { readonly body: Buffer; readonly how: string } {
   const random = randomFrom("mutation", seed, n);
   const how: string[] = [];

@@ -1,5 +1,5 @@
-// Hostile texts as models, tags, comments, errors and names of projects: unchanged and apart in the database, and harmless
-// wherever they are shown.
+// Hostile texts as models, tags, comments, errors and names of projects: the database keeps them unchanged and distinct, and they do no
+// harm where they are shown.
 
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -19,7 +19,7 @@ const test = programTest(database);
 
 const COMMENT_LENGTH_MAX = 1_000;
 
-test("hostile texts stay what they are in the database, and do no harm where they are shown", {
+test("hostile texts are stored unchanged, and do no harm where they are shown", {
   timeout: 300_000,
 }, async ({ context }) => {
   await using service = await hostileService();
@@ -39,7 +39,7 @@ test("hostile texts stay what they are in the database, and do no harm where the
   });
 });
 
-test("a project can't be called what can't be seen or kept", () => {
+test("a text that can't be displayed or stored is refused as the name of a project", () => {
   for (const name of ALL.filter((text) => !isName(text))) {
     const config = JSON.stringify(smallConfig("http://127.0.0.1:1", name));
     expect(() => parseConfig(config, { source: "jobs.config.json", baseDir: "/" }), JSON.stringify(name)).toThrow(
@@ -52,7 +52,7 @@ function smallConfig(baseUrl: string, name: string) {
   return { service: { baseUrl }, projects: [{ id: "p", name, key: { env: "USAGE_EXPORT_KEY" } }] };
 }
 
-/** Postgres takes no NUL: a model shows it as JSON writes it, and a comment goes without. */
+/** Postgres can't store NUL: in a model it is written as in JSON, from a comment it is removed. */
 const shownModel = (text: string) => text.replaceAll("\0", "\\u0000");
 const shownComment = (text: string) =>
   text
@@ -129,7 +129,7 @@ async function expectReport(context: ProgramContext): Promise<void> {
   const { status, stderr } = await context.run(["report", "--out", "report.html"]);
   expect(status, stderr).toBe(0);
   const page = await readFile(path.join(context.folder, "report.html"), "utf8");
-  // Whatever is markup is one of these, with attributes in double quotes that nothing breaks out of.
+  // All markup has this form: no text breaks out of an attribute's double quotes.
   const tags = [...page.matchAll(/<([^>]*)>/g)].map(([, inside = ""]) => inside);
   for (const tag of tags)
     expect(tag).toMatch(/^(?:!doctype html|\/?[a-z][a-zA-Z0-9-]*(?:\s+[a-zA-Z:_-]+(?:="[^"<>]*")?)*\s*\/?)$/);

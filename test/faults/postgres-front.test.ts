@@ -1,4 +1,4 @@
-// What the front before the database does to a statement, as a client sees it and as the table tells.
+// What the front does to a statement, as seen by the client and in the table.
 
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -28,7 +28,7 @@ async function connect(act: (event: FaultEvent) => Action, rewrite?: (text: stri
   return { client, events };
 }
 
-/** The action for the statement that writes the text, on one of its two ways. */
+/** Does the action at the insert, on its way out or back. */
 const at = (side: Side, action: Action) => (event: FaultEvent) =>
   event.side === side && event.name.startsWith("insert") ? action : PASS;
 
@@ -38,7 +38,7 @@ async function isNoted(text: string): Promise<boolean> {
   return (await runStatement(url, `select from public.note where text = '${text}'`)).length === 1;
 }
 
-test("each statement of either protocol is an event on its way out and one on its way back", async () => {
+test("each statement of the simple and the extended protocol is an event on its way out and one on its way back", async () => {
   const { client, events } = await connect(() => PASS);
 
   await client.query("select 1");
@@ -47,7 +47,7 @@ test("each statement of either protocol is an event on its way out and one on it
   expect(events).toEqual(["out: select 1", "back: select 1", "out: select $1::text", "back: select $1::text"]);
 });
 
-test("cut on its way out, a statement is not executed", async () => {
+test("a statement that is cut on its way out is not executed", async () => {
   const { client } = await connect(at("out", { kind: "cut" }));
 
   await expect(client.query(...insert("cut out"))).rejects.toThrow("terminated");
@@ -55,7 +55,7 @@ test("cut on its way out, a statement is not executed", async () => {
   expect(await isNoted("cut out")).toBe(false);
 });
 
-test("cut on its way back, a statement was executed", async () => {
+test("a statement that is cut on its way back was executed", async () => {
   const { client } = await connect(at("back", { kind: "cut" }));
 
   await expect(client.query(...insert("cut back"))).rejects.toThrow("terminated");
@@ -63,14 +63,17 @@ test("cut on its way back, a statement was executed", async () => {
   expect(await isNoted("cut back")).toBe(true);
 });
 
-test.each(["40001", "53100", "22021"])("an error %s before execution is the server's own", async (sqlstate) => {
-  const { client } = await connect(at("out", { kind: "error", sqlstate }));
+test.each(["40001", "53100", "22021"])(
+  "an error %s before execution comes from the server itself",
+  async (sqlstate) => {
+    const { client } = await connect(at("out", { kind: "error", sqlstate }));
 
-  await expect(client.query(...insert(`before ${sqlstate}`))).rejects.toMatchObject({ code: sqlstate });
+    await expect(client.query(...insert(`before ${sqlstate}`))).rejects.toMatchObject({ code: sqlstate });
 
-  expect(await isNoted(`before ${sqlstate}`)).toBe(false);
-  expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
-});
+    expect(await isNoted(`before ${sqlstate}`)).toBe(false);
+    expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  },
+);
 
 test("an error after execution hides that it was executed", async () => {
   const { client } = await connect(at("back", { kind: "error", sqlstate: "58030" }));
@@ -90,7 +93,7 @@ test("an error in a transaction leaves it to be rolled back", async () => {
   await expect(client.query("select 1")).rejects.toMatchObject({ code: "25P02" });
 });
 
-test("an error by which a server ends a session ends it", async () => {
+test("an error with which a server ends a session ends the session", async () => {
   const { client } = await connect(at("out", { kind: "error", sqlstate: "57P01" }));
 
   await expect(client.query(...insert("ended"))).rejects.toMatchObject({ code: "57P01" });
@@ -98,7 +101,7 @@ test("an error by which a server ends a session ends it", async () => {
   await expect(client.query("select 1")).rejects.toThrow();
 });
 
-test("another text can be given to a statement", async () => {
+test("the text of a statement can be replaced", async () => {
   const { client } = await connect(
     () => PASS,
     (text) => text.replace("'60s'", "'2000ms'"),

@@ -1,5 +1,5 @@
-// Stands between a program and Postgres, and sees each statement as a whole before the server does, and all of what it is
-// answered before the program does.
+// A proxy between a program and Postgres. It sees each whole statement before the server gets it, and each whole answer before the
+// program gets it.
 
 import { once } from "node:events";
 import net from "node:net";
@@ -17,20 +17,20 @@ import {
 export type PostgresFront = AsyncDisposable & {
   /** The same database, through the front. */
   readonly url: string;
-  /** Takes everything and passes nothing on, of no connection. */
+  /** From now on nothing passes on any connection, although all stay open. */
   readonly swallow: () => void;
-  /** New connections pass again; those of before stay where they are. */
+  /** New connections pass again; the earlier ones still pass nothing on. */
   readonly mend: () => void;
 };
 
 export type PostgresFrontOptions = {
   readonly who: string;
   readonly gate: Gate;
-  /** Another text for a statement, to make the program's limits short enough for a test. */
+  /** Replaces the text of a statement, to make the program's limits short enough for a test. */
   readonly rewrite?: (text: string) => string;
 };
 
-/** What belongs to one statement of the extended protocol; until Sync the server may already do what it has been told. */
+/** The messages of a statement in the extended protocol. They are held until Sync, because the server may execute them before it. */
 const PARTS = new Set(["P", "B", "D", "E", "C", "H"]);
 const NAME_LENGTH = 70;
 
@@ -76,7 +76,7 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
   };
 }
 
-/** One connection of the program. Returns what makes nothing pass on it any more. */
+/** Joins the two sides of one connection. After the returned function was called, nothing passes on it any more. */
 function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite }: PostgresFrontOptions): () => void {
   let isHole = false;
   let current = "";
@@ -84,11 +84,11 @@ function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite 
     client.destroy();
     upstream.destroy();
   };
-  // In a hole both ends believe for as long as they like that the other is there.
+  // In a hole both sockets stay open, so each end believes that the other is still there.
   client.on("close", () => !isHole && end());
   upstream.on("close", () => !isHole && end());
 
-  /** Does what the gate says; `pass` and `refuse` are what differs between the two ways. */
+  /** Does what the gate says. `pass` and `refuse` differ between the two directions. */
   const act = (side: Side, pass: () => void, refuse: (sqlstate: string) => void) => {
     if (isHole) return;
     const name = current.slice(0, NAME_LENGTH);
@@ -153,7 +153,7 @@ function rewritten(group: readonly Message[], rewrite: (text: string) => string 
   );
 }
 
-/** Bytes above 127 stay what they are, as each is taken for a character. */
+/** Reads each byte as one character, so that bytes above 127 stay unchanged. */
 function resized({ type, bytes }: Message, rewrite: (text: string) => string): Buffer {
   return message(type, Buffer.from(rewrite(bytes.toString("latin1", 5)), "latin1"));
 }

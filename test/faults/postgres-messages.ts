@@ -1,4 +1,4 @@
-// Messages of the Postgres protocol, version 3: taken from a stream of bytes, and those that a front makes itself.
+// Messages of the Postgres protocol, version 3: parsed from a stream of bytes, or made by a front itself.
 
 export type Message = { readonly type: string; readonly bytes: Buffer };
 
@@ -22,17 +22,17 @@ export function messages(isClient: boolean, each: (message: Message) => void): (
   };
 }
 
-/** The words of a statement of either protocol, on one line. */
+/** The text of a statement of the simple or the extended protocol, on one line. */
 export function statementText(group: readonly Message[]): string {
   const first = group.find(({ type }) => type === "Q" || type === "P");
   if (!first) return "";
   const text = first.bytes.toString("latin1", 5);
-  // A parsed statement has its own name first, which is empty here.
+  // A Parse message begins with the statement's name, which is empty here.
   const words = text.split("\0")[first.type === "P" ? 1 : 0] ?? "";
   return words.replaceAll(/\s+/g, " ").trim();
 }
 
-/** A statement that the server itself refuses in this way. */
+/** A statement to which the server itself answers with this error. */
 export function refusedStatement(sqlstate: string): Buffer {
   const text = `do $$ begin raise exception 'a fault of the test' using errcode = '${sqlstate}'; end $$`;
   return message("Q", Buffer.from(`${text}\0`));
@@ -44,7 +44,7 @@ export function errorResponse(sqlstate: string): Buffer {
   return message("E", Buffer.from(fields.map((field) => `${field}\0`).join("")));
 }
 
-/** After which the server closes the connection. */
+/** Whether the server closes the connection after this error. */
 export function endsSession(sqlstate: string): boolean {
   return sqlstate.startsWith("57P") || sqlstate.startsWith("08") || sqlstate === "53300";
 }

@@ -1,6 +1,6 @@
-// Interrupts a rotation at every request, answer and database message of it, alone and beside others, and lets one ordinary
-// rotation follow. Every key the service made must be known or flagged in the end, and what the sinks hold must work at every
-// moment.
+// Interrupts a rotation at every request, answer and database message, alone and beside others. One ordinary rotation follows. In the
+// end the ledger must know every key that the service made, or flag it as an orphan. At every moment the sinks must hold a key that
+// works.
 
 import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -25,19 +25,19 @@ import { startPostgresFront } from "./postgres-front.ts";
 import { sweepKinds } from "./sweep-kinds.ts";
 
 const POLL_MS = 20;
-/** A limit of a statement, and what follows from it. */
+/** The time limit of a statement, and the steps that follow it. */
 const PROGRAM_MS_MAX = 150_000;
 
 type RotationCase = Stage & {
   readonly context: RotationContext;
-  /** What the command among the sinks writes to. */
+  /** The file that the command among the sinks writes. */
   readonly stored: string;
   readonly ends: readonly ProgramEnd[];
-  /** What was seen of the sinks all the time. */
+  /** The violations that were seen in the sinks so far. */
   readonly seen: ReadonlySet<string>;
 };
 
-/** A key that is due, and the one before it past its grace, to be deleted; a file and a command as sinks. */
+/** Begins with an active key that is due, a replaced one past its grace period, to be deleted, and a file and a command as sinks. */
 async function openCase(): Promise<RotationCase> {
   const opened = new AsyncDisposableStack();
   const gate: Gate = (event) => stage.gate(event);
@@ -95,7 +95,7 @@ async function check({ context, stored, ends, seen }: RotationCase, recovery: st
     ? conduct
     : [...conduct, ...converges({ recovery, programs: ends }), ...(await ledger())];
 
-  /** What must be so when the rotation has come to its end. */
+  /** The violations in the ledger after the recovery run. */
   async function ledger(): Promise<readonly string[]> {
     const rows = await ledgerRows(context.db);
     const events = Map.groupBy(await keyEvents(context.db), ({ intent_id }) => intent_id);
@@ -111,7 +111,7 @@ async function check({ context, stored, ends, seen }: RotationCase, recovery: st
         .filter(({ origin }) => origin === "created")
         .map(({ apiKeyId, comment, state }) => ({ apiKeyId, comment, works: state === "active" })),
       creates: context.proxy.creates.map(({ comment }) => comment),
-      // Two before the case, and one in it.
+      // Two keys before the case, and one in it.
       due: 3,
       sinks: [context.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
     };

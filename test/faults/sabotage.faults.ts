@@ -1,5 +1,5 @@
-// Small wrong changes of the product, made one after the other in a copy of it: each has a test that must notice. One that
-// nobody notices shows what the suite leaves open.
+// Makes small wrong changes (sabotages) in a copy of the product, one after the other. Each has a test that must fail. A sabotage that
+// no test notices shows a gap of the suite.
 
 import path from "node:path";
 import { afterAll, expect, inject, test } from "vitest";
@@ -18,7 +18,7 @@ const { url } = inject("postgres");
 const tree = await copyTree();
 afterAll(() => tree[Symbol.asyncDispose]());
 
-test("the tests that are to notice pass while nothing is wrong", LIMIT, async () => {
+test("without a sabotage, the tests that must notice one pass", LIMIT, async () => {
   const outcomes = await runGuards(
     tree.folder,
     url,
@@ -32,7 +32,7 @@ test("the tests that are to notice pass while nothing is wrong", LIMIT, async ()
   expect(unfit).toEqual([]);
 });
 
-test("every wrong change is a program all the same", LIMIT, async () => {
+test("the product with all sabotages compiles", LIMIT, async () => {
   const tsc = path.join(tree.folder, "node_modules/typescript/bin/tsc");
   const { status, stdout } = await tree.spoil(SABOTAGES, async () => {
     await using checking = startScript(tsc, ["--noUnusedLocals", "false"], { cwd: tree.folder, env: {} });
@@ -41,13 +41,13 @@ test("every wrong change is a program all the same", LIMIT, async () => {
   expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
 });
 
-test("what is wrong is noticed", LIMIT, async () => {
+test("every sabotage is noticed", LIMIT, async () => {
   let made = 0;
   let caught = 0;
   const sweeping = sweep({
     part: "sabotage",
     file: "sabotage",
-    test: "what is wrong is noticed",
+    test: "every sabotage is noticed",
     cases: async () => CHOSEN.map(({ name }) => name),
     atOnce: 1,
     run: async (name) => {
@@ -62,7 +62,7 @@ test("what is wrong is noticed", LIMIT, async () => {
   await sweeping.finally(() => reportFigure("sabotages caught", `${caught} of ${made}`));
 });
 
-/** A program that is broken, and not wrong: then the test did not get as far as what it is there for. */
+/** Errors of a program that is broken, not wrong: the test failed before it reached what it checks. */
 const BROKEN = /\b(?:SyntaxError|ReferenceError|TypeError)\b|\bsyntax error\b|\btimed out\b/;
 
 async function missedBy(sabotage: Sabotage): Promise<readonly string[]> {

@@ -1,8 +1,8 @@
-// How much of all there is a run takes, as the environment says.
+// How many of all cases a run takes, as set in the environment.
 
 /**
- * FAULTS=all takes what fits into an hour, FAULTS=ci (the default) what fits into minutes; FAULTS_SEED says which of it.
- * FAULTS_STRIDE=n takes every n-th point of the sweeps, so 1 all there are, and FAULTS_CASE=name one case.
+ * FAULTS=all takes as many cases as fit into an hour, FAULTS=ci (the default) as many as fit into minutes. FAULTS_SEED selects which.
+ * FAULTS_STRIDE=n takes every n-th point of the sweeps, so 1 takes all. FAULTS_CASE=name takes one case.
  */
 const { FAULTS = "ci", FAULTS_SEED = "1", FAULTS_CASE, FAULTS_STRIDE } = process.env;
 

@@ -1,17 +1,17 @@
-// What a reader of the views sees of the series of a project.
+// Reads the series of a project from the views.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { plainDecimal, readTree } from "./json-tree.ts";
 import type { StoredRow } from "./verdict-rows.ts";
 
-/** By day. */
+/** The rows and the status of a series, by day. */
 export type SeenSeries = {
   readonly rows: Map<string, StoredRow[]>;
   readonly status: Map<string, string>;
 };
 
-/** Written out, an amount has more digits than it may be sent with. */
+/** Written without an exponent, an amount can have more digits than the service may send. */
 const STORED_LENGTH_MAX = 2_000;
 
 type Numbers = readonly (string | null)[];
@@ -55,7 +55,7 @@ export async function seenSeries(db: Database, project: string): Promise<Readonl
   return series;
 }
 
-/** As sorted pairs of name and number. */
+/** The numbers without a column of their own, as sorted pairs of name and number. */
 function extraOf(text: string | null): string {
   const tree = readTree(text ?? "{}");
   const members = tree?.kind === "object" ? tree.members : [];

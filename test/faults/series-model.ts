@@ -1,4 +1,4 @@
-// What a series must show after each answer, and where it shows something else. Pure but for the series, which remembers.
+// A model of what a series must show after each answer, and how the views differ from it. Pure, except that it updates the series.
 
 import type { ProgramResult } from "../support/program.ts";
 import type { Window } from "./answer-fixtures.ts";
@@ -16,7 +16,7 @@ export type Served = {
   readonly window: Window | undefined;
 };
 
-/** Before the answers are taken over: whether one of them failed is told from what was there. */
+/** Called before seriesFaults: whether an answer counts as failed depends on the rows from before it. */
 export function programFaults({ status, stderr }: ProgramResult, all: readonly Series[]): readonly string[] {
   const expected = all.some((one) => isFailure(one)) ? 1 : 0;
   const faults =
@@ -34,19 +34,19 @@ function isObject(line: string): boolean {
   }
 }
 
-/** Told from the answers alone, before they are taken over. */
+/** Whether the answer must be refused or puts a day in doubt. Called before the series is updated. */
 function isFailure({ last, days }: Series): boolean {
   if (last === undefined) return false;
   return last.verdict === undefined || [...last.verdict].some(([day, rows]) => becomes(days.get(day), rows).doubt);
 }
 
-/** What had rows and gets none, or a fraction, keeps them until it gets the same again. Between two runs an hour passes. */
+/** A day that loses all or most of its usage keeps its rows until a second answer says the same. Between two runs an hour passes. */
 function becomes(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
   const doubt = kept && doubtOf(kept.rows, rows);
   return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
 }
 
-/** By the numbers of a row: requests, then hours, tokens and characters, and from how many on a fall of one is doubted. */
+/** Which numbers of a row are checked for a fall (requests, hours, tokens, characters), and the amount from which on it is doubted. */
 const GUARDED = [
   ...[6, 0, 1, 2].map((i) => ({ i, from: i === 6 ? 100 : 10 })),
   ...[3, 4, 5].map((i) => ({ i, from: 10_000 })),
@@ -66,7 +66,7 @@ function sumOf(rows: readonly StoredRow[], i: number): number | undefined {
   return numbers.length > 0 ? numbers.reduce((sum, number) => sum + Number(number), 0) : undefined;
 }
 
-/** Takes the answer over as the contract says, and compares. */
+/** Updates the series by the answer as the contract says, and compares it with what the views show. */
 export function seriesFaults(
   { last, days }: Series,
   seen: SeenSeries = { rows: new Map(), status: new Map() },

@@ -1,4 +1,4 @@
-// Stands between the programs of a case and the service, and sees every request and every answer as a whole.
+// A proxy between the programs of a case and the service. It sees every request and every answer as a whole.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -10,9 +10,9 @@ export type ServiceFront = AsyncDisposable & { readonly url: string };
 
 export type ServiceFrontOptions = {
   readonly gate: Gate;
-  /** Who asks, and what the service is to be asked. */
+  /** The name of the program that calls, and the URL to request from the service. */
   readonly whoAsks: (request: http.IncomingMessage) => { readonly who: string; readonly url: string };
-  /** Told of each request when it came. */
+  /** Called with each request when it arrives. */
   readonly watch: (request: SeenRequest) => Watch;
 };
 
@@ -24,11 +24,11 @@ type SeenRequest = {
 };
 
 type Watch = {
-  /** Returns what the program is answered. */
+  /** Called with the service's answer. Returns the answer that the program gets. */
   readonly answered: (answer: Answer) => Answer;
-  /** The last byte of that was given away. */
+  /** Called when the last byte of that answer was sent. */
   readonly told?: () => void;
-  /** The service is done with it, be it told or not. */
+  /** Called when the request is over, whether or not its answer was sent. */
   readonly over?: () => void;
 };
 
@@ -84,13 +84,13 @@ export async function startServiceFront(
   };
 }
 
-/** In a hole the program waits for as long as it likes. */
+/** In a hole the connection stays open: the program waits until its own time limit. */
 function isLost({ kind }: Action, response: http.ServerResponse): boolean {
   if (kind === "cut" || kind === "error") response.destroy();
   return kind === "cut" || kind === "error" || kind === "hole";
 }
 
-/** Rejects where the service ends the connection, as the program's own request would. */
+/** Rejects if the service ends the connection, as the program's own request would. */
 async function forward(url: URL, { method, headers }: http.IncomingMessage, body: Buffer): Promise<Answer> {
   const outgoing = http.request(url, { method, headers, agent: false }).end(body);
   const [incoming] = await once(outgoing, "response");

@@ -1,5 +1,5 @@
-// One export with a series for each name, so that each request of it can be answered in another way: the service knows
-// the name by the `accessor` it is asked for.
+// One export with a series (a slot) for each name, so that each of its requests can be answered differently. The service knows the
+// slot's name from the request's `accessor`.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const RUN_MS_MAX = 300_000;
 type SlotState = {
   readonly status: string;
   readonly error: string | null;
-  /** The one number that is visible. */
+  /** The visible number of requests. */
   readonly requests: string | null;
 };
 
@@ -49,7 +49,7 @@ export async function openSlots({ serviceUrl, names, service }: SlotsOptions): P
         projects: ["p1"],
         window: { days: 1 },
         groupings: ["none"],
-        // The slots stand for series, and their answers are made up one by one.
+        // The filters only tell the slots apart, and each answer is made up.
         checkFeatures: "off",
         filters: names.map((name) => ({ name, dimensions: { accessor: name } })),
       },
@@ -81,7 +81,7 @@ async function states(db: Database): Promise<ReadonlyMap<string, SlotState>> {
   return new Map(rows.map(({ filter, ...state }) => [filter, state]));
 }
 
-/** Undefined for what is no breakdown: such a call is answered by 404. */
+/** Undefined for a request that is not for a breakdown; the tests answer it with 404. */
 export function slotOf(target: string): string | undefined {
   const { pathname, searchParams } = new URL(target, "http://service");
   return pathname.endsWith("/breakdown") ? (searchParams.get("accessor") ?? undefined) : undefined;

@@ -8,18 +8,18 @@ import { ONLY_CASE, SEED, STRIDE, TAKES_ALL } from "./scope.ts";
 import { everyNth, LIMIT, sweep } from "./sweep.ts";
 
 export type Outcome = {
-  /** The event the fault happened at; undefined where it came to none. */
+  /** The event at which the fault happened; undefined if it did not happen. */
   readonly hit: FaultEvent | undefined;
   readonly violations: readonly string[];
 };
 
-/** Every so many points are taken; the first number is for one program, the next for one beside another, and so on. */
+/** A stride of n takes every n-th point, 0 none. The first stride is for one program, the next for one beside another, and so on. */
 type Strides = readonly number[];
 
 export type Swept = {
   readonly part: string;
   readonly file: string;
-  /** The numbers from 1 of the events at which a fault can be, of a program beside others like it. */
+  /** The numbers, from 1, of the victim's events at which the fault can happen, if `replicas` programs run. */
   readonly points: (replicas: number, fits: (event: FaultEvent) => boolean) => Promise<readonly number[]>;
   readonly run: (name: string) => Promise<Outcome>;
 };
@@ -29,11 +29,11 @@ type KindOfCases = {
   readonly ci: Strides;
   readonly all: Strides;
   readonly atOnce: number;
-  /** Where it happens in any case, to a program that is alone. */
+  /** The events at which the fault is always tested, for a program that runs alone. */
   readonly always?: (event: FaultEvent) => boolean;
 };
 
-/** Some of them beside each other, as many cases mostly wait. */
+/** The kinds run concurrently, because many cases mostly wait. */
 export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
   test.concurrent.each(kinds)(`${swept.part}: $kind`, LIMIT, (kind) => sweepKind(swept, kind));
 }
@@ -72,7 +72,7 @@ async function sweepKind({ part, file, points, run }: Swept, of: KindOfCases): P
   });
 }
 
-/** All the cases there are of a kind. */
+/** All possible cases of a kind. */
 async function plansOf(points: Swept["points"], kind: Kind, replicas: number): Promise<readonly CasePlan[]> {
   const all = await points(replicas, faultOf({ kind }, () => undefined).fits);
   return all.flatMap((point) => variantsOf({ replicas, kind, point }, all.length));
@@ -82,7 +82,7 @@ function ofPoints(points: readonly number[]): (plan: CasePlan) => boolean {
   return ({ point }) => points.includes(point);
 }
 
-/** At one point each code of an error is another case, and a second kill happens at any event of the run that follows. */
+/** Each SQL error code at a point is a case. A second kill happens at a random event of the run that follows. */
 function variantsOf(plan: CasePlan, events: number): readonly CasePlan[] {
   const { kind, point } = plan;
   if (kind === "SQL error before" || kind === "SQL error after") {
@@ -92,7 +92,7 @@ function variantsOf(plan: CasePlan, events: number): readonly CasePlan[] {
   return [{ ...plan, secondPoint: 1 + Math.floor(randomFrom(kind, SEED, point)() * events) }];
 }
 
-/** Asked once for each number of programs. */
+/** Calls `eventsOf` once for each number of programs. */
 export function pointsAmong(eventsOf: (replicas: number) => Promise<readonly FaultEvent[]>): Swept["points"] {
   const known = new Map<number, Promise<readonly FaultEvent[]>>();
   return async (replicas, fits) => {

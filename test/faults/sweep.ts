@@ -1,34 +1,34 @@
-// Runs many cases at once, counts them, and tells of each violation in one line how to see it again.
+// Runs many cases concurrently, counts them, and prints for each violation the command that repeats its case.
 
 import { expect } from "vitest";
 import { reportCases } from "./figures.ts";
 import { ONLY_CASE, SEED, TAKES_ALL } from "./scope.ts";
 
-/** Of a test that is a sweep. */
+/** The time limit of a test that is a sweep. */
 export const LIMIT = { timeout: 12 * 60 * 60_000 };
 
 export type Sweep = {
-  /** What is counted together in the figures. */
+  /** The name under which the figures count the cases. */
   readonly part: string;
   readonly kind?: string;
-  /** Which of all the points there are the cases take. */
+  /** Every how many points the cases take one, for the figures. */
   readonly points?: string;
-  /** Where the cases are, to run one again. */
+  /** The file and the test that repeat a case. */
   readonly file: string;
   readonly test: string;
-  /** By their names, which say all that a case depends on. */
+  /** The names of the cases. A name contains everything that its case depends on. */
   readonly cases: () => Promise<readonly string[]>;
   readonly atOnce: number;
   readonly run: (name: string) => Promise<readonly string[]>;
-  /** How many cases there are in all, where these are every so many. */
+  /** How many cases there are in all, if `cases` are only some of them. */
   readonly among?: () => number;
-  /** How many cases had no place for their fault to happen; asked when all are over. */
+  /** How many cases ended before their fault could happen. Called when all cases are over. */
   readonly unreached?: () => number;
 };
 
 export async function sweep(sweep: Sweep): Promise<void> {
   const { part, kind, points = "1", file, test, atOnce, run, among, unreached = () => 0 } = sweep;
-  // Each program that is started listens for the end of this process.
+  // Each started program adds a listener for the end of this process.
   process.setMaxListeners(8 * atOnce);
   const chosen = ONLY_CASE === undefined ? await sweep.cases() : [ONLY_CASE];
   process.stdout.write(`${part}: ${chosen.length} cases\n`);
@@ -58,12 +58,12 @@ export async function sweep(sweep: Sweep): Promise<void> {
   expect(found).toEqual([]);
 }
 
-/** All of them, or in CI every so many. */
+/** All of them, or in CI every n-th. */
 export function every<T>(stride: number, all: readonly T[]): readonly T[] {
   return everyNth(TAKES_ALL ? 1 : stride, all);
 }
 
-/** At least one, where there is one: with each seed others. */
+/** At least one, if there is any. Another seed takes others. */
 export function everyNth<T>(stride: number, all: readonly T[]): readonly T[] {
   const step = Math.min(stride, all.length);
   return all.filter((_, index) => index % step === SEED % step);

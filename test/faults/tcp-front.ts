@@ -1,12 +1,12 @@
-// A TCP proxy in front of a server that spoils what comes back: cut after so many bytes, in small pieces, slowly, or
-// ended by a reset as soon as something is asked again.
+// A TCP proxy in front of a server. It damages the answers: it cuts them after some bytes, sends them in small pieces or slowly, or
+// resets the connection when the client writes again.
 
 import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export type Passage = {
-  /** So many bytes of what the server says on this connection come through. */
+  /** Only this many bytes of the server's answers on this connection pass. */
   readonly cutAfterBytes?: number;
   /** How a cut looks to the client: an end in order, or a reset. */
   readonly cutBy?: "end" | "reset";
@@ -18,11 +18,11 @@ export type Passage = {
 
 export type TcpFront = AsyncDisposable & {
   readonly origin: string;
-  /** What became of the connection that the server knows by this port of its client. */
+  /** What was done to the connection that the server knows by this port of its client. */
   readonly passageOf: (port: number) => Passage | undefined;
 };
 
-/** `next` is asked once for each connection, in their order. */
+/** `next` is called once for each connection, in order. */
 export async function tcpFront(targetOrigin: string, next: (connection: number) => Passage): Promise<TcpFront> {
   const target = new URL(targetOrigin);
   const sockets = new Set<net.Socket>();
@@ -84,7 +84,7 @@ async function passBack(upstream: net.Socket, client: net.Socket, passage: Passa
       if (passed >= cutAfterBytes) break;
     }
   } catch {
-    // A client that has gone ends the other side too.
+    // If the client closes its connection, `upstream` is destroyed, and reading from it fails.
   }
   if (passed >= cutAfterBytes && cutBy === "reset") client.resetAndDestroy();
   else client.end();

@@ -1,4 +1,4 @@
-// Servers that speak TLS with whatever certificate they are given: a service, and a door to a database.
+// Servers that speak TLS with a given certificate: a service, and a proxy (door) before a database.
 
 import { once } from "node:events";
 import https from "node:https";
@@ -10,7 +10,7 @@ export type Identity = Pick<tls.SecureContextOptions, "key" | "cert" | "minVersi
 
 export type TlsServer = AsyncDisposable & {
   readonly port: number;
-  /** What came through, once the client had taken the certificate for good. */
+  /** What the client has sent after it accepted the certificate. */
   readonly received: () => string;
 };
 
@@ -26,7 +26,7 @@ export async function tlsService(identity: Identity): Promise<TlsServer> {
   return { ...(await listening(server)), received: () => received };
 }
 
-/** Asks for TLS as Postgres does, and passes what it then hears to the server at that address. */
+/** Agrees to TLS as Postgres does, and passes on what follows to the server at that address. */
 export async function tlsDatabase(identity: Identity, databaseUrl: string): Promise<TlsServer> {
   const { hostname, port } = new URL(databaseUrl);
   let received = "";

@@ -1,5 +1,5 @@
-// Certificates that nobody may trust, at the service and at the database: nothing is said to who shows one, least of all a
-// key or a password.
+// Certificates that must not be trusted, at the service and at the database: a server that shows one gets no data, and so no key and
+// no password.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ countTests("certificates and versions of TLS", "certificate");
 
 const trusted = authority("an authority that is trusted");
 const GOOD = certificate({ by: trusted });
-/** Old versions of TLS are not even offered without this. */
+/** Without these settings old versions of TLS are not even offered. */
 const OLD = { ciphers: "DEFAULT@SECLEVEL=0", minVersion: "TLSv1" } as const;
 
 const folder = await mkdtemp(path.join(tmpdir(), "usage-export-faults-"));
@@ -27,16 +27,16 @@ await writeFile(NODE_EXTRA_CA_CERTS, trusted.cert);
 
 const UNTRUSTED: Readonly<Record<string, Identity>> = {
   "an expired certificate": certificate({ by: trusted, until: "20240101000000Z" }),
-  "a certificate of the future": certificate({ by: trusted, from: "20480101000000Z" }),
+  "a certificate that is not valid yet": certificate({ by: trusted, from: "20480101000000Z" }),
   "a certificate for another address": certificate({ by: trusted, ip: [10, 0, 0, 1] }),
   "a certificate of an unknown authority": certificate({ by: authority("an authority that is not") }),
-  "a certificate of another one by the same name": certificate({ by: authority(trusted.name) }),
-  "a certificate that vouches for itself": certificate(),
+  "a certificate of another authority with the same name": certificate({ by: authority(trusted.name) }),
+  "a self-signed certificate": certificate(),
   "TLS 1.0": { ...GOOD, ...OLD, maxVersion: "TLSv1" },
   "TLS 1.1": { ...GOOD, ...OLD, maxVersion: "TLSv1.1" },
 };
 
-test.for(Object.entries(UNTRUSTED))("a service with %s is told nothing", async ([_, identity]) => {
+test.for(Object.entries(UNTRUSTED))("a service with %s gets no request", async ([_, identity]) => {
   await using server = await tlsService(identity);
   await using slots = await openSlots({ serviceUrl: `https://127.0.0.1:${server.port}`, names: ["one"] });
 
@@ -47,7 +47,7 @@ test.for(Object.entries(UNTRUSTED))("a service with %s is told nothing", async (
   expect(state).toMatchObject({ status: "failed", error: expect.stringMatching(/certificate|connection failed/) });
 });
 
-test("a service with a certificate of an authority that is trusted is asked", async () => {
+test("a service with a certificate of a trusted authority gets the request", async () => {
   await using server = await tlsService(GOOD);
   await using slots = await openSlots({ serviceUrl: `https://127.0.0.1:${server.port}`, names: ["one"] });
 
@@ -55,7 +55,7 @@ test("a service with a certificate of an authority that is trusted is asked", as
   expect(server.received()).toContain(`Token ${KEY}`);
 });
 
-test.for(Object.entries(UNTRUSTED))("a database with %s is told nothing", async ([_, identity]) => {
+test.for(Object.entries(UNTRUSTED))("a database with %s gets no data", async ([_, identity]) => {
   await using database = await copyDatabase();
   await using door = await tlsDatabase(identity, database.directUrl);
 
@@ -79,7 +79,7 @@ test.for(["verify-full", "verify-ca", "require"])(
   },
 );
 
-test("an environment that turns the checks off is refused before anything is called", async () => {
+test("an environment variable that turns off the check of certificates is refused before anything is called", async () => {
   await using service = await scriptedServer((_, response) => response.end());
   await using slots = await openSlots({ serviceUrl: service.origin, names: ["one"] });
 

@@ -1,4 +1,4 @@
-// What the contract makes of one row of an answer. Pure.
+// The part of answer-verdict.ts that reads one row of an answer as the contract demands. Pure.
 
 import type { Fixture } from "./answer-fixtures.ts";
 import { isNull, type JsonTree, memberOf, plainDecimal } from "./json-tree.ts";
@@ -20,7 +20,7 @@ export function require(holds: boolean): asserts holds {
   if (!holds) throw new Refused();
 }
 
-/** The asked dimension, wherever it stands. */
+/** The requested dimension, from the row's `grouping` or from the row itself. */
 function dimensionOf(row: JsonTree, grouping: string): { readonly name: string; readonly value: JsonTree } | undefined {
   const nested = memberOf(row, "grouping");
   for (const name of grouping === "model" ? ["model", "models"] : [grouping]) {
@@ -52,7 +52,7 @@ export function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
   return { ...groupOf(grouping, dimensionOf(row, grouping)?.value), numbers, extra };
 }
 
-/** Postgres has no NUL in a name. */
+/** A number without a column of its own. Postgres can't store NUL in its name. */
 function extraOf(row: JsonTree, name: string): readonly (readonly [string, string])[] {
   const value = memberOf(row, name);
   if (NOT_METRICS.has(name) || value?.kind !== "number") return [];

@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { LIMITS } from "../support/limits.ts";
 
-/** Or the last of them would run alone for half of the time. */
+/** These files start first: otherwise the last of them would run alone for half of the time. */
 const LONGEST = ["export", "rotation", "migration", "worker", "sabotage", "backfill", "answers"];
 
 class LongestFirst extends BaseSequencer {

@@ -3,12 +3,12 @@
 import type net from "node:net";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 
-/** Called with the socket that a request came on, and with what a sound answer would be. */
+/** Called with the socket that a request came on, and with a valid answer to it. */
 export type WireFault = (socket: net.Socket, sound: string) => void;
 
 const JSON_TYPE = "content-type: application/json\r\n";
 
-/** Ended in order, as soon as it is written. */
+/** Writes this and closes the connection in order. */
 const says =
   (make: (sound: string) => string | Uint8Array): WireFault =>
   (socket, sound) =>

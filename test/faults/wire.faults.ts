@@ -1,5 +1,4 @@
-// Answers that are no HTTP, lead elsewhere or are cut: each costs its own series and nothing else, within the time limit of
-// its attempts.
+// Answers that are not HTTP, redirect or are cut: each fails only its own series, within the time limit of its attempts.
 
 import { expect, test } from "vitest";
 import { type ScriptedServer, scriptedServer } from "../support/scripted-server.ts";
@@ -13,7 +12,7 @@ const KIND = "broken HTTP or TCP";
 const NAMES = [...Object.keys(WIRE_FAULTS), "sound"];
 
 test(
-  "what is no answer costs its own series and nothing else, and leaves its numbers",
+  "a broken answer fails only its own series, and leaves the stored numbers",
   {
     timeout: 180_000,
   },
@@ -61,7 +60,7 @@ const REDIRECTS: Readonly<Record<string, (own: string, other: string) => Readonl
 const REDIRECT_STATUSES = [300, 301, 302, 303, 304, 305, 307, 308];
 const REDIRECT_NAMES = REDIRECT_STATUSES.flatMap((status) => Object.keys(REDIRECTS).map((kind) => `${status} ${kind}`));
 
-test("no redirect of any kind is followed, and none is told with the key in it", { timeout: 120_000 }, () =>
+test("no redirect of any kind is followed, and no message about one contains the key", { timeout: 120_000 }, () =>
   countCases("redirects", KIND, REDIRECT_NAMES.length, async () => {
     await using other = await scriptedServer((_, response) => response.writeHead(200).end("{}"));
     await using server: ScriptedServer = await scriptedServer(({ target }, response) => {
@@ -82,7 +81,7 @@ test("no redirect of any kind is followed, and none is told with the key in it",
   }),
 );
 
-/** About as long as an answer with its headers. */
+/** After how many bytes an answer is cut: up to about its length with its headers. */
 const CUTS = Array.from({ length: 640 }, (_, n) => n).filter((n) => TAKES_ALL || n % 5 === 0);
 
 test("an answer cut after any of its bytes is never joined with the next one", { timeout: 300_000 }, () =>
@@ -126,7 +125,7 @@ test("an answer cut after any of its bytes is never joined with the next one", {
 
 const SLOT_NAMES = Array.from({ length: 60 }, (_, n) => `slot ${n}`);
 
-test("a connection that is closed as it is used again, and answers in single bytes, cost nothing", () =>
+test("connections that are closed when they are used again, and answers in single bytes, do no harm", () =>
   countCases("connections closed as they are used again", KIND, SLOT_NAMES.length, async () => {
     await using server = await scriptedServer(({ target, number }, response) => {
       if (slotOf(target) === undefined) return void response.writeHead(404).end();

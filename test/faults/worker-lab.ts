@@ -1,4 +1,4 @@
-// The lab of workers: six series of two days, of which nothing is stored yet, and a schedule that is far away.
+// The lab of workers: six series of two days, with nothing stored yet, and a scheduled time that is far away.
 
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { farSchedule } from "../cli/workers.ts";

@@ -1,5 +1,5 @@
 // Interrupts a worker at every request, answer and database message of its first run, alone and beside one or two others. The
-// work must go on by itself: others take it over, or the worker that is started anew, or the one that was cut off itself.
+// work must continue by itself: another worker takes it over, or one that is started anew, or the interrupted worker itself.
 
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,20 +17,20 @@ import { CAPS, FILTERS, openWorkerLab } from "./worker-lab.ts";
 
 const PART = "worker";
 const COMMAND = ["start"];
-/** A lease and a tick. */
+/** The time of a lease and a tick. */
 const RECOVERY_MS_MAX = 40_000;
-/** What was refused at a tick is tried again at the next one, a minute later. */
+/** Work that the database refused at a tick is tried again at the next one, a minute later. */
 const REFUSED_MS_MAX = 75_000;
 const LOOK_MS = 250;
-/** How long a worker that wakes up has to do what it must not. */
+/** How long a continued worker is watched, in case it does what it must not do. */
 const WAKING_MS = 1_500;
-/** As much as a slow machine needs beyond what is promised, so that the case can tell how long it took. */
+/** How long a case waits: longer than is promised, so that it can tell how long the work took on a slow machine. */
 const PATIENCE_MS = 90_000;
 
 const lab = await openWorkerLab();
 afterAll(() => lab[Symbol.asyncDispose]());
 
-/** Whether every slice that is due is so, and by when; undefined where that was waited for in vain. */
+/** When every due slice had one of these statuses; undefined if that did not happen within PATIENCE_MS. */
 async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<number | undefined> {
   const untilMs = performance.now() + PATIENCE_MS;
   while (performance.now() < untilMs) {
@@ -41,7 +41,7 @@ async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<numb
   return undefined;
 }
 
-/** A worker goes on after its run for ever: only the events until then are points. */
+/** A worker does not end by itself: only its events until all is complete are points. */
 async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
   await using context = await openCase(lab);
   const events = recorded(context);
@@ -53,7 +53,7 @@ async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
 }
 
 async function stopAll(context: Case, running: readonly Running[]): Promise<void> {
-  // One that was started a moment ago would not hear of it yet, and die.
+  // A worker that was started a moment ago does not handle SIGTERM yet, and would be killed by it.
   const recoveries = running.filter(({ who }) => who === RECOVERY);
   await Promise.all(recoveries.map(({ program }) => program.waitFor("worker started").catch(() => {})));
   for (const { program } of running) program.kill("SIGTERM");
@@ -69,7 +69,7 @@ async function runCase(name: string): Promise<Outcome> {
   victim = await context.start(VICTIM, COMMAND);
   const running = [victim];
   for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await context.start(who, COMMAND));
-  // What the database refuses of one slice is for a person to look at: it rests for an hour before it is tried again.
+  // A slice that the database refused is for a person to look at: it stays failed, and is tried again only after an hour.
   const whole = wholeAt(context, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
   const last =
     plan.secondPoint === undefined ? fault : await killSecond(context, plan, plan.secondPoint, fault, whole, running);
@@ -100,7 +100,7 @@ async function runCase(name: string): Promise<Outcome> {
   };
 }
 
-/** As whoever looks after the only worker does, where it does not work any more. */
+/** Starts another worker if the only one does not work any more, as its operator would. */
 async function startAnew(
   context: Case,
   { kind, sqlstate }: CasePlan,
@@ -108,17 +108,17 @@ async function startAnew(
   whole: Promise<unknown>,
 ): Promise<readonly Running[]> {
   if (kind === "stop and continue") return [await context.start(SECOND, COMMAND)];
-  // A refusal that would be the same in a minute may end it.
+  // An error of the database that would be the same in a minute may end the worker.
   const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, whole)));
   return isOver ? [await context.start(sqlstate === undefined ? RECOVERY : SECOND, COMMAND)] : [];
 }
 
-/** Whether it happens before all is complete anyway. */
+/** Whether the event comes before all is complete. */
 async function isBefore(event: Promise<unknown>, whole: Promise<unknown>): Promise<boolean> {
   return Promise.race([event.then(() => true), whole.then(() => false)]);
 }
 
-/** The worker that takes the place of the one that was killed is killed too. */
+/** Starts a worker in place of the killed one, and kills it too. */
 async function killSecond(
   context: Case,
   plan: CasePlan,
@@ -143,7 +143,7 @@ function report(tookMs: number, { kind }: CasePlan, name: string): void {
 
 sweepKinds(
   { part: PART, file: "worker.faults.ts", points: pointsAmong(calibrate), run: runCase },
-  // They mostly wait: for the heartbeat of who is gone, for limits.
+  // The cases mostly wait: for limits, and until the heartbeat of a worker that is gone is too old.
   [
     { kind: "kill", ci: [97, 197, 307], all: [11, 19, 29], atOnce: 6 },
     { kind: "kill twice", ci: [193], all: [23], atOnce: 6 },

@@ -21,7 +21,11 @@ function cases(...rows: readonly Case[]) {
 test.each(
   cases(
     ["1 ms before the end of its grace period", ledger([draining({ drainingSince: daysAgo(7, 1) }), key()]), []],
-    ["exactly at the end of its grace period", ledger([draining({ drainingSince: daysAgo(7) }), key()]), ["mark-due ue-0"]],
+    [
+      "exactly at the end of its grace period",
+      ledger([draining({ drainingSince: daysAgo(7) }), key()]),
+      ["mark-due ue-0"],
+    ],
     ["1 ms past its grace period", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["mark-due ue-0"]],
     [
       "replaced just now, without a grace period",
@@ -50,7 +54,12 @@ test.each(
       DELETE,
     ],
     ["due, with retire delete, while no key is active", ledger([draining(DUE)]), [], DELETE],
-    ["due, with retire delete, and the target of a rollback", ledger([draining(DUE), key()], { rollbackTo: "ue-0" }), [], DELETE],
+    [
+      "due, with retire delete, and the target of a rollback",
+      ledger([draining(DUE), key()], { rollbackTo: "ue-0" }),
+      [],
+      DELETE,
+    ],
   ),
 )("the cleanup of a replaced key that is $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
@@ -77,7 +86,12 @@ test.each(
     ["is not known and not in its comment", ledger([orphan({ comment: "usage exporter" })]), []],
     ["was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
     ["was found, with retire delete,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
-    ["was found, with retire delete, while no key is active,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
+    [
+      "was found, with retire delete, while no key is active,",
+      ledger([orphan({ apiKeyId: "k" })]),
+      ["delete ue-lost"],
+      DELETE,
+    ],
   ),
 )("the cleanup of an orphan whose id $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);

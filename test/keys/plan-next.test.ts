@@ -62,11 +62,7 @@ test.each(
       "deliver ue-new",
       { job: { deliver: [FILE, COMMAND] } },
     ],
-    [
-      "works and every sink has it",
-      ledger([key(), pending("verified", { deliveredTo: IN_FILE })]),
-      "promote ue-new",
-    ],
+    ["works and every sink has it", ledger([key(), pending("verified", { deliveredTo: IN_FILE })]), "promote ue-new"],
     ["works and there is no sink", ledger([key(), pending("verified")]), "promote ue-new", { job: { deliver: [] } }],
     [
       "is stored while the active key is due",
@@ -144,11 +140,30 @@ test.each(
       "restore ue-0",
       ROLLBACK_REQUESTED,
     ],
-    ["the draining key is newer than the active one", ledger([key(), draining({ requestedAt: daysAgo(0) })]), undefined, ROLLBACK_REQUESTED],
-    ["the draining key was never active", ledger([draining({ activeSince: undefined }), NEWER]), undefined, ROLLBACK_REQUESTED],
-    ["another process has restored it already", ledger([key({ putBackAt: NOW }), draining()]), undefined, ROLLBACK_REQUESTED],
+    [
+      "the draining key is newer than the active one",
+      ledger([key(), draining({ requestedAt: daysAgo(0) })]),
+      undefined,
+      ROLLBACK_REQUESTED,
+    ],
+    [
+      "the draining key was never active",
+      ledger([draining({ activeSince: undefined }), NEWER]),
+      undefined,
+      ROLLBACK_REQUESTED,
+    ],
+    [
+      "another process has restored it already",
+      ledger([key({ putBackAt: NOW }), draining()]),
+      undefined,
+      ROLLBACK_REQUESTED,
+    ],
     ["another key is pending", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", ROLLBACK_REQUESTED],
-    ["the rollback is recorded while the sinks have another key", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
+    [
+      "the rollback is recorded while the sinks have another key",
+      ledger([draining(), NEWER], { rollbackTo: "ue-0" }),
+      "deliver ue-0",
+    ],
     [
       "the rollback is recorded and every sink has the previous key",
       ledger([draining({ deliveredTo: IN_FILE }), NEWER], { rollbackTo: "ue-0" }),
@@ -170,7 +185,11 @@ test.each(
       "create",
       FRESH_REQUESTED,
     ],
-    ["the recorded rollback is done", ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }), undefined],
+    [
+      "the recorded rollback is done",
+      ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }),
+      undefined,
+    ],
   ),
 )("if the previous key is requested and $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);

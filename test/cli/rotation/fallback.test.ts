@@ -69,7 +69,9 @@ test("a running export changes over to a new key", async ({ context }) => {
   expect(used.at(-1)).toBe(current);
 });
 
-test("an export whose key the service refuses falls back to the previous key once, with an alert", async ({ context }) => {
+test("an export whose key the service refuses falls back to the previous key once, with an alert", async ({
+  context,
+}) => {
   await context.prepare();
   await context.prepare({ now: true });
   const [old, current] = createdKeys(context);

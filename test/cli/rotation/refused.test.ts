@@ -143,7 +143,9 @@ test("a key with fewer scopes than requested stays unused, and rotate --now make
   ]);
 });
 
-test("if the service does not say which scopes it granted, the new key is verified by a call alone", async ({ context }) => {
+test("if the service does not say which scopes it granted, the new key is verified by a call alone", async ({
+  context,
+}) => {
   context.emulator.fault = ({ method }) =>
     method === "POST" ? { kind: "body", change: ({ api_key_id, key }) => ({ api_key_id, key }) } : undefined;
   expect((await context.run(["rotate"])).status).toBe(0);
@@ -203,7 +205,9 @@ test("a rotation that was given to another project is refused, and its keys stay
   expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
 });
 
-test("the name of a rotation that is not configured is reported as an error of the command line", async ({ context }) => {
+test("the name of a rotation that is not configured is reported as an error of the command line", async ({
+  context,
+}) => {
   const { status, stderr } = await context.run(["rotate", "--job", "exportr"]);
   expect(status).toBe(2);
   expect(stderr).toContain('--job: "exportr" is not configured (there is "exporter"); did you mean "exporter"?');

@@ -43,7 +43,9 @@ test("in its grace period a replaced key is left alone, and the service is not a
   expect(context.emulator.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/auth/token"]);
 });
 
-test("after its grace period a key that nobody uses any more is due for removal, and shown as such", async ({ context }) => {
+test("after its grace period a key that nobody uses any more is due for removal, and shown as such", async ({
+  context,
+}) => {
   const { old, oldSecret, current } = await replaced(context, 8);
   usage = [
     { accessor: old, daysAgo: 9 },
@@ -209,7 +211,9 @@ test("the grace period begins no earlier than the successor was created, whateve
   expect(await statesOf(context)).toEqual(["draining", "active"]);
 });
 
-test("with retire delete a due key is deleted at the service, and its sealed secret is not kept", async ({ context }) => {
+test("with retire delete a due key is deleted at the service, and its sealed secret is not kept", async ({
+  context,
+}) => {
   const { old, oldSecret, current } = await replaced(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });

@@ -9,9 +9,7 @@ import { createdKeys, events, ledgerRows, PROGRAM, rotationTest, sinkSecret } fr
 
 const test = rotationTest();
 
-test("a signal does not interrupt a create, and the next rotation continues with its key", async ({
-  context,
-}) => {
+test("a signal does not interrupt a create, and the next rotation continues with its key", async ({ context }) => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   context.emulator.fault = ({ method }) => {
@@ -63,10 +61,13 @@ const awayTest = rotationTest({
     }),
 });
 
-awayTest("if the database is unavailable when a key was made, the key is stored as soon as it is back", async ({ context }) => {
-  const { status, stderr } = await context.run(["rotate"]);
-  expect(status).toBe(0);
-  expect(stderr).toContain("new key not stored yet");
-  expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
-  expect(createdKeys(context)).toHaveLength(1);
-});
+awayTest(
+  "if the database is unavailable when a key was made, the key is stored as soon as it is back",
+  async ({ context }) => {
+    const { status, stderr } = await context.run(["rotate"]);
+    expect(status).toBe(0);
+    expect(stderr).toContain("new key not stored yet");
+    expect(await ledgerRows(context.db)).toMatchObject([{ state: "active" }]);
+    expect(createdKeys(context)).toHaveLength(1);
+  },
+);

@@ -166,7 +166,10 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/sinks.ts",
     replace: "spawn(program, args, {",
     by: "spawn(program, [...args, key.reveal()], {",
-    caughtBy: ["test/keys/sink-command.test.ts", "the key is neither among the command's arguments nor in its environment"],
+    caughtBy: [
+      "test/keys/sink-command.test.ts",
+      "the key is neither among the command's arguments nor in its environment",
+    ],
   },
   {
     name: "the output of a delivery command is shown without searching it for the key",
