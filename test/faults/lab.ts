@@ -1,5 +1,5 @@
-// The environment of the cases of exports and workers: one service for all of them, one database with what an export stored before, and for each case
-// a copy of that database, a front before the service, and a front before the database for each program.
+// The environment of the cases of exports and workers: one service for all of them, and one database with what the commands before all
+// cases stored. Each case has a copy of that database, a front before the service, and a front before the database for each program.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
