@@ -28,38 +28,33 @@ test.each(
     ],
     ["1 ms past its grace period", ledger([draining({ drainingSince: daysAgo(7, -1) }), key()]), ["mark-due ue-0"]],
     [
-      "replaced just now, without a grace period",
+      "replaced just now, with graceDays 0",
       ledger([draining({ drainingSince: NOW }), key()]),
       ["mark-due ue-0"],
       { graceDays: 0 },
     ],
-    ["past its grace period while no key is active", ledger([draining({ drainingSince: daysAgo(9) })]), []],
+    ["past its grace period, no key is active", ledger([draining({ drainingSince: daysAgo(9) })]), []],
     [
-      "past its grace period and the target of a rollback",
+      "past its grace period, to be restored",
       ledger([draining({ drainingSince: daysAgo(9) }), key()], { rollbackTo: "ue-0" }),
       [],
     ],
     ["due, with retire keep", ledger([draining(DUE), key()]), ["recheck ue-0"]],
     ["due, with retire delete", ledger([draining(DUE), key()]), ["delete ue-0"], DELETE],
     [
-      "due, with retire delete, and still in a sink",
+      "due, with retire delete, still in a sink",
       ledger([draining({ ...DUE, deliveredTo: IN_FILE }), key()]),
       ["recheck ue-0"],
       DELETE,
     ],
     [
-      "due, with retire delete, and only in a sink that is no longer configured",
+      "due, with retire delete, in an old sink",
       ledger([draining({ ...DUE, deliveredTo: ["file /gone"] }), key()]),
       ["delete ue-0"],
       DELETE,
     ],
-    ["due, with retire delete, while no key is active", ledger([draining(DUE)]), [], DELETE],
-    [
-      "due, with retire delete, and the target of a rollback",
-      ledger([draining(DUE), key()], { rollbackTo: "ue-0" }),
-      [],
-      DELETE,
-    ],
+    ["due, with retire delete, no active key", ledger([draining(DUE)]), [], DELETE],
+    ["due, with retire delete, to be restored", ledger([draining(DUE), key()], { rollbackTo: "ue-0" }), [], DELETE],
   ),
 )("the cleanup of a replaced key that is $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
@@ -86,12 +81,7 @@ test.each(
     ["is not known and not in its comment", ledger([orphan({ comment: "usage exporter" })]), []],
     ["was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
     ["was found, with retire delete,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
-    [
-      "was found, with retire delete, while no key is active,",
-      ledger([orphan({ apiKeyId: "k" })]),
-      ["delete ue-lost"],
-      DELETE,
-    ],
+    ["was found, retire delete, no active key,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
   ),
 )("the cleanup of an orphan whose id $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);

@@ -25,27 +25,27 @@ test.each(
     ["there is no key", ledger([]), "create"],
     ["there are only orphans", ledger([orphan()]), "create"],
     ["there is only a draining key", ledger([draining()]), "create"],
-    ["the active key is 1 ms younger than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, 1) })]), undefined],
-    ["the active key is exactly maxAgeDays old", ledger([key({ requestedAt: daysAgo(30) })]), "create"],
-    ["the active key is 1 ms older than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, -1) })]), "create"],
+    ["the key is 1 ms younger than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, 1) })]), undefined],
+    ["the key is exactly maxAgeDays old", ledger([key({ requestedAt: daysAgo(30) })]), "create"],
+    ["the key is 1 ms older than maxAgeDays", ledger([key({ requestedAt: daysAgo(30, -1) })]), "create"],
     [
-      "the active key was requested maxAgeDays ago and became active later",
+      "the key was requested maxAgeDays ago",
       ledger([key({ requestedAt: daysAgo(30), activeSince: daysAgo(2) })]),
       "create",
     ],
     [
-      "an old key was restored less than maxAgeDays ago",
+      "a key was restored maxAgeDays - 1 ms ago",
       ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30, 1) })]),
       undefined,
     ],
     [
-      "an old key was restored maxAgeDays ago",
+      "a key was restored maxAgeDays ago",
       ledger([key({ requestedAt: daysAgo(90), putBackAt: daysAgo(30) })]),
       "create",
     ],
-    ["the active key expires in graceDays and 1 ms", ledger([key({ expiresAt: daysAgo(-7, 1) })]), undefined],
-    ["the active key expires in exactly graceDays", ledger([key({ expiresAt: daysAgo(-7) })]), "create"],
-    ["the active key has expired", ledger([key({ expiresAt: daysAgo(1) })]), "create"],
+    ["the key expires in graceDays and 1 ms", ledger([key({ expiresAt: daysAgo(-7, 1) })]), undefined],
+    ["the key expires in exactly graceDays", ledger([key({ expiresAt: daysAgo(-7) })]), "create"],
+    ["the key has expired", ledger([key({ expiresAt: daysAgo(1) })]), "create"],
   ),
 )("if $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);
@@ -85,9 +85,9 @@ test.each(
     ["a sink was added", ledger([key({ deliveredTo: [] })]), "deliver ue-1"],
     ["a sink was added and the key is due", ledger([key({ deliveredTo: [], requestedAt: daysAgo(30) })]), "create"],
     ["a sink was removed", ledger([key()]), undefined, { job: { deliver: [] } }],
-    ["earlier attempts failed and nothing is left to do", ledger([key()], { failedAttempts: 1 }), "recover"],
+    ["an attempt failed and nothing is left", ledger([key()], { failedAttempts: 1 }), "recover"],
     [
-      "earlier attempts failed and a sink lacks the key",
+      "an attempt failed and a sink lacks it",
       ledger([key({ deliveredTo: [] })], { failedAttempts: 1 }),
       "deliver ue-1",
     ],
@@ -98,8 +98,8 @@ test.each(
 
 test.each(
   cases(
-    ["the active key is older than the request", ledger([key()]), "create", FRESH_REQUESTED],
-    ["the active key is as old as the request", ledger([key({ activeSince: NOW })]), undefined, FRESH_REQUESTED],
+    ["the active key is older than that", ledger([key()]), "create", FRESH_REQUESTED],
+    ["the active key is exactly as old", ledger([key({ activeSince: NOW })]), undefined, FRESH_REQUESTED],
     [
       "a key is pending",
       ledger([key(), pending("stored", { requestedAt: daysAgo(1) })]),
@@ -119,7 +119,7 @@ test.each(
       FRESH_REQUESTED,
     ],
     [
-      "a pending key works and its delivery has failed before",
+      "a pending key's delivery failed before",
       ledger([key(), pending("verified", { requestedAt: daysAgo(1) })], { failedAttempts: 1 }),
       "deliver ue-new",
       FRESH_REQUESTED,
@@ -141,7 +141,7 @@ test.each(
       ROLLBACK_REQUESTED,
     ],
     [
-      "the draining key is newer than the active one",
+      "the draining key is newer",
       ledger([key(), draining({ requestedAt: daysAgo(0) })]),
       undefined,
       ROLLBACK_REQUESTED,
@@ -159,37 +159,29 @@ test.each(
       ROLLBACK_REQUESTED,
     ],
     ["another key is pending", ledger([draining(), NEWER, pending("stored")]), "restore ue-0", ROLLBACK_REQUESTED],
+    ["recorded, the sinks have another key", ledger([draining(), NEWER], { rollbackTo: "ue-0" }), "deliver ue-0"],
     [
-      "the rollback is recorded while the sinks have another key",
-      ledger([draining(), NEWER], { rollbackTo: "ue-0" }),
-      "deliver ue-0",
-    ],
-    [
-      "the rollback is recorded and every sink has the previous key",
+      "recorded, every sink has that key",
       ledger([draining({ deliveredTo: IN_FILE }), NEWER], { rollbackTo: "ue-0" }),
       "promote ue-0",
     ],
     [
-      "the rollback is recorded after a create was begun",
+      "recorded, a create was begun",
       ledger([draining(), NEWER, pending("intent")], { rollbackTo: "ue-0" }),
       "mark-orphan ue-new",
     ],
     [
-      "the rollback is recorded while another key is pending",
+      "recorded, another key is pending",
       ledger([draining(), NEWER, pending("verified")], { rollbackTo: "ue-0" }),
       "abandon ue-new",
     ],
     [
-      "the rollback is recorded before a fresh key was requested",
+      "recorded, then a fresh key was requested",
       ledger([draining(), NEWER], { rollbackTo: "ue-0" }),
       "create",
       FRESH_REQUESTED,
     ],
-    [
-      "the recorded rollback is done",
-      ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }),
-      undefined,
-    ],
+    ["recorded and done", ledger([key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }), undefined],
   ),
 )("if the previous key is requested and $name, the next step is $next", ({ state, next, given }) => {
   expect(nextOf(state, given)).toBe(next);

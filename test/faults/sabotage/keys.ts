@@ -51,7 +51,7 @@ export const KEYS: readonly Sabotage[] = [
     file: "src/keys/plan.ts",
     replace: `job.retire !== "keep" && !isHeld`,
     by: `job.retire !== "keep"`,
-    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due, with retire delete, and still in a sink"],
+    caughtBy: ["test/keys/plan-cleanup.test.ts", "a replaced key that is due, with retire delete, still in a sink"],
   },
   {
     name: "a key whose use is unknown is deleted for its age",
