@@ -56,6 +56,7 @@ test("after a backfill was killed, the days that it did not read are shown as mi
   const emulator = await serveSeries(context);
   const program = context.start(backfill(HUNDRED));
   await holdAnswersFrom(emulator, 7);
+  await expect.poll(storedSlices).not.toEqual([]);
   program.kill("SIGKILL");
   await program.ended;
 
