@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
+import type { RunCounts } from "../usage/export.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import type { Tx } from "./connection/transaction.ts";
@@ -180,14 +181,10 @@ export async function lastRuns(db: Database, jobs: readonly JobId[]): Promise<re
   return rows;
 }
 
-export type LastOutcome = {
+export type LastOutcome = Pick<RunCounts, "planned" | "suspect" | "failed"> & {
   readonly status: "ok" | "failed";
   readonly trigger: string;
   readonly startedAt: Date;
-  /** Numbers of slices. */
-  readonly planned: number;
-  readonly suspect: number;
-  readonly failed: number;
   /** The first error of the run. */
   readonly error: string | null;
 };
@@ -262,17 +259,7 @@ function listed(jobs: readonly JobId[]) {
   `;
 }
 
-export type RecentRun = Omit<LastRun, "skippedSince"> & {
-  /** Numbers of slices. */
-  readonly planned: number;
-  readonly complete: number;
-  readonly suspect: number;
-  readonly failed: number;
-  readonly undated: number;
-  readonly stale: number;
-  /** Rows that appeared, changed or were removed. */
-  readonly rowsChanged: number;
-};
+export type RecentRun = Omit<LastRun, "skippedSince"> & Omit<RunCounts, "requests">;
 
 /** The newest runs of all jobs, the newest first. */
 export async function recentRuns(db: Database, runsMax: number): Promise<readonly RecentRun[]> {
