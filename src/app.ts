@@ -214,8 +214,3 @@ export async function openServiceFor(
   const proxy = proxyOf(app.env);
   return openService(config.service, { ...deps, proxy, log: app.log, scrub: (text) => app.scrubber.scrub(text) });
 }
-
-/** The service's origin, which identifies the service in the database. */
-export function originOf({ service }: Pick<Config, "service">): string {
-  return new URL(service.baseUrl).origin;
-}

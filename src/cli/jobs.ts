@@ -1,7 +1,7 @@
 // The commands `jobs` and `resume-calls`: lists jobs and their next runs, pauses and resumes them, and ends a pause of all calls.
 
-import { type App, originOf, readConfig, withDatabase } from "../app.ts";
-import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
+import { type App, readConfig, withDatabase } from "../app.ts";
+import { type Config, type ConfiguredJob, jobsOf, originOf } from "../config/config.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";

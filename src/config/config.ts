@@ -27,6 +27,11 @@ export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
   | (RotationConfig & { readonly kind: "rotation" });
 
+/** The service's origin, which identifies the service in the database. */
+export function originOf({ service }: Pick<Config, "service">): string {
+  return new URL(service.baseUrl).origin;
+}
+
 export type ParseOptions = CheckOptions & { readonly source: string };
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */

@@ -1,7 +1,7 @@
 // Reads the health state of jobs, workers, coverage, rotations and queue in one snapshot, the runs and keys that only the
 // dashboard shows, and advice on the windows of exports.
 
-import { type Config, jobsOf } from "../config/config.ts";
+import { type Config, jobsOf, originOf } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
@@ -53,7 +53,7 @@ async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
   const rotations = await rotationRows(tx);
   return {
     readAt: now,
-    callsPausedUntil: await pausedUntil(tx, new URL(config.service.baseUrl).origin),
+    callsPausedUntil: await pausedUntil(tx, originOf(config)),
     jobs: await readJobs(tx, config, series, now),
     workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
       ...worker,

@@ -1,8 +1,8 @@
 // Opens the resources that commands and workers share, in a safe order, and closes them.
 
 import { randomUUID } from "node:crypto";
-import { type App, openServiceFor, originOf, raiseLaggingSequences } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import { type App, openServiceFor, raiseLaggingSequences } from "../app.ts";
+import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";

@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import os from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, originOf } from "../app.ts";
-import type { Config } from "../config/config.ts";
+import type { App } from "../app.ts";
+import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { deleteOldRuns, endRunsWithoutJobs, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
 import {
