@@ -9,7 +9,7 @@ import { errorText } from "../errors.ts";
 import { needsAttention } from "../keys/plan.ts";
 import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
 
-import type { HealthState, JobHealth, RotationHealth } from "./state.ts";
+import type { HealthFigures, JobHealth, RotationHealth } from "./state.ts";
 
 export type MetricsDeps = {
   readonly log: Logger;
@@ -20,7 +20,7 @@ export type MetricsDeps = {
   readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
   /** Whether /readyz answers 200. */
   readonly ready: () => boolean;
-  readonly readHealth: () => Promise<HealthState>;
+  readonly readHealth: () => Promise<HealthFigures>;
 };
 
 export type Metrics = ProcessMetrics & {
@@ -237,7 +237,7 @@ const GAUGES = {
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
 /** The gauges of a health state. A number that is not known has no sample. */
-export function metricSamples({ series, jobs, rotations, queue, workers }: HealthState): readonly MetricSample[] {
+export function metricSamples({ series, jobs, rotations, queue, workers }: HealthFigures): readonly MetricSample[] {
   const seen = workers[0]?.lastSeenAt;
   return [
     ...series.filter(({ isActive }) => isActive).flatMap(seriesSamples),

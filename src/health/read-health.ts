@@ -32,24 +32,39 @@ import { rotationWarnings } from "./alerts.ts";
 import {
   countSlices,
   type FailedRun,
+  type HealthFigures,
   type HealthState,
   type JobHealth,
   type Operations,
   type RotationKeys,
 } from "./state.ts";
 
-/** `statementSecondsMax` limits each statement; its default is that of readSnapshot. */
-export async function readHealth(db: Database, config: Config, statementSecondsMax?: number): Promise<HealthState> {
-  return readSnapshot(db, (tx) => healthAt(tx, config), statementSecondsMax);
+export async function readHealth(db: Database, config: Config): Promise<HealthState> {
+  return readSnapshot(db, (tx) => healthAt(tx, config));
+}
+
+/** For /metrics, which show numbers only. Each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
+export async function readHealthFigures(db: Database, config: Config): Promise<HealthFigures> {
+  return readSnapshot(db, (tx) => figuresAt(tx, config), BRIEF_SNAPSHOT_SECONDS);
 }
 
 async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
+  const figures = await figuresAt(tx, config);
+  const { readAt, series, slices, workers } = figures;
+  const hasLiveWorker = workers.some(({ recent }) => recent);
+  const causes = slices.failed > 0 ? await failureCauses(tx, readAt) : [];
+  return {
+    ...figures,
+    gaps: await readGaps(tx, series),
+    // If no worker runs, nothing is retried.
+    causes: causes.map((cause) => (hasLiveWorker ? cause : { ...cause, nextTry: undefined })),
+  };
+}
+
+async function figuresAt(tx: Tx, config: Config): Promise<HealthFigures> {
   const now = await databaseNow(tx);
   const series = await readSeriesHealth(tx);
-  const slices = countSlices(series);
   const workers = await storedWorkers(tx);
-  const hasLiveWorker = workers.some(({ recent }) => recent);
-  const causes = slices.failed > 0 ? await failureCauses(tx, now) : [];
   const rotations = await rotationRows(tx);
   return {
     readAt: now,
@@ -60,10 +75,7 @@ async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
       state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
     })),
     series,
-    slices,
-    gaps: await readGaps(tx, series),
-    // If no worker runs, nothing is retried.
-    causes: causes.map((cause) => (hasLiveWorker ? cause : { ...cause, nextTry: undefined })),
+    slices: countSlices(series),
     rotations: rotations.map((row) => ({
       ...row,
       configured: config.rotations.find(({ name }) => name === row.rotation),

@@ -10,7 +10,15 @@ import type { RotationJob } from "../keys/policy.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 
-export type HealthState = {
+export type HealthState = HealthFigures & {
+  /** The newest first. */
+  readonly gaps: readonly Gap[];
+  /** Why slices are failed; the cause with the most slices comes first. */
+  readonly causes: readonly FailureCause[];
+};
+
+/** The health state without the days that are missing or failed one by one, of which there may be very many. */
+export type HealthFigures = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
   /** The service asked for a pause of all calls; this is when the pause ends. */
@@ -21,10 +29,6 @@ export type HealthState = {
   readonly workers: readonly WorkerHealth[];
   readonly series: readonly SeriesHealth[];
   readonly slices: SliceCounts;
-  /** The newest first. */
-  readonly gaps: readonly Gap[];
-  /** Why slices are failed; the cause with the most slices comes first. */
-  readonly causes: readonly FailureCause[];
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly queue: readonly QueueDepth[];

@@ -8,7 +8,7 @@ import { newestMigration } from "../db/connection/migrate.ts";
 import { BRIEF_SNAPSHOT_SECONDS } from "../db/connection/transaction.ts";
 import { readReportData } from "../db/report/report.ts";
 import { type Metrics, openMetrics } from "../health/metrics.ts";
-import { readHealth, readOperations } from "../health/read-health.ts";
+import { readHealthFigures, readOperations } from "../health/read-health.ts";
 import { programVersion } from "../package-files.ts";
 import type { Access } from "../web/access.ts";
 import { openDashboard } from "../web/dashboard/dashboard.ts";
@@ -41,7 +41,7 @@ export async function openMonitoring(
     configHash: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12),
     rotations: config.rotations,
     ready: () => readiness().reasons.length === 0,
-    readHealth: () => readHealth(db, config, BRIEF_SNAPSHOT_SECONDS),
+    readHealth: () => readHealthFigures(db, config),
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
   const dashboard = openDashboard({

@@ -7,7 +7,7 @@ import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { heartbeatWorker } from "../../src/db/jobs/workers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
-import { readHealth } from "../../src/health/read-health.ts";
+import { readHealthFigures } from "../../src/health/read-health.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
@@ -36,7 +36,7 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   await (await newRotation(db)).key(newIntent(), "active");
 
   // The scrape would fail if a sample had a label that its gauge does not declare.
-  const { text } = await testMetrics({ readHealth: () => readHealth(db, CONFIG) }).scrape();
+  const { text } = await testMetrics({ readHealth: () => readHealthFigures(db, CONFIG) }).scrape();
   // Only the help of gauges that are read from the database ends like this.
   const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
   expect(gauges.length).toBeGreaterThan(10);
