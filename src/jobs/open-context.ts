@@ -58,7 +58,8 @@ export async function openExportContext(
     ids,
     fetchNumbers: openFetchNumbers(db),
     writer: openAnswerWriter(db),
-    backlog: openBacklog(),
+    // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
+    backlog: openBacklog(2 * config.service.maxConcurrent),
   };
 }
 

@@ -34,7 +34,7 @@ export async function runExportJob(
   plan: ExportPlan,
   reportProgress: (counts: RunCounts) => void = () => {},
 ): Promise<ExportResult> {
-  const { app, config, db } = context;
+  const { app, db } = context;
   await markPlannedDue(context, plan);
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
@@ -57,14 +57,12 @@ export async function runExportJob(
       );
     },
   };
-  // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
-  const run = { ...plan, concurrency: 2 * config.service.maxConcurrent };
 
   await startRun(db, { runId, kind: "export", job: job.name, trigger });
   log.info({ requests: plan.requests.length }, "export started");
   const heartbeat = setInterval(() => heartbeatRun(db, runId).catch(() => {}), HEARTBEAT_MS);
   try {
-    const result = await exportUsage(run, deps, app.signal);
+    const result = await exportUsage(plan, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
     // On a terminal the command itself prints what failed.

@@ -61,6 +61,8 @@ export function countOutcome(request: UsageRequest, outcome: StoredAnswer | Fail
 
 export type ExportDeps = RequestDeps & {
   readonly onProgress?: (counts: RunCounts) => void;
+  /** Called when every request was started. */
+  readonly onStarted?: () => void;
   /** Called with the failed requests once no request waits for the service. Answers may still wait for the database. */
   readonly onAnswered?: (failed: readonly UsageRequest[]) => void;
 };
@@ -69,49 +71,56 @@ export type ExportRun = {
   readonly requests: readonly UsageRequest[];
   /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
   readonly runDay: Day;
-  /** How many requests may wait for the service at the same time. Those that wait for the database are not counted. */
-  readonly concurrency: number;
+  /** Once it is aborted, no further request is started. Requests that were started are completed, unlike with `signal`. */
+  readonly stopStarting?: AbortSignal;
 };
 
 export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
-type RequestFailure = { readonly request: UsageRequest; readonly reason: string };
+type RequestFailure = FailedRequest & { readonly request: UsageRequest };
 
 /**
  * Makes every request, even if others fail, so that one broken project does not cost the rest their snapshots. Failures are
- * recorded on their slices and counted. Ends early only if the signal is aborted or the database is lost.
+ * recorded on their slices and counted. Ends early only if a signal is aborted or the database is lost.
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {
   const failures: RequestFailure[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(run.requests) };
-  const queue = run.requests.values();
-  const inFlight = new Set<Promise<void>>();
+  const answered: Promise<void>[] = [];
+  const done: Promise<void>[] = [];
   let fatal: { readonly error: unknown } | undefined;
 
   const runRequest = async (request: UsageRequest, onAnswer: () => void) => {
     try {
       const outcome = await exportRequest(request, run.runDay, deps, signal, onAnswer);
-      if ("reason" in outcome) failures.push({ request, reason: outcome.reason });
+      if ("reason" in outcome) failures.push({ request, ...outcome });
       counts = addCounts(counts, countOutcome(request, outcome));
       deps.onProgress?.(counts);
     } catch (error) {
       fatal ??= { error };
+    } finally {
+      onAnswer();
     }
   };
 
-  const makeRequests = async () => {
-    for (const request of queue) {
-      await deps.backlog.untilRoom();
-      if (fatal || signal.aborted) return;
-      const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
-      const done: Promise<void> = runRequest(request, onAnswer).finally(() => inFlight.delete(done));
-      inFlight.add(done);
-      await Promise.race([answered, done]);
+  for (const request of run.requests) {
+    const leave = await deps.backlog.enter();
+    if (fatal || signal.aborted || run.stopStarting?.aborted) {
+      leave();
+      break;
     }
-  };
-  await Promise.all(Array.from({ length: run.concurrency }, makeRequests));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const onAnswer = () => {
+      leave();
+      resolve();
+    };
+    answered.push(promise);
+    done.push(runRequest(request, onAnswer));
+  }
+  deps.onStarted?.();
+  await Promise.all(answered);
   if (!fatal && !signal.aborted) deps.onAnswered?.(failures.map(({ request }) => request));
   // Awaited before an error is thrown, too: no request may go on after this function has ended.
-  await Promise.all(inFlight);
+  await Promise.all(done);
   if (fatal) throw fatal.error;
   if (counts.requests < run.requests.length) signal.throwIfAborted();
   return { ...counts, failures };
@@ -219,7 +228,7 @@ export function describeRequest({ series, window }: UsageRequest): Readonly<Reco
   return { project: project.name, grouping, filter: filter.name, ...window };
 }
 
-// Limits how many rows wait for the database in the memory of a process.
+// Limits how many requests of a process wait for the service, and how many rows wait in its memory for the database.
 
 /** So many rows fill two transactions of the answer writer, and take little memory. */
 const BACKLOG_ROWS_MAX = 10_000;
@@ -229,29 +238,49 @@ export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
 }
 
 export type Backlog = {
+  /** Resolves when another request may be made, with the function to be called when it no longer waits for the service. */
+  readonly enter: () => Promise<() => void>;
   /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
   /** Counts the rows as waiting until `work` has ended. */
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
 
-export function openBacklog(): Backlog {
-  const held = new Set<Promise<unknown>>();
+/** `requestsMax` may wait for the service at the same time. Those that wait for the database are not counted. */
+export function openBacklog(requestsMax: number): Backlog {
+  let requests = 0;
   let rowsHeld = 0;
+  let changed = Promise.withResolvers<void>();
+
+  function reportChange(): void {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  }
+
+  const isFull = () => requests >= requestsMax || rowsHeld > BACKLOG_ROWS_MAX;
+
   return {
     async untilRoom() {
-      while (rowsHeld > BACKLOG_ROWS_MAX) await Promise.race(held);
+      while (isFull()) await changed.promise;
+    },
+    async enter() {
+      while (isFull()) await changed.promise;
+      requests++;
+      let isOver = false;
+      return () => {
+        if (isOver) return;
+        isOver = true;
+        requests--;
+        reportChange();
+      };
     },
     async countDuring(rows, work) {
-      const { promise: over, resolve } = Promise.withResolvers<void>();
-      held.add(over);
       rowsHeld += rows;
       try {
         return await work();
       } finally {
-        held.delete(over);
         rowsHeld -= rows;
-        resolve();
+        reportChange();
       }
     },
   };

@@ -36,7 +36,7 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
   };
   const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
   const dialects = openDialects({ app, db, service, keys });
-  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog() };
+  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog(2) };
   return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
 }
 

@@ -51,14 +51,14 @@ function testDeps(part: Partial<ExportDeps> = {}) {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
     refusalOf: async () => undefined,
-    backlog: openBacklog(),
+    backlog: openBacklog(2),
     log: pino({}, { write: (line) => lines.push(line) }),
     ...part,
   };
   return { deps, failed, lines };
 }
 
-const run = (...requests: UsageRequest[]): ExportRun => ({ requests, runDay: RUN_DAY, concurrency: 2 });
+const run = (...requests: UsageRequest[]): ExportRun => ({ requests, runDay: RUN_DAY });
 
 const failing = (reason: Error): Partial<ExportDeps> => ({
   fetch: async ({ series }) => {
@@ -94,7 +94,7 @@ test("a request that fails is recorded on its days and counted, and the others a
   const result = await exportUsage(run(LISTEN, TOTAL, sampleRequest("model")), deps, NEVER);
 
   expect(result).toMatchObject({ requests: 3, planned: 6, complete: 4, failed: 2, rowsChanged: 6 });
-  expect(result.failures).toEqual([{ request: LISTEN, reason: "no answer in 30 s" }]);
+  expect(result.failures).toEqual([{ request: LISTEN, reason: "no answer in 30 s", code: "unavailable" }]);
   expect(failed).toEqual([
     { grouping: "endpoint", fetchNo: 1, days: ["2026-03-16", "2026-03-17"], reason: "no answer in 30 s" },
   ]);
@@ -166,6 +166,7 @@ test.each<[string, Error]>([
 test("an answer is stored with the fetch number that was taken when its last attempt had its permit", async () => {
   const stored: number[] = [];
   const { deps } = testDeps({
+    backlog: openBacklog(1),
     fetch: async (_request, _runDay, _signal, onPermit) => {
       await onPermit();
       await onPermit();
@@ -176,7 +177,7 @@ test("an answer is stored with the fetch number that was taken when its last att
       return BOTH_REPLACED;
     },
   });
-  await exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, NEVER);
+  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
   expect(stored).toEqual([3, 6]);
 });
 
@@ -191,10 +192,11 @@ test("a failure is recorded with the fetch number of its last attempt", async ()
   expect(failed).toMatchObject([{ fetchNo: 2 }]);
 });
 
-test("no more requests are in flight at once than the run allows", async () => {
+test("no more requests are in flight at once than the backlog of the process allows, with several runs", async () => {
   let inFlight = 0;
   let inFlightMax = 0;
   const { deps } = testDeps({
+    backlog: openBacklog(3),
     fetch: async () => {
       inFlight++;
       inFlightMax = Math.max(inFlightMax, inFlight);
@@ -204,7 +206,8 @@ test("no more requests are in flight at once than the run allows", async () => {
     },
   });
   const requests = Array.from({ length: 20 }, () => TOTAL);
-  expect(await exportUsage({ requests, runDay: RUN_DAY, concurrency: 3 }, deps, NEVER)).toMatchObject({ requests: 20 });
+  const results = await Promise.all([run(...requests), run(...requests)].map((one) => exportUsage(one, deps, NEVER)));
+  expect(results).toMatchObject([{ requests: 20 }, { requests: 20 }]);
   expect(inFlightMax).toBe(3);
 });
 
@@ -213,14 +216,32 @@ test("a stop is not a failure: it ends the run, and nothing is recorded as faile
   const reason = new AppError("stopped", "received SIGTERM");
   let calls = 0;
   const { deps, failed, lines } = testDeps({
+    backlog: openBacklog(1),
     fetch: async () => {
       calls++;
       stop.abort(reason);
       throw new Error("aborted by the client");
     },
   });
-  await expect(exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, stop.signal)).rejects.toBe(reason);
+  await expect(exportUsage(run(TOTAL, LISTEN), deps, stop.signal)).rejects.toBe(reason);
   expect({ calls, failed, lines }).toEqual({ calls: 1, failed: [], lines: [] });
+});
+
+test("after stopStarting the requests in flight are completed, and no other is started", async () => {
+  const stop = new AbortController();
+  let calls = 0;
+  const { deps } = testDeps({
+    backlog: openBacklog(1),
+    fetch: async () => {
+      calls++;
+      stop.abort();
+      await new Promise((resolve) => setImmediate(resolve));
+      return GOOD;
+    },
+  });
+  const result = await exportUsage({ ...run(TOTAL, LISTEN, TOTAL), stopStarting: stop.signal }, deps, NEVER);
+  expect(calls).toBe(1);
+  expect(result).toMatchObject({ requests: 1, complete: 2, failed: 0 });
 });
 
 test("a run that ends early has no request in flight when it returns", async () => {
@@ -244,10 +265,11 @@ test("a run that ends early has no request in flight when it returns", async () 
 test("progress is reported after every request", async () => {
   const seen: RunCounts[] = [];
   const { deps } = testDeps({
+    backlog: openBacklog(1),
     ...failing(new AppError("rejected", "no")),
     onProgress: (counts) => seen.push({ ...counts }),
   });
-  await exportUsage({ ...run(TOTAL, LISTEN), concurrency: 1 }, deps, NEVER);
+  await exportUsage(run(TOTAL, LISTEN), deps, NEVER);
   expect(seen).toMatchObject([
     { requests: 1, planned: 4, complete: 2, failed: 0 },
     { requests: 2, planned: 4, complete: 2, failed: 2 },
@@ -258,6 +280,7 @@ test("the next request is made while an answer waits for the database", async ()
   let calls = 0;
   const { promise: allCalled, resolve } = Promise.withResolvers<void>();
   const { deps } = testDeps({
+    backlog: openBacklog(1),
     fetch: async () => {
       if (++calls === 3) resolve();
       return GOOD;
@@ -267,7 +290,7 @@ test("the next request is made while an answer waits for the database", async ()
       return BOTH_REPLACED;
     },
   });
-  const result = await exportUsage({ ...run(TOTAL, LISTEN, TOTAL), concurrency: 1 }, deps, NEVER);
+  const result = await exportUsage(run(TOTAL, LISTEN, TOTAL), deps, NEVER);
   expect(result).toMatchObject({ requests: 3, complete: 6 });
 });
 
@@ -297,11 +320,7 @@ test("no further request is made while many rows wait for the database", async (
       return BOTH_REPLACED;
     },
   });
-  await exportUsage(
-    { requests: Array.from({ length: 10 }, () => TOTAL), runDay: RUN_DAY, concurrency: 2 },
-    deps,
-    NEVER,
-  );
+  await exportUsage({ requests: Array.from({ length: 10 }, () => TOTAL), runDay: RUN_DAY }, deps, NEVER);
   expect(most).toBe(2);
 });
 
@@ -318,7 +337,7 @@ test("when the database is lost, no request is made that waited for rows to be s
     },
   });
   const requests = Array.from({ length: 10 }, () => TOTAL);
-  await expect(exportUsage({ requests, runDay: RUN_DAY, concurrency: 2 }, deps, NEVER)).rejects.toThrow("gone");
+  await expect(exportUsage({ requests, runDay: RUN_DAY }, deps, NEVER)).rejects.toThrow("gone");
   expect(calls).toBe(2);
 });
 
@@ -334,6 +353,6 @@ test("a database that is lost while an answer is stored ends the run", async () 
     },
   });
   const requests = Array.from({ length: 100 }, () => TOTAL);
-  await expect(exportUsage({ requests, runDay: RUN_DAY, concurrency: 2 }, deps, NEVER)).rejects.toThrow("gone");
+  await expect(exportUsage({ requests, runDay: RUN_DAY }, deps, NEVER)).rejects.toThrow("gone");
   expect(calls).toBeLessThan(10);
 });
