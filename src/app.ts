@@ -168,7 +168,7 @@ export function databaseUrlOf(env: Environment, variable: UrlVariable = "DATABAS
     const instead = variable === "DATABASE_URL" ? "the embedded database in ./data" : "DATABASE_URL";
     throw new AppError(
       "config",
-      `${variable} is empty: expected postgres://user:password@host:port/database, or no such variable for ${instead}`,
+      `${variable} is empty: expected postgres://user:password@host:port/database; remove the variable to use ${instead}`,
     );
   }
   // Checked here because the error of a URL that can't be parsed holds the URL, with its password.

@@ -4,7 +4,10 @@ import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import { AppError, systemCode } from "./errors.ts";
 import type { HttpProxy } from "./proxy.ts";
 
-/** How long the proxy may take to open a tunnel: longer than it needs to reach the service. Also ends tunnels of aborted calls. */
+/**
+ * How long the proxy may take to open a tunnel, its own connection to the service included. Aborting a call does not end the opening of
+ * its tunnel; this limit does.
+ */
 const TUNNEL_MS_MAX = 30_000;
 
 /** The options apply to direct connections and to those inside the tunnels. Certificates are always verified, the proxy's included. */
@@ -44,7 +47,9 @@ function tunnelPool(origin: URL, options: object, { name }: HttpProxy): Pool {
 function tunnelError(name: string, status: number): AppError {
   const details = { sent: "no" };
   if (status === 407) {
-    return new AppError("rejected", `${name} asks for a user name and password that it takes (407)`, { details });
+    return new AppError("rejected", `${name} needs a user name and password, or refuses the ones it got (407)`, {
+      details,
+    });
   }
   const isTemporary = status >= 500 || status === 408 || status === 429;
   const what = isTemporary ? "could not make the connection" : "refuses to make the connection";

@@ -121,7 +121,7 @@ test("no batch is empty, even if a concurrent batch took every item", async () =
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
-test("an answer is kept for keepMs after it came, and then requested again", async () => {
+test("memoizeAsync keeps an answer for the time that the answer determines, and then asks again", async () => {
   let now = 0;
   let asked = 0;
   const memo = memoizeAsync<number>(

@@ -16,7 +16,7 @@ test.skipIf(!existsSync(FULL)).each(["schema", "--help"])(
     });
 
     expect(stderr).toBe(
-      "usage-export: standard output takes no more of the answer: ENOSPC: no space left on device, write\n",
+      "usage-export: the answer could not be written to standard output: ENOSPC: no space left on device, write\n",
     );
     expect(status).toBe(1);
   },

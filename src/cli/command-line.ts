@@ -45,7 +45,10 @@ function failureText(error: unknown, signal: AbortSignal): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** An error of the operating system or the database server, whose message says what is wrong. */
+/**
+ * An error of the operating system or the database server, whose message says what is wrong. Node's TypeErrors have a code as well, and
+ * are bugs.
+ */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && "code" in error && !(error instanceof TypeError);
 }

@@ -70,7 +70,8 @@ export const COMMANDS: readonly CommandDefinition[] = [
   },
   {
     name: "check",
-    summary: "checks the configuration, the database and, per project, the key and what the service honours",
+    summary:
+      "checks the configuration, the database and, per project, the key and whether the service applies window, groupings and filters",
     examples: ["check", "check --offline --config staging.config.json"],
     options: [new Option("--offline", "stops after the configuration"), JSON_ANSWER],
     run: async (app, options) => (await import("./check.ts")).runCheck(app, options),
@@ -261,10 +262,13 @@ export const COMMANDS: readonly CommandDefinition[] = [
       new Option("--port <number>", "the port; 0 takes a free one")
         .default(0)
         .argParser(wholeNumber("a port from 0 to 65535", 65_535)),
-      new Option("--dialect <name>", "the version of the names that the emulator takes and sends")
+      new Option("--dialect <name>", "which parameter and field names: the published interface's, or those of 2026")
         .choices(["interface", "2026"] satisfies readonly Dialect[])
         .default("interface"),
-      new Option("--window <mode>", "how the emulator treats start and end, and which days its answer names")
+      new Option(
+        "--window <mode>",
+        "start and end: applied (on), or ignored (the last 30 days); or one sum without a date: of yesterday (undated), of start to end (unnamed), of all days (cumulative)",
+      )
         .choices(["on", "ignored", "undated", "unnamed", "cumulative"] satisfies readonly WindowMode[])
         .default("on"),
       new Option("--project <id>", "the project's id").default("trial"),

@@ -41,7 +41,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const issues = [
     ...duplicates.map(({ path, firstLine }) => ({
       path,
-      message: `stands here again, first in line ${firstLine}, and only the last would count; remove one of them`,
+      message: `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`,
     })),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
     ...crossFieldIssues(value, options),

@@ -93,7 +93,7 @@ export const FilePath = text(1000).superRefine(
 
 // References to secrets: the configuration names the environment variable or the file that holds a secret, and never contains one.
 
-/** `word` is what the secret is called: "token" or "address". */
+/** `word` is what the secret is called in messages: "key", "token" or "address". */
 export function secretReference(word: string) {
   const { Env, File } = referenceForms(word);
   return z

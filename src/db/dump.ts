@@ -1,4 +1,5 @@
-// Reads views of schema bi for a dump: which views exist (from the catalogue), and their rows as exact text from one snapshot.
+// Reads views of schema bi for a dump: which views exist (from the catalogue), and their rows as exact text. All rows are read as they
+// were at one moment, from first to last, a few at a time.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Column, ColumnKind, Row, View } from "../dump/view.ts";
@@ -39,8 +40,6 @@ export async function listDumpViews(tx: Tx): Promise<readonly View[]> {
 function toColumn({ name, type, meaning }: CatalogColumn): Column {
   return { name, kind: COLUMN_KINDS[type] ?? "text", meaning };
 }
-
-// Reads a view of schema bi from its first row to its last, as it was at one moment, a few rows at a time.
 
 const BATCH_ROWS = 1_000;
 const STATEMENT_SECONDS_MAX = 10 * 60;
@@ -89,8 +88,6 @@ export async function* readDumpRows(tx: Tx, view: View, range: DayRange): AsyncG
   }
 }
 
-// The query that dumps a view: which rows, in which order, and each value as exact text.
-
 /** Both days are included. */
 export type DayRange = { readonly from?: Day | undefined; readonly to?: Day | undefined };
 
@@ -99,8 +96,8 @@ type SqlExpression = RawBuilder<unknown>;
 type DayColumns = { readonly columns: readonly string[]; readonly first: SqlExpression; readonly last: SqlExpression };
 
 /**
- * The first entry whose columns a view has says where the days of its rows are. A row belongs to a range if at least one of its days
- * is in the range.
+ * Which columns hold the days of a view's rows: those of the first entry whose columns the view has. A row belongs to a range if at
+ * least one of its days is in the range.
  */
 const DAY_COLUMNS: readonly DayColumns[] = [
   dayIn("usage_date", sql`v.usage_date`),

@@ -18,6 +18,7 @@ export type SeriesHealth = SeriesName & {
   readonly complete: number;
   readonly missing: number;
   readonly failed: number;
+  /** With an answer that is not believed until a later one says the same; the slice keeps its earlier rows. */
   readonly suspect: number;
   /** The newest day up to which nothing is missing; null while no day is due. */
   readonly freshThrough: Day | null;
@@ -27,9 +28,10 @@ export type SeriesHealth = SeriesName & {
  * How complete each series is, as bi.coverage and bi.freshness show it. Every replica runs this at each scrape, so the
  * query reads each slice once, where the views take several passes.
  *
- * Missing slices are due days without a slice, or with one that was last read before its day was over. A series is fresh through
- * the last day before its first missing day. Usually no day is missing up to the newest one read: then the number of slices read is
- * the number of those days. Otherwise the first missing day is searched for, which is rare and slow.
+ * Missing slices are due days without a slice, or with one that was last read before its day was over ("unclosed"). Today's slice is
+ * not missing: `closing_until` is the newest day whose reading after its end is due. A series is fresh through the last day before its
+ * first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is
+ * missing. Otherwise the first missing day is searched for, which is rare and slow.
  */
 export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]> {
   const { rows } = await sql<Omit<SeriesHealth, "key"> & { projectId: string; filterKey: string }>`
@@ -86,7 +88,7 @@ export type Gap = SeriesName & {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why its newest day failed, or that the missing day was read only before it was over; null if it was never read. */
+  /** Why the newest of its days failed; for missing days, that they were read only before they were over; null if they were never read. */
   readonly error: string | null;
 };
 
@@ -200,7 +202,8 @@ export type JobToJudge = JobId & {
  *
  * A backfill, or a run that only read missing or failed days, counts only if it succeeded and no slice of the job is failed. A day
  * that the service always refuses is requested again whenever its retry delay is over; if those runs counted, the job would
- * alternate between failed and ok every night.
+ * alternate between failed and ok every night. A catch-up counts like a scheduled run if it has a scheduled time; without one it only
+ * read missing or failed days.
  */
 export async function lastOutcomes(tx: Tx, jobs: readonly JobToJudge[]): Promise<readonly (JobId & LastOutcome)[]> {
   const { rows } = await sql<JobId & LastOutcome>`

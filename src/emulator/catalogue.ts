@@ -1,6 +1,9 @@
 // What the service knows by name: features, models and key ids; and the seeded random numbers that ids and usage follow from. Pure.
 
-/** The features that can be filtered by. Only Get Fields names the last two. A parameter with any other name is ignored. */
+/**
+ * The features that can be filtered by. The last two are in the answer of Get Fields, but not among the parameters that the service
+ * publishes. A parameter with any other name is ignored.
+ */
 export const FEATURES: readonly string[] = `
   alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic custom_topic_mode
   detect_entities detect_language diarize dictation encoding extra filler_words intents keyterm keywords language

@@ -46,7 +46,7 @@ export type JobHealth = {
   readonly paused: Pause | undefined;
   /** A worker should run this job: some worker has registered it, and it is not paused. */
   readonly needsWorker: boolean;
-  /** When the job became due; undefined if a worker has planned that run, or is about to. */
+  /** The scheduled time that no worker has planned although a tick should have; undefined if there is none. */
   readonly overdueSince: Date | undefined;
   /** A run of the job is in progress or begins with the next tick. */
   readonly isInProgress: boolean;
@@ -68,7 +68,10 @@ export type FailedRun = {
   readonly trigger: string;
   readonly startedAt: Date;
   readonly error: string | null;
-  /** No alert about slices reports this run: no slice of the job is failed, and the run has another problem than suspect slices. */
+  /**
+   * The days are complete although the run failed, so that no alert about slices reports it: no slice of the job is failed, and suspect
+   * slices are not the run's only problem.
+   */
   readonly overCompleteDays: boolean;
 };
 
@@ -80,7 +83,7 @@ export type WorkerHealth = {
   readonly lastSeenAt: Date;
   /** "silent": the worker was not told to stop, but is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
-  /** It was seen within the time of two ticks, even if only to report that it stops. */
+  /** It was seen within the time of two ticks. A report that it stops counts. */
   readonly recent: boolean;
 };
 

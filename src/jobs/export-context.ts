@@ -35,6 +35,7 @@ export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
   readonly fetchNumbers: FetchNumbers;
   readonly writer: AnswerWriter;
+  /** The answers that wait for the database. While they have too many rows, no further request is made. */
   readonly backlog: Backlog;
 };
 

@@ -40,7 +40,7 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
     if (!fields?.features) {
       app.log.warn(
         { project: project.name },
-        "the service does not list its features: only the numbers show what it knows",
+        "the service does not list its features: whether it knows a feature shows only in the numbers",
       );
     }
     if (db && fields) {

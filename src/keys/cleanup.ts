@@ -44,6 +44,7 @@ async function deleteKey(task: RotationTask, key: LedgerKey, reason: string): Pr
   if (seen === "in-grace") return keepKey(deps, key, text);
   if (seen === "yes") {
     const kept = `not deleted: ${text}`;
+    // The key is then no longer due for removal.
     if (key.dueForRemovalAt) await deps.ledger.write({ kind: "in-use", intentId }, kept);
     return keepKey(deps, key, kept);
   }
@@ -95,12 +96,15 @@ async function searchOrphan(deps: RotationDeps, { intentId }: LedgerKey, giveUp:
   const found = listed?.find(({ comment }) => comment.includes(intentId));
   if (found) {
     const { apiKeyId } = found;
-    await deps.ledger.write({ kind: "found", intentId, apiKeyId }, "the service lists a key whose comment has its id");
+    await deps.ledger.write(
+      { kind: "found", intentId, apiKeyId },
+      "the service lists a key with this id in its comment",
+    );
     return true;
   }
   if (!giveUp || !(await isCompleteList(deps, listed))) return false;
   await trustedClocks(deps);
-  await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key whose comment has its id");
+  await deps.ledger.write({ kind: "retired", intentId }, "the service lists no key with this id in its comment");
   return true;
 }
 

@@ -112,7 +112,10 @@ async function runCleanup(task: RotationTask, progress: Progress): Promise<void>
   }
 }
 
-/** Rethrows what is not a failure of this rotation: an abort, a lost lease, a lost database, a bug. */
+/**
+ * Rethrows what is not a failure of this rotation: an abort, a lost lease (code "stopped"), and every error that is no AppError: a lost
+ * database or a bug.
+ */
 function failureText(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof AppError && error.code !== "stopped") return errorText(error);
@@ -154,6 +157,7 @@ export async function runStep(task: RotationTask, step: RotationStep): Promise<v
       await verifyStored(task.deps, step.key);
       return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
     case "recover":
+      // Resets the count of failed attempts.
       return ledger.write({ kind: "recovered" }, step.reason);
   }
 }
@@ -173,6 +177,7 @@ async function createKey({ job, deps, signal }: RotationTask, reason: string): P
   try {
     created = await deps.create(comment, caller);
   } catch (error) {
+    // An abort shows that nothing was sent: it does not interrupt a create that is being sent.
     const isCertainlyNotCreated = error instanceof AppError ? error.details.created === "no" : error === signal.reason;
     await deps.ledger.write({ kind: isCertainlyNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;

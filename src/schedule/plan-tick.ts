@@ -22,7 +22,7 @@ export type TickDecision =
   | { readonly kind: "skip"; readonly scheduledFor: Date }
   | { readonly kind: "run"; readonly scheduledFor: Date; readonly trigger: "schedule" | "catchup" };
 
-export type Moment = {
+export type JobTiming = {
   /** The newest scheduled time that is not in the future; undefined if there is none. */
   readonly latest: Date | undefined;
   /** How much later than its scheduled time the job runs. */
@@ -38,7 +38,7 @@ const LATE_MS = 5 * 60_000;
  * However many scheduled times were missed, only the newest is run: its plan contains every day that is due. A job that never ran starts
  * with the newest scheduled time before now, so that a new installation has numbers at once and not after a night.
  */
-export function planTick({ latest, jitterMs, overlap }: Moment, state: JobState, now: Date): TickDecision {
+export function planTick({ latest, jitterMs, overlap }: JobTiming, state: JobState, now: Date): TickDecision {
   if (state.paused || latest === undefined) return { kind: "none" };
   if (state.scheduledThrough !== undefined && latest <= state.scheduledThrough) return { kind: "none" };
   const until = new Date(latest.getTime() + jitterMs);

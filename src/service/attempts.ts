@@ -81,8 +81,8 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
       unanswered = 0;
       return answer;
     } catch (error) {
-      // Any other error of the service is an answer, so the service is up. An error raised before anything was sent resets the count,
-      // too: then the service is not known to be down.
+      // With any other code the service answered, so it is up, or the call failed for a reason of its own before anything was sent, which
+      // does not show that the service is down.
       if (error instanceof AppError) unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
       throw error;
     }

@@ -14,9 +14,10 @@ type KeyUse = {
 
 export type AuthFailures = {
   /**
-   * Runs a call, and remembers a refusal: of a rejected key for all its calls, any other refusal for this operation only, because
-   * the key may be allowed others. All calls of a key in a project wait for its first call there, and all calls of an operation
-   * wait for the first call of that operation. Otherwise all concurrent calls would be sent and refused.
+   * Runs a call, and remembers if it is refused. If the service rejects the key itself, no call with the key is made again; any other
+   * refusal is remembered for this operation only, because the key may be allowed others. All calls of a key in a project wait for its
+   * first call there, and all calls of an operation wait for the first call of that operation. Otherwise all concurrent calls would be
+   * sent and refused.
    */
   readonly guard: <T>(use: KeyUse, signal: AbortSignal, call: () => Promise<T>) => Promise<T>;
   /** Throws if this use is known to be refused. */

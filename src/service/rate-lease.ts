@@ -9,12 +9,12 @@ export type RateLease = {
   readonly renew: (demand: Demand) => Promise<LeasedShare>;
   /** The service asked all processes for no call in the next `ms`. */
   readonly reportPause: (ms: number) => Promise<void>;
-  /** The rate allows the next call on the released slots after `nextStartMs` milliseconds. */
+  /** Gives all slots back. By the rate, the next call on them may start in `nextStartMs` milliseconds. */
   readonly release: (nextStartMs: number) => Promise<void>;
 };
 
 export type Demand = {
-  /** The slots that this process can't give back now. */
+  /** The slots that this process may use until the answer comes, so that it can't give them back before. */
   readonly kept: number;
   /** Calls in flight and calls that wait. */
   readonly wanted: number;
@@ -57,13 +57,17 @@ export function openLeasedRateLimiter(
   const closing = new AbortController();
   /** The time between two calls on one slot, by the rate. */
   const slotIntervalMs = (1000 * settings.maxConcurrent) / settings.requestsPerSecond;
+  /** A call was asked for since the last renewal. */
   let isInUse = false;
   let renewals: Promise<void> | undefined;
   let pauseReports: Promise<unknown> = Promise.resolve();
   /** When the rate allows the next call on the slots that this process gave back. */
   let givenBackStartMs = Number.NEGATIVE_INFINITY;
   let pauseReportedMs = Number.NEGATIVE_INFINITY;
-  /** The end of a pause that could not be stored. The next renewal stores the pause first: otherwise its answer would end it here. */
+  /**
+   * The end of a pause that could not be stored. It is stored before the next renewal: otherwise the renewal's answer, which would not
+   * contain the pause, would end it in this process.
+   */
   let unstoredPauseUntilMs = Number.NEGATIVE_INFINITY;
 
   async function renewWhileInUse(): Promise<void> {
@@ -84,7 +88,7 @@ export function openLeasedRateLimiter(
 
   /** Returns after how many milliseconds to renew again. */
   async function renew(): Promise<number> {
-    // A reported pause must be stored first: otherwise the answer would not contain it, and would end the pause here.
+    // A reported pause must be stored first: otherwise the answer would not contain the pause, and would end it in this process.
     await pauseReports;
     const askedMs = now();
     const before = local.share;

@@ -1,5 +1,5 @@
 // Limits how fast this process calls the service: slots (calls in flight), permits (calls a second) and the pause a service asks for.
-// All of it holds for the process's share of the cap, which rate-lease.ts renews; without a lease the share is the whole cap.
+// Slots and permits are those of the process's share of the cap. rate-lease.ts renews the share; without a lease it is the whole cap.
 
 import type { Sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
@@ -37,17 +37,20 @@ export type Permit = {
  */
 export type Share = { readonly slots: number; readonly untilMs: number };
 
-/** Called once for a long wait, and once when it is over. */
+/**
+ * Called once for a long wait, and once when it is over. `seconds`: how long a pause still lasts, for how long this process has waited
+ * for slots, or how long a wait was that is over.
+ */
 export type OnLongWait = (wait: "pause" | "slots" | "over", seconds: number) => void;
 
 /** A longer pause is reported, so that nobody has to guess why nothing happens. */
 const LONG_PAUSE_MS = 5_000;
 /**
- * A longer wait for a share is reported. Two waits are shorter: until the lease of a killed process ends, and until the other of
- * two processes that share a single slot gives it back.
+ * A longer wait for a share is reported. Ordinary waits are shorter: for the end of a killed process's lease, or for the only slot
+ * while another process has it.
  */
 const LONG_SLOT_WAIT_MS = 15_000;
-/** If a timer fires late by up to this time, the next calls start earlier, so that the rate is kept. */
+/** If a timer fires late by up to this time, the next call is planned from when it should have fired, so that the rate is kept. */
 const LATE_MS_MAX = 100;
 
 /** Why no call can start now. Without `ms` its end is not known: it ends when a slot is released or the share changes. */
@@ -74,7 +77,7 @@ export class LocalRateLimiter implements RateLimiter {
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #isServing = false;
-  /** True if the last wait was for a permit: then the next call may be late only because the timer was late. */
+  /** The last wait was for a permit. If the next call is late, its timer was late, and later calls make up for that. */
   #waitedForPermit = false;
   #sleeping: { readonly kind: Obstacle["kind"]; readonly end: AbortController } | undefined;
   #longWait: { readonly sinceMs: number; readonly isReported: boolean } | undefined;
@@ -132,7 +135,7 @@ export class LocalRateLimiter implements RateLimiter {
     this.#wake();
   }
 
-  /** Milliseconds until the next call may start by the rate of this share. */
+  /** Milliseconds until the next call may start by the rate of this share; 0 without a share, which has no rate. */
   get nextStartMs(): number {
     return this.#share.slots === 0 ? 0 : Math.max(this.#lastStartMs + this.#intervalMs() - this.#now(), 0);
   }
@@ -239,6 +242,6 @@ export class LocalRateLimiter implements RateLimiter {
 /** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
 export function tooLong(who: string, requestedMs: number, waitMsMax: number, details: AppError["details"]): AppError {
   const askedSeconds = Math.ceil(requestedMs / 1000);
-  const message = `${who} asks to be called again in ${askedSeconds} s, and at most ${waitMsMax / 1000} s are waited`;
+  const message = `${who} asks to be called again in ${askedSeconds} s, and this program waits at most ${waitMsMax / 1000} s`;
   return new AppError("rate_limited", message, { details: { ...details, askedSeconds } });
 }

@@ -76,8 +76,8 @@ export type Service = {
   readonly forgetAuthFailures: (key?: Secret) => void;
   /**
    * The service's current time, to a second or two: the Date header of its newest answer, success or not, plus the time since
-   * then by a monotonic clock. Undefined until an answer carried a Date. The monotonic clock may stop while this machine sleeps,
-   * so the result is never ahead of the service.
+   * then by a monotonic clock. Undefined until an answer carried a Date. The monotonic clock may stop while this machine sleeps, so the
+   * result may be behind the service's time, but never ahead of it.
    */
   readonly serviceTime: () => Date | undefined;
   /** The service's current time, asked for without a key; undefined if no answer carries it within some seconds. */

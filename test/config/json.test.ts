@@ -63,7 +63,7 @@ test("a repeated field is found at any depth, with the line of its first occurre
 test("a repeated field is one error among the others", () => {
   const message = messageFor('{ "service": {},\n "service": {},\n "projects": [] }');
 
-  expect(message).toContain("- service (line 2): stands here again, first in line 1, and only the last would count");
+  expect(message).toContain("- service (line 2): is given twice, first in line 1, and only the second would count");
   expect(message).toContain("- projects (line 3): expected at least one entry");
 });
 

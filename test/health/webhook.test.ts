@@ -130,7 +130,7 @@ test("the error about a proxy that refuses the credentials names the proxy witho
     postText({ ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) }, "x", NEVER, FAST),
   );
   expect(error).toBe(
-    `notify.webhook can't be reached: the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY) asks for a user name and password that it takes (407)`,
+    `notify.webhook can't be reached: the proxy at 127.0.0.1:${proxy.port} (HTTPS_PROXY) needs a user name and password, or refuses the ones it got (407)`,
   );
 });
 

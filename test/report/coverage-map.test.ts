@@ -5,10 +5,10 @@ import type { SliceStatus } from "../../src/usage/slice.ts";
 const days = ["2026-11-18", "2026-11-19", "2026-11-20"];
 const row = (label: string, ...statuses: (SliceStatus | undefined)[]) => ({ label, statuses });
 const rows = [row("a", "complete", "failed", "missing"), row("b", undefined, "suspect", "complete")];
+const wideMap = (wideRows: typeof rows) => coverageMap(days, wideRows, rows).wide;
 
 test("each status marks the cells (day, row) that have it; a day that was not due has no mark", () => {
-  const { wide } = coverageMap(days, rows, rows);
-  expect([wide.option.series].flat().map((one) => [one?.name, one?.data])).toEqual([
+  expect([wideMap(rows).option.series].flat().map((one) => [one?.name, one?.data])).toEqual([
     [
       "complete",
       [
@@ -24,8 +24,8 @@ test("each status marks the cells (day, row) that have it; a day that was not du
 
 test("the map grows by 22 px a row, and its left margin is as wide as the longest label", () => {
   const many = Array.from({ length: 60 }, () => row("a series with a long name", "complete"));
-  const [few, more] = [coverageMap(days, rows, rows), coverageMap(days, many, rows)];
-  expect(more.wide.height - few.wide.height).toBe(58 * 22);
+  const [few, more] = [wideMap(rows), wideMap(many)];
+  expect(more.height - few.height).toBe(58 * 22);
   // 6.6 px for each of a label's 25 characters.
-  expect(more.wide.option.grid).toMatchObject({ left: expect.closeTo(25 * 6.6 + 14) });
+  expect(more.option.grid).toMatchObject({ left: expect.closeTo(25 * 6.6 + 14) });
 });

@@ -102,7 +102,9 @@ test.each([429, 503])(
     await using service = openTestService(server.origin);
     await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
       code: "rate_limited",
-      message: expect.stringMatching(/slow down; it asks to be called again in 3600 s, and at most 300 s are waited/),
+      message: expect.stringMatching(
+        /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/,
+      ),
       details: { status, askedSeconds: 3600 },
     });
     await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({

@@ -101,7 +101,7 @@ test.each([undefined, "0"])(
 );
 
 test.each([
-  [407, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) asks for a user name and password/, 1],
+  [407, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) needs a user name and password/, 1],
   [403, "rejected", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) refuses to make the connection \(403\)$/, 1],
   [502, "unavailable", /the proxy at 127\.0\.0\.1:\d+ \(HTTPS_PROXY\) could not make the connection \(502\)/, 5],
 ])(

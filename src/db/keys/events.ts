@@ -6,6 +6,7 @@ import { storableText } from "../schema.ts";
 
 export type KeyEvent = {
   readonly rotation: string;
+  /** The key's id in the ledger, which it has before the service makes it. Undefined if the event is about no single key. */
   readonly intentId: string | undefined;
   readonly event: string;
   readonly actor: string;

@@ -6,7 +6,7 @@ import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readRestatements } from "./restatements.ts";
-import { chooseSources, seriesBy, shortfallOf } from "./sources.ts";
+import { chooseSources, countLackingDays, seriesBy } from "./sources.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 
 type ReadLimits = {
@@ -48,7 +48,7 @@ export async function readReportData(
         sources: sources.totals.map(({ project, grouping }) => ({ project, grouping })),
         projectsLeftOut: sources.projectsLeftOut,
         metrics,
-        ...shortfallOf(sources.totals),
+        ...countLackingDays(sources.totals),
       },
       breakdowns,
       rankings,

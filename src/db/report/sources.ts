@@ -108,8 +108,8 @@ function countDays(letters: string, test: (letter: string) => boolean): number {
   return [...letters].filter(test).length;
 }
 
-/** Counts the days whose numbers are too low or not there, over all of these series. */
-export function shortfallOf(sources: readonly ReportSeries[]): Shortfall {
+/** Counts, over all of these series, the days whose numbers are too low (incomplete) or not there (unread). */
+export function countLackingDays(sources: readonly ReportSeries[]): Shortfall {
   const now = sources.map(({ days }) => days).join("");
   const before = sources.map(({ daysBefore }) => daysBefore).join("");
   return {

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { Breakdown, DayAmounts, MetricTotal, RankedGroup, Ranking } from "../../report/report-data.ts";
 import { type Day, daysOf, type Window } from "../../usage/days.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { incompleteAndUnreadDays, type ReportSeries, shortfallOf } from "./sources.ts";
+import { countLackingDays, incompleteAndUnreadDays, type ReportSeries } from "./sources.ts";
 
 const TOTAL_METRICS = ["hours", "tokens_in", "tokens_out", "tts_characters", "requests"] as const;
 
@@ -49,7 +49,7 @@ type BreakdownRow = {
   readonly groupCount: number;
 };
 
-/** `series`: all by this grouping, one for each project. */
+/** `series`: the series of this grouping, one for each project. */
 export async function readBreakdown(
   tx: Tx,
   grouping: Breakdown["grouping"],
@@ -119,7 +119,7 @@ type RankingRow = {
   readonly requests: string | null;
 };
 
-/** `series`: all by this grouping, one for each project. */
+/** `series`: the series of this grouping, one for each project. */
 export async function readRanking(
   tx: Tx,
   grouping: Ranking["grouping"],
@@ -134,7 +134,7 @@ export async function readRanking(
   return {
     grouping,
     projects: [...names.values()],
-    ...shortfallOf(series),
+    ...countLackingDays(series),
     groups: (row?.groups ?? []).map(({ projectId, ...group }) => ({
       project: names.get(projectId) ?? projectId,
       ...group,

@@ -1,5 +1,5 @@
-// Answers the requests for the dashboard and the report file. At most one read of operations and one of usage are in progress,
-// and each page is cached for some seconds, so visitors can't slow the worker down.
+// Answers the requests for the dashboard and the report file. At most one read of the health state and one of the usage are in
+// progress, and each page is cached for some seconds, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
 import { oneAtATime } from "../../async.ts";
@@ -18,26 +18,26 @@ export type DashboardDeps = {
   readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
 };
 
-/** Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
+/** How long a page waits for each read, the wait for earlier reads included. Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
 
 export function openDashboard(
   { log, readiness, readOperations, readReport }: DashboardDeps,
   limits: typeof READ_LIMITS = READ_LIMITS,
 ): Dashboard {
-  const queueOperationsRead = oneAtATime(limits.operationsMs);
-  const queueUsageRead = oneAtATime(limits.usageMs);
+  const inTurnForOperations = oneAtATime(limits.operationsMs);
+  const inTurnForUsage = oneAtATime(limits.usageMs);
   const reportOf = (period: Window, signal: AbortSignal) => readReport(period, new Date(), signal);
 
   async function page(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
-    const operations = await queueOperationsRead(readOperations);
+    const operations = await inTurnForOperations(readOperations);
     if (!operations.ok) {
       const reason = errorText(operations.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
       return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
-    const usage = await queueUsageRead(async (signal) => pages.usageContent(await reportOf(period, signal)));
+    const usage = await inTurnForUsage(async (signal) => pages.usageContent(await reportOf(period, signal)));
     if (!usage.ok)
       log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage: reading it failed");
     return pages.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
@@ -45,7 +45,7 @@ export function openDashboard(
 
   async function file(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
-    const report = await queueUsageRead(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
+    const report = await inTurnForUsage(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
     if (report.ok) return report.value;
     const reason = errorText(report.error);
     log.warn({ ...period, reason }, "report not available: reading the usage failed");

@@ -90,10 +90,13 @@ test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"
   "%s refuses an empty DATABASE_URL, and makes no database",
   async (args, { context }) => {
     await prepared(context);
+    // Spaces count as empty; half of the commands get them, so that each command runs once.
     expect(await context.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
       status: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^usage-export: DATABASE_URL is empty: expected postgres:.* no such variable for/m),
+      stderr: expect.stringMatching(
+        /^usage-export: DATABASE_URL is empty: expected postgres:.* remove the variable to use/m,
+      ),
     });
     expect(existsSync(path.join(context.folder, "data"))).toBe(false);
   },

@@ -80,6 +80,7 @@ test("after a restatement the views show the new numbers, and the history keeps 
   await context.run(["export"]);
   const firstNight = new Date();
 
+  // A part of a day's made-up usage arrives only on the days after it.
   emulator.now = () => new Date(Date.now() + DAY_MS);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
 

@@ -26,7 +26,7 @@ test("each reading becomes a snapshot with its numbers, and its day is gone from
   await migrateTo(db, OLDER);
   const undated = await addSeries(db, "endpoint", null);
   for (const [i, reading] of READINGS.entries()) await addReading(db, undated, reading, READINGS[i - 1]);
-  // Two series whose answers had dates, one without and one with a window: read the day after their day.
+  // Two series whose answers had dates, one without and one with a window. Each has one day, which was read on the day after it.
   for (const windowDays of [null, 7]) {
     const dated = await addSeries(db, windowDays === null ? "model" : "method", windowDays);
     await addSlice(db, dated, "2026-03-11", "2026-03-12T02:15:00.123Z", "2026-03-12T02:15:00.123Z");
@@ -74,12 +74,12 @@ test("each reading becomes a snapshot with its numbers, and its day is gone from
 });
 
 test.each([
-  // Both slices are from one answer, which therefore had dates.
+  // Both slices are from one answer. It had dates: an answer without dates made a single slice.
   { name: "together", newest: sql`fetch_no = (select nextval('usage_export.fetch_no'))` },
-  // Each slice is from an answer that came a week later, which therefore had dates.
+  // Each slice is from an answer that came a week after its day. It had dates: without, it would be the slice of the day it came on.
   { name: "one by one", newest: sql`fetched_at = fetched_at + interval '7 days'` },
 ])(
-  "slices that an answer with dates replaced stay days, although closed_at is still that of an undated answer: $name",
+  "slices that an answer with dates replaced stay in the daily views, although closed_at is still that of an undated answer: $name",
   async ({ newest }) => {
     await using empty = await emptyDatabase();
     await using db = openPostgres(empty.directUrl);

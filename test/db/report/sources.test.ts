@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import {
   chooseSources,
+  countLackingDays,
   incompleteAndUnreadDays,
   type ReportSeries,
   seriesBy,
-  shortfallOf,
 } from "../../../src/db/report/sources.ts";
 
 /** A series that is complete on both days of the period and on both days before it. */
@@ -105,7 +105,7 @@ test("incomplete and unread days are counted over all series, in both periods", 
     series("none", { daysBefore: "..cc", days: "cosf" }),
     series("none", { daysBefore: "mccc", days: "mcc." }),
   ];
-  expect(shortfallOf(sources)).toEqual({
+  expect(countLackingDays(sources)).toEqual({
     incompleteDays: 4,
     incompleteDaysBefore: 1,
     unreadDays: 1,

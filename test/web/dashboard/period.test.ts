@@ -11,7 +11,7 @@ test.each([
   ["from=2026-03-01&to=2026-03-02", "2026-03-01", "2026-03-02", false],
   ["from=2026-03-10&to=2026-03-10", "2026-03-10", "2026-03-10", false],
   ["to=2026-02-28&from=2025-02-28&days=", "2025-02-28", "2026-02-28", false],
-])("%j asks for %s to %s; the period moves on with the days (live): %s", (query, start, end, live) => {
+])("%j asks for %s to %s; live, which is a period that moves on every day: %s", (query, start, end, live) => {
   expect(periodOf(new URLSearchParams(query), TODAY)).toEqual({ start, end, live });
 });
 
