@@ -79,6 +79,8 @@ const PURE = [
 /** Packages whose functions are pure. */
 const PURE_PACKAGES =
   /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+|@date-fns\/utc\/date)$/;
+/** A hash is pure, unlike the rest of its package. */
+const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =
   /\bDate\.now\b|\bnew (UTC)?Date\(\)|\bMath\.random\b|\bperformance\b|\bprocess\b|\bset(Timeout|Interval|Immediate)\b|\bfetch\(|\bcrypto\b|\bimport\(/;
 
@@ -145,8 +147,9 @@ test("the files that must be pure exist", () => {
 });
 
 test.each(pure)("%s is pure", (file) => {
-  expect(importsOf(file).filter((target) => !target.startsWith(".") && !PURE_PACKAGES.test(target))).toEqual([]);
-  expect(codeOf(file)).not.toMatch(IMPURE);
+  const code = codeOf(file).replace(PURE_IMPORT, "");
+  expect(importsIn(code).filter((target) => !target.startsWith(".") && !PURE_PACKAGES.test(target))).toEqual([]);
+  expect(code).not.toMatch(IMPURE);
 });
 
 test.each(files.filter((file) => file !== "main.ts"))(
@@ -182,7 +185,11 @@ function circleThrough(file: string): string[] {
 }
 
 function importsOf(file: string): string[] {
-  return [...read(file).matchAll(/(?:\bfrom |\bimport\(|^import )"([^"]+)"/gm)].map(([, target = ""]) => target);
+  return importsIn(read(file));
+}
+
+function importsIn(code: string): string[] {
+  return [...code.matchAll(/(?:\bfrom |\bimport\(|^import )"([^"]+)"/gm)].map(([, target = ""]) => target);
 }
 
 function declares(file: string, name: string): boolean {

@@ -7,6 +7,7 @@ import { didYouMean } from "../config/suggestions.ts";
 import { hasStatus } from "../service/answer.ts";
 import { DOCUMENTED_FEATURES } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
+import type { NormalisedSlice } from "../usage/columns.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import {
   type DayTotals,
@@ -17,7 +18,7 @@ import {
   type Opposite,
   oppositesOf,
 } from "../usage/filter-effect.ts";
-import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {
   ALL_USAGE,

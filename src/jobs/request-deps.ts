@@ -9,10 +9,11 @@ import { recordFailure } from "../db/usage/failures.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
 import { type BreakdownOptions, fetchBreakdown, groupingName } from "../service/usage.ts";
+import { emptySlice, type NormalisedSlice } from "../usage/columns.ts";
 import type { Day } from "../usage/days.ts";
 import { type FetchedAnswer, type RequestDeps, rowCount } from "../usage/export.ts";
 import { isObject } from "../usage/json-value.ts";
-import { answerDates, emptiedDays, type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
 import type { AnswerPolicy, UsageRequest } from "../usage/plan.ts";
 import type { Dialect } from "../usage/series.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice.ts";
@@ -150,5 +151,5 @@ async function withEmptiedDays(
     covered.map(({ day }) => day),
     oldest,
   );
-  return [...days.map((day) => ({ day, undated: false, rows: [] })), ...covered];
+  return [...days.map(emptySlice), ...covered];
 }

@@ -22,8 +22,9 @@ import { isKeyRejected } from "../service/errors.ts";
 import { fetchProjects, fetchToken, listKeys } from "../service/keys.ts";
 import type { Service } from "../service/service.ts";
 import { fetchBreakdown } from "../service/usage.ts";
+import type { NormalisedSlice } from "../usage/columns.ts";
 import { addDays, type Day, dayOf } from "../usage/days.ts";
-import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
+import { normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./export-context.ts";
@@ -162,10 +163,10 @@ export async function lastUse(
 type KeyUsage = { readonly day: Day; readonly accessor: string };
 
 function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
-  return slices.flatMap(({ day, rows }) =>
-    rows.flatMap(({ group, metrics }) => {
-      const isUsed = metrics.values.some((value) => value !== null && value !== "0");
-      return isUsed && group.display !== null ? [{ day, accessor: group.display }] : [];
+  return slices.flatMap(({ day, columns: { groups, metrics } }) =>
+    groups.flatMap(({ display }, row) => {
+      const isUsed = metrics.some((amounts) => String(amounts[row] ?? 0) !== "0");
+      return isUsed && display !== null ? [{ day, accessor: display }] : [];
     }),
   );
 }

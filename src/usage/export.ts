@@ -3,8 +3,8 @@
 
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
+import type { NormalisedSlice } from "./columns.ts";
 import { type Day, daysOf } from "./days.ts";
-import type { NormalisedSlice } from "./normalise.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
 import type { FilterDoubt, SliceDecision } from "./slice.ts";
 
@@ -234,7 +234,7 @@ export function describeRequest({ series, window }: UsageRequest): Readonly<Reco
 const BACKLOG_ROWS_MAX = 10_000;
 
 export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
-  return slices.reduce((sum, { rows }) => sum + rows.length, 0);
+  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
 }
 
 export type Backlog = {

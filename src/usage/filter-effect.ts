@@ -1,8 +1,8 @@
 // Compares two answers to find out what a filter does. The service treats an unknown name as a feature and answers all the same, so
 // only the numbers show whether it knows the name. Pure.
 
+import type { NormalisedSlice } from "./columns.ts";
 import type { Day } from "./days.ts";
-import type { NormalisedSlice } from "./normalise.ts";
 import { DIMENSIONS, type Filter } from "./series.ts";
 
 /** By day, the sum of each metric over the rows. The sums are doubles and therefore rounded: they are compared, and never stored. */
@@ -22,11 +22,10 @@ const SUM_TOLERANCE = 1e-9;
 /** Days without usage are left out. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
-  for (const { day, rows } of slices) {
-    const sums: number[] = [];
-    for (const { metrics } of rows) {
-      for (const [i, value] of metrics.values.entries()) sums[i] = (sums[i] ?? 0) + Number(value ?? 0);
-    }
+  for (const { day, columns } of slices) {
+    const sums = columns.metrics.map((amounts) =>
+      amounts.reduce<number>((sum, amount) => sum + Number(amount ?? 0), 0),
+    );
     if (sums.some((sum) => sum > 0)) totals.set(day, sums);
   }
   return totals;

@@ -1,21 +1,13 @@
 // Turns an answer of the service into rows by slice, or says why it can't be read. Pure. A doubtful answer is rejected whole:
 // a number that looks right and is wrong would cost more than a day that is late.
 
+import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "./columns.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import { type Group, groupOf, UNGROUPED } from "./groups.ts";
+import { groupOf, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import type { Dimension } from "./series.ts";
-
-export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
-
-export type NormalisedSlice = {
-  readonly day: Day;
-  /** Neither the rows nor the answer name a day, so `day` is that of the run. */
-  readonly undated: boolean;
-  readonly rows: readonly SnapshotRow[];
-};
 
 /**
  * Returns the slices that an answer covers, each with all its rows. With a window, these are the days of the window. Without one,
@@ -52,11 +44,9 @@ export function normalise(
   if (undatedRows > 0 && undatedRows < results.length) {
     throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
   }
-  return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) => ({
-    day,
-    undated: undated || undatedRows > 0,
-    rows: [...(slices.get(day)?.values() ?? [])],
-  }));
+  return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) =>
+    sliceOf(day, undated || undatedRows > 0, columnsOf([...(slices.get(day)?.values() ?? [])])),
+  );
 }
 
 function readRow(row: JsonObject, grouping: "none" | Dimension, path: string): SnapshotRow {

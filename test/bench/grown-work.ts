@@ -10,8 +10,8 @@ import { openAnswerWriter } from "../../src/db/usage/writer.ts";
 import { readOperations } from "../../src/health/read-health.ts";
 import { openLog } from "../../src/log.ts";
 import { Scrubber } from "../../src/secret.ts";
+import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
 import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
-import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { seriesOf } from "../../src/usage/plan.ts";
 import { DIMENSIONS, type Dimension } from "../../src/usage/series.ts";
 import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
@@ -67,7 +67,7 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
       ...fetch,
       seriesId: seriesIdOf(ids, series),
       grouping,
-      slices: days.map((day) => sliceOf(day, grouping)),
+      slices: days.map((day) => sliceOn(day, grouping)),
     };
   });
   const write = openAnswerWriter(db);
@@ -79,7 +79,7 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
   return seconds;
 };
 
-function sliceOf(day: Day, grouping: Dimension): NormalisedSlice {
+function sliceOn(day: Day, grouping: Dimension): NormalisedSlice {
   const rows = Array.from({ length: GROUPS }, (_, i) => ({
     group: groupAt(grouping, i),
     metrics: {
@@ -87,5 +87,5 @@ function sliceOf(day: Day, grouping: Dimension): NormalisedSlice {
       extra: null,
     },
   }));
-  return { day, undated: false, rows };
+  return sliceOf(day, false, columnsOf(rows));
 }

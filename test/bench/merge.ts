@@ -7,9 +7,9 @@ import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import { groupOf } from "../../src/usage/groups.ts";
-import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import { DIMENSIONS } from "../../src/usage/series.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
 import { median, secondsOf } from "./figures.ts";
@@ -96,7 +96,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
       grouping: one.grouping,
       fetchNo: await nextFetchNo(db),
       runId,
-      slices: DAYS.map((day, i) => sliceOf(day, one.grouping, i, requests)),
+      slices: DAYS.map((day, i) => sliceOn(day, one.grouping, i, requests)),
       emptyGuard: "confirm",
       undated: "snapshot",
       cliffGuard: "confirm",
@@ -108,7 +108,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
   return seconds;
 }
 
-function sliceOf(
+function sliceOn(
   day: string,
   grouping: (typeof DIMENSIONS)[number],
   dayNo: number,
@@ -129,5 +129,5 @@ function sliceOf(
       extra: null,
     },
   }));
-  return { day, undated: false, rows };
+  return sliceOf(day, false, columnsOf(rows));
 }

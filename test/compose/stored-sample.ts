@@ -7,10 +7,10 @@ import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import type { SnapshotRow } from "../../src/usage/normalise.ts";
+import type { SnapshotRow } from "../../src/usage/columns.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
-import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
+import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, totalRow } from "../db/stored-usage.ts";
 
 /** The usage of each project on each day, the same in each unfiltered series. The hours are binary fractions, which add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
@@ -76,9 +76,7 @@ function mute({ requests = "0" }: Numbers): Numbers {
 }
 
 function rowFor(grouping: Grouping, value: unknown, numbers: Numbers): SnapshotRow {
-  const [ungrouped] = total("2026-01-01", numbers).rows;
-  if (grouping === "none" && ungrouped) return ungrouped;
-  return rowOf(value, numbers, null, grouping === "none" ? "endpoint" : grouping);
+  return grouping === "none" ? totalRow(numbers) : rowOf(value, numbers, null, grouping);
 }
 
 /** There are more models than a chart has colours, values that are missing, and tokens of models that do not add up to the total. */

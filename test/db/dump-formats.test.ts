@@ -20,7 +20,7 @@ import { HOSTILE_TEXTS, inBatches, textOf } from "../dump/sample-view.ts";
 import { testDatabase } from "../support/database.ts";
 import { viewsOf } from "./dump-behaviour.ts";
 import { newIntent, newKey, newRotation } from "./keys/written-ledger.ts";
-import { newProject, newSeries, rowOf, rowsOn, store, total } from "./stored-usage.ts";
+import { newProject, newSeries, rowOf, rowsOn, store, total, totalRow } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -42,9 +42,8 @@ async function fill(): Promise<void> {
   const { seriesId: totalId } = await newSeries(db, "none", { project, windowDays: 2 });
   const extra = '{"=metric":0.10,"z":123456789012345678901234567890}';
   for (const hours of ["1", "0.0002777777777777778"]) {
-    const { rows } = total("2026-03-17", { hours, requests: "12" });
-    const changed = rows.map((row) => ({ ...row, metrics: { ...row.metrics, extra: hours === "1" ? null : extra } }));
-    await store(db, totalId, [rowsOn("2026-03-17", changed)], { grouping: "none" });
+    const row = totalRow({ hours, requests: "12" }, hours === "1" ? null : extra);
+    await store(db, totalId, [rowsOn("2026-03-17", [row])], { grouping: "none" });
   }
   for (const dimension of DIMENSIONS) {
     const { seriesId } = await newSeries(db, dimension, { project });

@@ -8,6 +8,7 @@ import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { readHealth } from "../../src/health/read-health.ts";
+import { emptySlice } from "../../src/usage/columns.ts";
 import { NO_COUNTS } from "../../src/usage/export.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
@@ -46,7 +47,7 @@ test("slices are counted by status, and gaps listed from the newest", async () =
     [total("2026-03-12", { requests: "1" }), total("2026-03-14", { requests: "5", hours: "2" })],
     grouping,
   );
-  await store(db, seriesId, [{ day: "2026-03-12", undated: false, rows: [] }], grouping);
+  await store(db, seriesId, [emptySlice("2026-03-12")], grouping);
   await recordFailure(db, { seriesId, days: ["2026-03-15"], fetchNo: await nextFetchNo(db), reason: "down" });
   await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
 

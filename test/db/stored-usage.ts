@@ -6,11 +6,11 @@ import { type Database, databaseNow } from "../../src/db/connection/database.ts"
 import { type Answer, mergeAnswers } from "../../src/db/usage/batches.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
+import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "../../src/usage/columns.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { StoredAnswer } from "../../src/usage/export.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import type { NormalisedSlice, SnapshotRow } from "../../src/usage/normalise.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import type { Dimension, Filter, Grouping, Project, Series } from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
@@ -68,12 +68,17 @@ export function slice(day: Day, requests: Readonly<Record<string, string>>): Nor
 }
 
 export function rowsOn(day: Day, rows: readonly SnapshotRow[]): NormalisedSlice {
-  return { day, undated: false, rows };
+  return sliceOf(day, false, columnsOf(rows));
+}
+
+/** The row of the ungrouped total. */
+export function totalRow(numbers: Numbers, extra: string | null = null): SnapshotRow {
+  return { group: UNGROUPED, metrics: metricsOf(numbers, extra) };
 }
 
 /** A slice of the ungrouped total. */
 export function total(day: Day, numbers: Numbers): NormalisedSlice {
-  return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
+  return rowsOn(day, [totalRow(numbers)]);
 }
 
 /** Stores an answer with a new fetch number and a new run id. The members of `part` replace the defaults. */

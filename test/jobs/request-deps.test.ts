@@ -67,6 +67,6 @@ test("the groups of an answer are read from the field by whose name the grouping
   const context = contextOf(service);
   const { fetch } = requestDeps(context, settingsOf(context, 0));
   const { slices } = await fetch(sampleRequest("model"), RUN_DAY, context.app.signal, async () => {});
-  expect(slices.map(({ rows }) => rows.map(({ group }) => group.display))).toEqual([["nova"], [null]]);
+  expect(slices.map(({ columns }) => columns.groups.map(({ display }) => display))).toEqual([["nova"], [null]]);
   expect(server.requests[0]?.target).toContain("grouping=models");
 });

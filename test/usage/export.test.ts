@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import { emptySlice } from "../../src/usage/columns.ts";
 import {
   type ExportDeps,
   type ExportRun,
@@ -10,7 +11,6 @@ import {
   type RunCounts,
   type StoredAnswer,
 } from "../../src/usage/export.ts";
-import { UNGROUPED } from "../../src/usage/groups.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { PROJECT, RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
@@ -20,8 +20,7 @@ const LISTEN = sampleRequest("endpoint");
 const TOTAL = sampleRequest("none");
 const GOOD: FetchedAnswer = { slices: [] };
 
-const ROW = { group: UNGROUPED, metrics: { values: [], extra: null } };
-const LARGE: FetchedAnswer = { slices: [{ day: "2026-03-16", undated: false, rows: Array(10_001).fill(ROW) }] };
+const LARGE: FetchedAnswer = { slices: [{ ...emptySlice("2026-03-16"), rowCount: 10_001 }] };
 
 const BOTH_REPLACED: StoredAnswer = {
   slices: [

@@ -1,19 +1,28 @@
+import { hash } from "node:crypto";
 import { expect, test } from "vitest";
+import { emptySlice, type NormalisedSlice } from "../../src/usage/columns.ts";
 import { ExactNumber } from "../../src/usage/json-value.ts";
-import { groupingEvidence, type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
+import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
 const ONE_DAY = { start: SECOND, end: SECOND };
 
+const sha256 = (text: string) => hash("sha256", text);
+
 /** By day, the display texts of its groups. */
 function shownByDay(slices: readonly NormalisedSlice[]): Record<string, (string | null)[]> {
-  return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ group }) => group.display)]));
+  return Object.fromEntries(slices.map(({ day, columns }) => [day, columns.groups.map(({ display }) => display)]));
 }
 
 function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, (string | null | undefined)[]> {
-  return Object.fromEntries(slices.map(({ day, rows }) => [day, rows.map(({ metrics }) => metrics.values.at(-1))]));
+  return Object.fromEntries(
+    slices.map(({ day, columns }) => [
+      day,
+      columns.metrics.at(-1)?.map((amount) => (amount === null ? null : String(amount))) ?? [],
+    ]),
+  );
 }
 
 test("each day of the window is a slice with its rows, even a day without rows", () => {
@@ -23,16 +32,17 @@ test("each day of the window is a slice with its rows, even a day without rows",
     RUN_DAY,
   );
   expect(slices).toEqual([
-    { day: FIRST, undated: false, rows: [] },
+    emptySlice(FIRST),
     {
       day: SECOND,
       undated: false,
-      rows: [
-        {
-          group: { key: '["listen"]', sent: '"listen"', display: "listen" },
-          metrics: { values: [null, null, null, null, null, null, "1"], extra: null },
-        },
-      ],
+      rowCount: 1,
+      columns: {
+        groups: [{ key: '["listen"]', sent: '"listen"', display: "listen" }],
+        metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
+        extras: [null],
+      },
+      contentHash: sha256('["[\\"listen\\"]",[null,null,null,null,null,null,"1"],null]'),
     },
   ]);
 });
@@ -76,13 +86,13 @@ test.each<[string, Record<string, unknown>, string | null]>([
 test("a row that lacks the dimension of the others is a group of its own", () => {
   const results = [sampleRow(SECOND, { model: "nova" }), sampleRow(SECOND), sampleRow(SECOND, { model: null })];
   const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
-  expect(slices[0]?.rows.map(({ group }) => group.sent)).toEqual(['"nova"', "absent", "null"]);
+  expect(slices[0]?.columns.groups.map(({ sent }) => sent)).toEqual(['"nova"', "absent", "null"]);
 });
 
 test("null, an empty text, an empty array and an absent value are four rows of a day", () => {
   const results = [null, "", [], undefined].map((tags) => sampleRow(SECOND, tags === undefined ? {} : { tags }));
   const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
-  expect(slices[0]?.rows).toHaveLength(4);
+  expect(slices[0]?.rowCount).toBe(4);
 });
 
 test("the same row twice is one row, even if its values are in another order", () => {
@@ -104,7 +114,7 @@ test("a total that is sent twice is one row", () => {
 test("dimensions that were not asked for do not split the total", () => {
   const results = [sampleRow(SECOND, { endpoint: "listen", model: ["nova"], tags: null })];
   const slices = normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
-  expect(slices[0]?.rows.map(({ group }) => group.key)).toEqual(["all"]);
+  expect(slices[0]?.columns.groups.map(({ key }) => key)).toEqual(["all"]);
 });
 
 test("the rows of an answer about one day need not name the day", () => {
@@ -115,7 +125,7 @@ test("the rows of an answer about one day need not name the day", () => {
 test("an unknown number of a row is kept", () => {
   const answer = sampleAnswer([{ requests: 4, credits: 2.5, start: SECOND, end: SECOND }]);
   const [, slice] = normalise(sampleRequest("none"), answer, RUN_DAY);
-  expect(slice?.rows.map(({ metrics }) => metrics.extra)).toEqual(['{"credits":2.5}']);
+  expect(slice?.columns.extras).toEqual(['{"credits":2.5}']);
 });
 
 test("without a window, all days from the first row to the last are covered, even those without rows", () => {

@@ -1,10 +1,8 @@
 // Writes a batch of answers in one transaction: slices are replaced whole, and only rows that differ are written.
 
-import { createHash } from "node:crypto";
+import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
-import { METRICS } from "../../usage/metrics.ts";
-import type { NormalisedSlice } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   decideSlice,
@@ -54,10 +52,7 @@ export type Answer = FetchedAnswer &
 export type InSameTransaction = (tx: Tx, stored: StoredAnswer) => Promise<void>;
 
 type IncomingSlice = NormalisedSlice &
-  Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & {
-    readonly answer: Answer;
-    readonly contentHash: string;
-  };
+  Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: Answer };
 
 /** What a batch stores: slices of days, and snapshots from answers without any date. */
 type IncomingSlices = { readonly slices: readonly IncomingSlice[]; readonly snapshots: readonly IncomingSlice[] };
@@ -89,9 +84,9 @@ export async function mergeAnswers(db: Database, answers: readonly Answer[]): Pr
  */
 async function undatedSnapshots(db: Database, all: readonly IncomingSlice[]): Promise<ReadonlySet<IncomingSlice>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.undated === "snapshot");
-  const empty = undated.filter(({ rows }) => rows.length === 0);
+  const empty = undated.filter(({ rowCount }) => rowCount === 0);
   const dated = empty.length > 0 ? await datedSeries(db, empty) : new Set<number>();
-  return new Set(undated.filter(({ seriesId, rows }) => rows.length > 0 || !dated.has(seriesId)));
+  return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
 async function writeInTransaction(
@@ -171,7 +166,7 @@ function storedAnswer(
     ],
     rowsChanged:
       slices.reduce((sum, slice) => sum + (changedRows.get(sliceKey(slice)) ?? 0), 0) +
-      snapshots.reduce((sum, { decision, rows }) => sum + (decision === "new" ? rows.length : 0), 0),
+      snapshots.reduce((sum, { decision, rowCount }) => sum + (decision === "new" ? rowCount : 0), 0),
   };
 }
 
@@ -194,7 +189,7 @@ function mayChange(slice: IncomingSlice, all: StoredSlices): boolean {
 
 /** The slice has rows, and the answer would replace them with others. */
 function isShrinkable(slice: IncomingSlice, all: StoredSlices): boolean {
-  return slice.rows.length > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
+  return slice.rowCount > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
 }
 
 function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
@@ -204,7 +199,7 @@ function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<str
   const incoming = {
     ...slice,
     askedAt,
-    rows: slice.rows.length,
+    rows: slice.rowCount,
     totals: stored.totals ? totalsOf(slice) : [],
     filterDoubt: answer.doubt,
   };
@@ -216,27 +211,23 @@ function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<str
   };
 }
 
-function totalsOf({ rows }: IncomingSlice): Totals {
-  return METRICS.map((_, i) => {
-    const values = rows.flatMap(({ metrics }) => metrics.values[i] ?? []);
-    return values.length > 0 ? values.reduce((sum, value) => sum + Number(value), 0) : undefined;
+function totalsOf({ columns }: IncomingSlice): Totals {
+  return columns.metrics.map((amounts) => {
+    const sent = amounts.filter((amount) => amount !== null);
+    return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Number(amount), 0) : undefined;
   });
 }
 
-/** The numbers and groups of a slice, in one order, as one hash: two answers with the same hash are the same snapshot. */
 function incomingSlice(answer: Answer, slice: NormalisedSlice): IncomingSlice {
   const { seriesId, grouping, fetchNo, runId } = answer;
-  const rows = [...slice.rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
-  const content = rows.map(({ group, metrics }) => JSON.stringify([group.key, metrics.values, metrics.extra])).join("");
-  const contentHash = createHash("sha256").update(content).digest("hex");
-  return { ...slice, rows, seriesId, grouping, fetchNo, runId, answer, contentHash };
+  return { ...slice, seriesId, grouping, fetchNo, runId, answer };
 }
 
 function groupsOf(slices: readonly IncomingSlice[]): GroupingValue[] {
   const groups = new Map<Grouping, Map<string, GroupingValue>>();
-  for (const { grouping, rows } of slices) {
+  for (const { grouping, columns } of slices) {
     const ofGrouping = groups.get(grouping) ?? new Map<string, GroupingValue>();
-    for (const { group } of rows) if (!ofGrouping.has(group.key)) ofGrouping.set(group.key, { grouping, group });
+    for (const group of columns.groups) if (!ofGrouping.has(group.key)) ofGrouping.set(group.key, { grouping, group });
     groups.set(grouping, ofGrouping);
   }
   return [...groups.values()].flatMap((ofGrouping) => [...ofGrouping.values()]);

@@ -3,9 +3,9 @@
 
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
+import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Group } from "../../usage/groups.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import type { SnapshotRow } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type SliceRef, sliceKey } from "./slices.ts";
@@ -13,7 +13,7 @@ import { type SliceRef, sliceKey } from "./slices.ts";
 const METRIC_COLUMNS = sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(name)));
 const columnsOf = (table: string) => sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
 
-export type SliceRows = SliceRef & { readonly grouping: Grouping; readonly rows: readonly SnapshotRow[] };
+export type SliceRows = SliceRef & { readonly grouping: Grouping } & Pick<NormalisedSlice, "columns">;
 
 /** By `sliceKey`, how many rows appeared, changed or disappeared. Slices without such rows are left out. */
 export type ChangedRows = ReadonlyMap<string, number>;
@@ -30,20 +30,19 @@ export async function mergeRows(
   seenAt: Date,
 ): Promise<ChangedRows> {
   if (slices.length === 0) return new Map();
-  const rows = slices.flatMap((slice) => slice.rows);
-  const sliceNos = slices.flatMap((slice, i) => slice.rows.map(() => i + 1));
-  const ids = slices.flatMap(({ grouping, rows }) => rows.map(({ group }) => groupId(groupIds, grouping, group)));
+  const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
+  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
   const numbers = METRICS.map(
     (metric, i) =>
-      sql`unnest(${plainArray(rows.map(({ metrics }) => metrics.values[i]))}::numeric[]) as ${sql.ref(metric)}`,
+      sql`unnest(${plainArray(slices.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[]) as ${sql.ref(metric)}`,
   );
-  const extras = rows.some(({ metrics }) => metrics.extra !== null) ? rows.map(({ metrics }) => metrics.extra) : [];
+  const extras = slices.flatMap(({ columns }) => columns.extras);
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
     with incoming as (
       -- In the select list the arrays are read side by side, and shorter ones are filled up with nulls. In the from clause each array
       -- would be materialized first.
       select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
-        ${sql.join(numbers)}, unnest(${extras}::text[])::jsonb as extra_metrics
+        ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
     ), replaced as (
       -- Slices are looked up here and not for each row: the planner can't estimate the number of rows, and would read all slices.
       select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
@@ -110,6 +109,14 @@ export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 export function groupId(ids: GroupIds, grouping: Grouping, group: Group): number | undefined {
   return ids.get(grouping)?.get(group.key);
+}
+
+/** The id of each row's group. */
+export function groupIdsOf(
+  ids: GroupIds,
+  { grouping, columns }: Pick<SliceRows, "grouping" | "columns">,
+): (number | undefined)[] {
+  return columns.groups.map((group) => groupId(ids, grouping, group));
 }
 
 type HashedGroup = GroupingValue & { readonly hash: string };

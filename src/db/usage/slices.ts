@@ -1,9 +1,9 @@
 // Slices as they are stored: reading and locking them, and writing the decision on an answer.
 
 import { sql } from "kysely";
+import type { NormalisedSlice } from "../../usage/columns.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import type { NormalisedSlice } from "../../usage/normalise.ts";
 import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
@@ -120,7 +120,6 @@ export type DecidedSlice = SliceRef &
     readonly storedFetchNo: number;
     /** When the service was asked. */
     readonly askedAt: Date;
-    readonly contentHash: string;
     readonly decision: SliceDecision;
     /** Set only for a suspect slice. */
     readonly doubt: ReturnType<typeof doubtAfter>;
@@ -155,7 +154,7 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
       ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
       ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
-      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rows }) => rows.length)}::integer[]
+      ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[]
     ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows)
     where sl.series_id = good.series_id and sl.usage_date = good.usage_date
       and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no

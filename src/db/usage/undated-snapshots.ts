@@ -1,14 +1,14 @@
 // Stores answers that carry no date: each as a snapshot of unknown span, never as the usage of a day.
 
 import { sql } from "kysely";
+import type { NormalisedSlice } from "../../usage/columns.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import type { SnapshotRow } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
 import type { SnapshotDecision, SnapshotStep, StoredSnapshot } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { type GroupIds, groupId, plainArray } from "./rows.ts";
+import { type GroupIds, groupIdsOf, plainArray } from "./rows.ts";
 import { lockSeries } from "./series.ts";
 
 /** A few weeks of several readings a day. */
@@ -22,15 +22,14 @@ export type NewestSnapshots = ReadonlyMap<number, NewestSnapshot>;
 
 type SeriesRef = { readonly seriesId: number };
 
-export type DecidedSnapshot = SeriesRef & {
-  readonly grouping: Grouping;
-  readonly fetchNo: number;
-  readonly runId: string;
-  readonly contentHash: string;
-  readonly rows: readonly SnapshotRow[];
-  readonly before: NewestSnapshot | undefined;
-  readonly decision: SnapshotDecision;
-};
+export type DecidedSnapshot = SeriesRef &
+  Pick<NormalisedSlice, "columns" | "rowCount" | "contentHash"> & {
+    readonly grouping: Grouping;
+    readonly fetchNo: number;
+    readonly runId: string;
+    readonly before: NewestSnapshot | undefined;
+    readonly decision: SnapshotDecision;
+  };
 
 /** Which of the given series have answers with days. */
 export async function datedSeries(db: Database, series: readonly SeriesRef[]): Promise<ReadonlySet<number>> {
@@ -90,7 +89,7 @@ export async function writeSnapshots(
       ${written.map(({ seriesId }) => seriesId)}::integer[], ${written.map(({ snapshotNo }) => snapshotNo)}::integer[],
       ${written.map(({ contentNo }) => contentNo)}::integer[], ${written.map(({ fetchNo }) => fetchNo)}::bigint[],
       ${written.map(({ runId }) => runId)}::uuid[], ${written.map(({ contentHash }) => contentHash)}::text[],
-      ${written.map(({ rows }) => rows.length)}::integer[]
+      ${written.map(({ rowCount }) => rowCount)}::integer[]
     ) as written (series_id, snapshot_no, content_no, fetch_no, run_id, content_hash, rows)
   `.execute(tx);
   await writeUndatedRows(
@@ -111,20 +110,19 @@ async function writeUndatedRows(
   snapshots: readonly (DecidedSnapshot & { readonly snapshotNo: number })[],
   groupIds: GroupIds,
 ): Promise<void> {
-  const rows = snapshots.flatMap(({ seriesId, snapshotNo, grouping, rows }) =>
-    rows.map(({ group, metrics }) => ({ seriesId, snapshotNo, id: groupId(groupIds, grouping, group), metrics })),
-  );
-  if (rows.length === 0) return;
+  if (snapshots.every(({ rowCount }) => rowCount === 0)) return;
+  const ofEachRow = <T>(value: (snapshot: (typeof snapshots)[number]) => T): T[] =>
+    snapshots.flatMap((snapshot) => snapshot.columns.groups.map(() => value(snapshot)));
   const numbers = METRICS.map(
-    (_, i) => sql`unnest(${plainArray(rows.map(({ metrics }) => metrics.values[i]))}::numeric[])`,
+    (_, i) => sql`unnest(${plainArray(snapshots.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[])`,
   );
   await sql`
     insert into usage_export.undated_row
       (series_id, snapshot_no, group_id, ${sql.join(METRICS.map((name) => sql.ref(name)))}, extra_metrics)
-    select unnest(${plainArray(rows.map(({ seriesId }) => seriesId))}::integer[]),
-      unnest(${plainArray(rows.map(({ snapshotNo }) => snapshotNo))}::integer[]),
-      unnest(${plainArray(rows.map(({ id }) => id))}::integer[]), ${sql.join(numbers)},
-      unnest(${rows.map(({ metrics }) => metrics.extra)}::text[])::jsonb
+    select unnest(${plainArray(ofEachRow(({ seriesId }) => seriesId))}::integer[]),
+      unnest(${plainArray(ofEachRow(({ snapshotNo }) => snapshotNo))}::integer[]),
+      unnest(${plainArray(snapshots.flatMap((snapshot) => groupIdsOf(groupIds, snapshot)))}::integer[]), ${sql.join(numbers)},
+      unnest(${snapshots.flatMap(({ columns }) => columns.extras)}::text[])::jsonb
   `.execute(tx);
 }
 

@@ -9,7 +9,17 @@ import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { METRICS } from "../../../src/usage/metrics.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { configured, newProject, newSeries, rowOf, rowsOn, store, total, type ViewRow } from "../stored-usage.ts";
+import {
+  configured,
+  newProject,
+  newSeries,
+  rowOf,
+  rowsOn,
+  store,
+  total,
+  totalRow,
+  type ViewRow,
+} from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -101,7 +111,7 @@ test("the sums are those of the total, however many groupings and filters are st
     const { grouping } = series;
     const rows =
       grouping === "none"
-        ? total(DAY, { requests: "30", hours: "0.75" }).rows
+        ? [totalRow({ requests: "30", hours: "0.75" })]
         : [
             rowOf("a", { requests: "10", hours: "0.25" }, null, grouping),
             rowOf("b", { requests: "20", hours: "0.5" }, null, grouping),

@@ -2,10 +2,10 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import type { SnapshotRow } from "../../../src/usage/normalise.ts";
+import type { SnapshotRow } from "../../../src/usage/columns.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { daysBack, newSeries, rowOf, rowsOn, store, total, view } from "../stored-usage.ts";
+import { daysBack, newSeries, rowOf, rowsOn, store, totalRow, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -76,7 +76,7 @@ test("for a day that grew for three days, the curve has the share that was known
 
 test("a row names its series and metric, and its numbers are exact", async () => {
   const { project, seriesId } = await newSeries(db, "none", { windowDays: 1 });
-  await readOverTime(seriesId, [[1, total(back(1), { requests: "3", hours: "0.1" }).rows]], "none");
+  await readOverTime(seriesId, [[1, [totalRow({ requests: "3", hours: "0.1" })]]], "none");
   const shared = { project_id: project.id, project: project.name, grouping: "none", filter: "all" };
   const known = { days_after: 1, known_share: "1.000000000", days: 1 };
   expect(await view(db, "restatement_curve", project)).toEqual([

@@ -76,8 +76,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "days that disappear from an answer without a window are not suspect",
     file: "src/jobs/request-deps.ts",
-    replace: "[...days.map((day) => ({ day, undated: false, rows: [] })), ...covered]",
-    by: "[...days.map((day) => ({ day, undated: false, rows: [] })).slice(0, 0), ...covered]",
+    replace: "[...days.map(emptySlice), ...covered]",
+    by: "[...days.map(emptySlice).slice(0, 0), ...covered]",
     caughtBy: ["test/cli/export/emptied.test.ts", "an answer without rows makes all days of its period suspect"],
   },
   {

@@ -1,0 +1,64 @@
+// The rows of a slice as columns: how they are hashed, compared and stored. Pure.
+
+import { hash } from "node:crypto";
+import type { Day } from "./days.ts";
+import type { Group } from "./groups.ts";
+import { METRICS, type RowMetrics } from "./metrics.ts";
+
+/** An exact amount: a number whose text, as JavaScript writes it, is its exact decimal text, or that text itself; null if none was sent. */
+type Amount = number | string | null;
+
+/** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
+export type Columns = {
+  readonly groups: readonly Group[];
+  /** In the order of METRICS: the amounts of each metric. */
+  readonly metrics: readonly (readonly Amount[])[];
+  /** The numbers without a metric of their own, as a JSON object with sorted names; null if there are none. */
+  readonly extras: readonly (string | null)[];
+};
+
+export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
+
+/** No two of the rows may have the same group. */
+export function columnsOf(rows: readonly SnapshotRow[]): Columns {
+  const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
+  return {
+    groups: sorted.map(({ group }) => group),
+    metrics: METRICS.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
+    extras: sorted.map(({ metrics }) => metrics.extra),
+  };
+}
+
+export type NormalisedSlice = {
+  readonly day: Day;
+  /** Neither the rows nor the answer name a day, so `day` is that of the run. */
+  readonly undated: boolean;
+  readonly columns: Columns;
+  readonly rowCount: number;
+  /** Two slices with the same hash have the same groups and numbers. */
+  readonly contentHash: string;
+};
+
+export function sliceOf(day: Day, undated: boolean, columns: Columns): NormalisedSlice {
+  return { day, undated, columns, rowCount: columns.groups.length, contentHash: contentHash(columns) };
+}
+
+/** A day without usage. */
+export function emptySlice(day: Day): NormalisedSlice {
+  return sliceOf(day, false, columnsOf([]));
+}
+
+/** The hash is stored: with another text, every stored slice would look changed. */
+function contentHash({ groups, metrics, extras }: Columns): string {
+  let content = "";
+  for (const [row, { key }] of groups.entries()) {
+    const amounts = metrics.map((column) => textOrNull(column[row] ?? null));
+    const extra = extras[row] ?? null;
+    content += `[${JSON.stringify(key)},[${amounts.join(",")}],${extra === null ? "null" : JSON.stringify(extra)}]`;
+  }
+  return hash("sha256", content);
+}
+
+function textOrNull(amount: Amount): string {
+  return amount === null ? "null" : `"${amount}"`;
+}
