@@ -8,7 +8,8 @@ select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
     when closing.is_missing then 'read before the day was over, at ' || to_char(sl.fetched_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
       || ' UTC, and not since'
     else sl.error
-  end as error
+  end as error,
+  s.filter_key = '{}' as unfiltered
 from usage_export.slice sl
 join usage_export.series s using (series_id)
 left join usage_export.due_series d using (series_id)
@@ -19,7 +20,8 @@ cross join lateral (
 where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete')
 union all
 select s.project_id, s.project, s."grouping", s.filter, day::date, 'missing',
-  usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null
+  usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null,
+  s.filter_key = '{}'
 from usage_export.due_series s
 cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
 where not exists (
@@ -27,7 +29,8 @@ where not exists (
 )
 union all
 select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
-  'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them'
+  'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them',
+  s.filter_key = '{}'
 from usage_export.series s
 cross join lateral (
   select taken_at, rows from usage_export.undated_snapshot n where n.series_id = s.series_id order by snapshot_no desc limit 1
@@ -45,3 +48,4 @@ comment on column bi.coverage.finality is 'open: the day was not over when it wa
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
 comment on column bi.coverage.rows is 'How many rows the slice has, a count';
 comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated, or is missing although it has rows; NULL otherwise';
+comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_…, and not of bi.usage_filtered';

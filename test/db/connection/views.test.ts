@@ -68,12 +68,14 @@ test("missing views are created", async () => {
   await using context = await migrated();
   const { db } = context;
   const before = await schemaText(db);
-  await run(db, "drop view bi.runs", "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
+  await run(db, "drop view bi.runs", "drop function bi.usage_change");
+  await run(db, "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
   expect((await migrateToLatest(db)).views.toSorted()).toEqual([
     "bi.coverage",
     "bi.coverage_gaps",
     "bi.freshness",
     "bi.runs",
+    "bi.usage_change",
   ]);
   expect(await schemaText(db)).toBe(before);
 });

@@ -114,7 +114,7 @@ async function asReader(statement: string): Promise<unknown> {
   });
 }
 
-test("the reader may read every view, and the past usage of bi.usage_as_of", async () => {
+test("the reader may read every view, the past usage of bi.usage_as_of, and what changed by bi.usage_change", async () => {
   const { seriesId } = await newSeries(db, "endpoint", { windowDays: 7 });
   await store(db, seriesId, [slice("2026-03-16", { listen: "1" })]);
   await store(db, seriesId, [slice("2026-03-16", { listen: "2" })]);
@@ -127,6 +127,11 @@ test("the reader may read every view, and the past usage of bi.usage_as_of", asy
   expect(await asReader("select group_value, requests from bi.usage_as_of(now())")).toEqual([
     { group_value: "listen", requests: "2" },
   ]);
+  expect(
+    await asReader(`
+      select part, group_value, change from bi.usage_change('2026-03-16', '2026-03-16', groupings => '{endpoint}')
+    `),
+  ).toEqual([{ part: "days not compared", group_value: null, change: "2" }]);
 });
 
 test("the reader has no other privilege in schemas bi and usage_export", async () => {

@@ -43,6 +43,7 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
       fetched_at: expect.any(Date),
       rows: 2,
       error: null,
+      unfiltered: true,
     },
   ]);
 });

@@ -1,0 +1,207 @@
+-- Runs with the rights of its caller, as bi.usage_as_of. It is one query, so that the planner puts it in the place of the call: the
+-- days and names that the caller asks for then reach the indexes.
+create or replace function bi.usage_change(
+  from_date date, to_date date, before_from date default null, before_to date default null,
+  projects text[] default null, metrics text[] default null, groupings text[] default null
+)
+returns table (
+  project_id text, project text, metric text, "grouping" text, part text, group_value text,
+  amount_before numeric, amount_after numeric, change numeric, status text, first_day date, last_day date,
+  days_compared integer, days_lacking_before integer, days_lacking_after integer,
+  days_not_final_before integer, days_not_final_after integer, is_final boolean, total_from text
+)
+language sql stable
+begin atomic
+  select answer.*
+  from (
+    select coalesce(before_from, coalesce(before_to, from_date - 1) - (to_date - from_date)) as before_start,
+      coalesce(before_to, from_date - 1) as before_end
+  ) as period
+  cross join lateral (
+    with day as materialized (
+      -- Days with the same number are compared with each other.
+      select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
+      union all
+      select false, n, before_start + n from generate_series(0, before_end - before_start) as n
+    ), covered as materialized (
+      -- Rows of a day that was read only before it was over are not the usage of that day.
+      select c.project_id, c.project, c."grouping", d.is_after, d.n,
+        c.fetched_at is not null and c.status <> 'missing' as is_read, c.status = 'complete' and c.finality = 'final' as is_final
+      from bi.coverage c
+      join day d using (usage_date)
+      where c.unfiltered and (projects is null or c.project = any(projects))
+        and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+    ), total_series as materialized (
+      -- The series that the total comes from: the one that covers the most days, of those whose groups do not overlap if there is one.
+      select distinct on (project_id) project_id, project, "grouping"
+      from (
+        select project_id, project, "grouping", count(*) as days from covered where is_read group by project_id, project, "grouping"
+      ) known
+      order by project_id, "grouping" in ('feature_set', 'tags'), days desc,
+        array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment', 'feature_set', 'tags'], "grouping")
+    ), part_series as materialized (
+      select t.project_id, t."grouping" as total_from, 'none' as "grouping", t."grouping" as read_from from total_series t
+      union all
+      select distinct t.project_id, t."grouping", c."grouping", c."grouping"
+      from total_series t join covered c using (project_id) where c.is_read and c."grouping" <> 'none'
+    ), series_day as materialized (
+      select s.project_id, s."grouping", d.is_after, d.n, d.usage_date, coalesce(t.is_read, false) as total_is_read,
+        coalesce(t.is_read and g.is_read, false) as is_read, coalesce(t.is_final and g.is_final, false) as is_final,
+        count(*) filter (where t.is_read and g.is_read) over (partition by s.project_id, s."grouping", d.n) = 2 as is_compared
+      from part_series s
+      cross join day d
+      left join covered t
+        on t.project_id = s.project_id and t."grouping" = s.total_from and t.is_after = d.is_after and t.n = d.n
+      left join covered g
+        on g.project_id = s.project_id and g."grouping" = s.read_from and g.is_after = d.is_after and g.n = d.n
+      where groupings is null or s."grouping" = any(groupings)
+    ), series as materialized (
+      select project_id, "grouping",
+        -- A join with the compared days themselves would take most of the time.
+        array_agg(is_compared order by n) filter (where not is_after) as compared_before,
+        array_agg(is_compared order by n) filter (where is_after) as compared_after,
+        (count(*) filter (where is_compared) / 2)::integer as days_compared,
+        (count(*) filter (where not is_read and not is_after))::integer as days_lacking_before,
+        (count(*) filter (where not is_read and is_after))::integer as days_lacking_after,
+        (count(*) filter (where is_read and not is_final and not is_after))::integer as days_not_final_before,
+        (count(*) filter (where is_read and not is_final and is_after))::integer as days_not_final_after
+      from series_day group by project_id, "grouping"
+    ), usage as not materialized (
+      select project_id, project, 'accessor' as "grouping", lineage as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_key
+      union all
+      select project_id, project, 'deployment' as "grouping", deployment as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_deployment
+      union all
+      select project_id, project, 'endpoint' as "grouping", endpoint as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_endpoint
+      union all
+      select project_id, project, 'feature_set' as "grouping", feature_set as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_feature_set
+      union all
+      select project_id, project, 'method' as "grouping", method as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_method
+      union all
+      select project_id, project, 'model' as "grouping", model as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_model
+      union all
+      select project_id, project, 'tags' as "grouping", tags as group_value, usage_date,
+        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_by_tags
+    ), total_day as materialized (
+      select t.project_id, u.usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
+      from bi.usage_total u
+      join total_series t using (project_id)
+      where t."grouping" = 'none' and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+      union all
+      select t.project_id, u.usage_date,
+        sum(u.hours), sum(u.total_hours), sum(u.agent_hours), sum(u.tokens_in), sum(u.tokens_out), sum(u.tts_characters),
+        sum(u.requests)
+      from usage u
+      join total_series t using (project_id, "grouping")
+      where t."grouping" <> 'none' and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+      group by t.project_id, u.usage_date
+    ), total as materialized (
+      -- Of all days, and of those that are compared.
+      select d.project_id, d."grouping", m.metric,
+        coalesce(sum(m.amount) filter (where not d.is_after), 0) as amount_before,
+        coalesce(sum(m.amount) filter (where d.is_after), 0) as amount_after,
+        coalesce(sum(m.amount) filter (where not d.is_after and d.is_compared), 0) as compared_before,
+        coalesce(sum(m.amount) filter (where d.is_after and d.is_compared), 0) as compared_after
+      from series_day d
+      join total_day u using (project_id, usage_date)
+      cross join lateral (values
+        ('hours', u.hours), ('total_hours', u.total_hours), ('agent_hours', u.agent_hours), ('tokens_in', u.tokens_in),
+        ('tokens_out', u.tokens_out), ('tts_characters', u.tts_characters), ('requests', u.requests)
+      ) as m (metric, amount)
+      where d.total_is_read and m.amount is not null and (metrics is null or m.metric = any(metrics))
+      group by d.project_id, d."grouping", m.metric
+    ), group_change as materialized (
+      select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, s.first_day, s.last_day
+      from (
+        select project_id, "grouping", group_value, min(usage_date) as first_day, max(usage_date) as last_day,
+          sum(hours) filter (where in_before) as hours_before, sum(hours) filter (where in_after) as hours_after,
+          sum(total_hours) filter (where in_before) as total_hours_before, sum(total_hours) filter (where in_after) as total_hours_after,
+          sum(agent_hours) filter (where in_before) as agent_hours_before, sum(agent_hours) filter (where in_after) as agent_hours_after,
+          sum(tokens_in) filter (where in_before) as tokens_in_before, sum(tokens_in) filter (where in_after) as tokens_in_after,
+          sum(tokens_out) filter (where in_before) as tokens_out_before, sum(tokens_out) filter (where in_after) as tokens_out_after,
+          sum(tts_characters) filter (where in_before) as tts_characters_before, sum(tts_characters) filter (where in_after) as tts_characters_after,
+          sum(requests) filter (where in_before) as requests_before, sum(requests) filter (where in_after) as requests_after
+        from (
+          select u.project_id, u."grouping", u.group_value, u.usage_date,
+            -- A metric that nobody asks for need not be sorted and added up.
+            case when metrics is null or 'hours' = any(metrics) then u.hours end as hours,
+            case when metrics is null or 'total_hours' = any(metrics) then u.total_hours end as total_hours,
+            case when metrics is null or 'agent_hours' = any(metrics) then u.agent_hours end as agent_hours,
+            case when metrics is null or 'tokens_in' = any(metrics) then u.tokens_in end as tokens_in,
+            case when metrics is null or 'tokens_out' = any(metrics) then u.tokens_out end as tokens_out,
+            case when metrics is null or 'tts_characters' = any(metrics) then u.tts_characters end as tts_characters,
+            case when metrics is null or 'requests' = any(metrics) then u.requests end as requests,
+            s.compared_before[u.usage_date - before_start + 1] as in_before,
+            s.compared_after[u.usage_date - from_date + 1] as in_after
+          from usage u
+          left join series s using (project_id, "grouping")
+          where (projects is null or u.project = any(projects)) and (groupings is null or u."grouping" = any(groupings))
+            and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+          -- Each row looks its day up once, and not for each sum.
+          offset 0
+        ) compared
+        where in_before or in_after
+        group by project_id, "grouping", group_value
+      ) s
+      cross join lateral (values
+        ('hours', s.hours_before, s.hours_after), ('total_hours', s.total_hours_before, s.total_hours_after),
+        ('agent_hours', s.agent_hours_before, s.agent_hours_after), ('tokens_in', s.tokens_in_before, s.tokens_in_after),
+        ('tokens_out', s.tokens_out_before, s.tokens_out_after),
+        ('tts_characters', s.tts_characters_before, s.tts_characters_after), ('requests', s.requests_before, s.requests_after)
+      ) as m (metric, amount_before, amount_after)
+      where (m.amount_before > 0 or m.amount_after > 0) and (metrics is null or m.metric = any(metrics))
+    )
+    select t.project_id, t.project, c.metric, c."grouping", c.part, c.group_value, c.amount_before, c.amount_after,
+      coalesce(c.amount_after, 0) - coalesce(c.amount_before, 0) as change,
+      case
+        when c.part <> 'group' then null
+        when coalesce(c.amount_before, 0) = coalesce(c.amount_after, 0) then 'same'
+        when coalesce(c.amount_before, 0) = 0 then 'new'
+        when coalesce(c.amount_after, 0) = 0 then 'vanished'
+        else 'changed'
+      end as status,
+      c.first_day, c.last_day, s.days_compared, s.days_lacking_before, s.days_lacking_after,
+      s.days_not_final_before, s.days_not_final_after,
+      s.days_lacking_before + s.days_lacking_after + s.days_not_final_before + s.days_not_final_after = 0 as is_final,
+      t."grouping" as total_from
+    from (
+      -- A metric that the total does not have has no change to explain.
+      select g.project_id, g."grouping", g.metric, 'group' as part, g.group_value, g.amount_before, g.amount_after, g.first_day, g.last_day
+      from group_change g
+      join total using (project_id, "grouping", metric)
+      union all
+      select project_id, "grouping", metric, 'group', null, compared_before, compared_after, null, null
+      from total where "grouping" = 'none'
+      union all
+      select t.project_id, t."grouping", t.metric, 'not attributed', null,
+        t.compared_before - coalesce(g.amount_before, 0), t.compared_after - coalesce(g.amount_after, 0), null, null
+      from total t
+      left join (
+        select project_id, "grouping", metric, sum(amount_before) as amount_before, sum(amount_after) as amount_after
+        from group_change group by project_id, "grouping", metric
+      ) g using (project_id, "grouping", metric)
+      where t."grouping" <> 'none'
+        and (t.compared_before <> coalesce(g.amount_before, 0) or t.compared_after <> coalesce(g.amount_after, 0))
+      union all
+      select project_id, "grouping", metric, 'days not compared', null,
+        amount_before - compared_before, amount_after - compared_after, null, null
+      from total where amount_before <> compared_before or amount_after <> compared_after
+    ) c
+    join total_series t on t.project_id = c.project_id
+    join series s on s.project_id = c.project_id and s."grouping" = c."grouping"
+  ) as answer;
+end;
+
+comment on function bi.usage_change(date, date, date, date, text[], text[], text[]) is 'Why usage changed from one period to another: one row a project, metric, grouping and group, with its amounts in both periods. The rows of a project, metric and grouping add up to the change of the total exactly: part says which row is a group, what no group accounts for (not attributed), and the usage of days that only one period has (days not compared). Without before_from and before_to it compares with as many days right before. Only usage without filter; keys by lineage. Never add up over groupings.';
