@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { databaseUrl, runStatement } from "../support/postgres-admin.ts";
 import { startServer } from "../support/postgres-server.ts";
 import { type NewDatabase, ratio } from "./figures.ts";
+import { measureFloor } from "./floor.ts";
 import { measureGrowth } from "./growth.ts";
 import { measureIdle } from "./idle.ts";
 import { measureLatency } from "./latency.ts";
@@ -41,6 +42,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
       line("usage as of a moment, over that table", asOf),
     ].join("");
   },
+  floor: linesOf(measureFloor),
   limit: linesOf(measureLimit),
   latency: linesOf(measureLatency),
   rivals: linesOf(measureRivals),

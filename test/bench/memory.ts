@@ -8,7 +8,7 @@ import { openConfigFolder } from "./config-folder.ts";
 import type { NewDatabase } from "./figures.ts";
 import { configOf, GROUPINGS, KEY, type Workload } from "./pipeline.ts";
 import { prepareDatabase } from "./prepared-database.ts";
-import { PROGRAM } from "./processes.ts";
+import { builtProgram } from "./processes.ts";
 import { startService } from "./service.ts";
 
 const CAP = 4;
@@ -37,11 +37,12 @@ export async function measureMemory(newDatabase: NewDatabase): Promise<string[]>
 }
 
 async function peakOf(rows: number, workload: Workload, databaseUrl: string): Promise<Peak> {
+  const program = await builtProgram();
   await using service = await startService({ rows, latencyMs: 0 });
   const config = configOf(service.url, workload);
   await using opened = await openConfigFolder(config);
   await (await prepareDatabase(databaseUrl, config)).db.destroy();
-  const child = spawn(process.execPath, [PROGRAM, "export"], {
+  const child = spawn(process.execPath, [program, "export"], {
     cwd: opened.folder,
     env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, LOG_LEVEL: "fatal", KEY },
     stdio: "ignore",

@@ -6,6 +6,7 @@ import { openExportContext } from "../../src/jobs/open-context.ts";
 import { runExportJob } from "../../src/jobs/run-export.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { planRun } from "../../src/usage/plan.ts";
+import type { Grouping } from "../../src/usage/series.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { prepareDatabase } from "./prepared-database.ts";
 
@@ -14,13 +15,18 @@ export const KEY = "0123456789abcdef0123456789abcdef01234567";
 
 export type Workload = {
   readonly projects: number;
+  /** GROUPINGS if left out. */
+  readonly groupings?: readonly Grouping[];
   readonly filters?: number;
   readonly days: number;
   readonly cap: number;
 };
 
-/** A configuration of `projects` projects, four groupings and `filters` filters, in which each combination is read by one request. */
-export function configOf(service: string, { projects, filters = 1, days, cap }: Workload): object {
+/** A configuration of `projects` projects, the groupings and `filters` filters, in which each combination is read by one request. */
+export function configOf(
+  service: string,
+  { projects, groupings = GROUPINGS, filters = 1, days, cap }: Workload,
+): object {
   const conditions = Array.from({ length: filters }, (_, i) => ({
     name: `filter-${i}`,
     dimensions: { accessor: `a-${i}` },
@@ -35,7 +41,7 @@ export function configOf(service: string, { projects, filters = 1, days, cap }: 
         schedule: "0 2 * * *",
         projects: ids,
         window: { days },
-        groupings: GROUPINGS,
+        groupings,
         checkFeatures: "off",
         filters: conditions,
       },

@@ -1,10 +1,21 @@
-// Runs a process to its end.
+// Runs a process to its end, and builds the program as users run it.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 
-export const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
+const ROOT = path.join(import.meta.dirname, "../..");
+
+export const PROGRAM = path.join(ROOT, "src/main.ts");
+
+let built: Promise<void> | undefined;
+
+/** Builds the package once, and returns the path of its program. */
+export async function builtProgram(): Promise<string> {
+  built ??= run(process.execPath, [path.join(ROOT, "tools/build.ts")], { env: {} });
+  await built;
+  return path.join(ROOT, "dist/usage-export.js");
+}
 
 type Options = {
   readonly env: Readonly<Record<string, string>>;

@@ -11,7 +11,7 @@ import { addDays, dayOf } from "../../src/usage/days.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio } from "./figures.ts";
 import { configOf, GROUPINGS, KEY } from "./pipeline.ts";
-import { PROGRAM, run } from "./processes.ts";
+import { builtProgram, run } from "./processes.ts";
 import { startService } from "./service.ts";
 
 const RIVALS = path.join(import.meta.dirname, "rivals");
@@ -39,6 +39,7 @@ type Contestant = {
 
 export async function measureRivals(newDatabase: NewDatabase): Promise<string[]> {
   await installRivals();
+  await builtProgram();
   const lines: string[] = [];
   for (const task of TASKS) lines.push(...(await measureTask(task, newDatabase)));
   return lines;
@@ -150,7 +151,7 @@ async function runProgram(
   databaseUrl: string,
 ): Promise<void> {
   await using config = await openConfigFolder(configOf(service, { projects, days: 1, cap: CAP }));
-  await run(process.execPath, [PROGRAM, ...args], {
+  await run(process.execPath, [await builtProgram(), ...args], {
     cwd: config.folder,
     env: { DATABASE_URL: databaseUrl, LOG_LEVEL: "error", KEY },
   });

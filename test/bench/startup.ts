@@ -2,11 +2,11 @@
 
 import { startEmulator } from "../../src/emulator/server.ts";
 import { addDays, dayOf } from "../../src/usage/days.ts";
-import { startProgram } from "../support/program.ts";
+import { startScript } from "../support/program.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { median, type NewDatabase, ratio, secondsOf } from "./figures.ts";
 import { configOf, KEY } from "./pipeline.ts";
-import { PROGRAM, run } from "./processes.ts";
+import { builtProgram, run } from "./processes.ts";
 
 const ROUNDS = 5;
 const WORKLOAD = { projects: 1, days: 1, cap: 4 };
@@ -34,11 +34,12 @@ export async function measureStartup(newDatabase: NewDatabase): Promise<string[]
   });
   await using config = await openConfigFolder({ ...configOf(emulator.url, WORKLOAD), monitor: { port: 0 } });
   const options = { cwd: config.folder, env: { DATABASE_URL: await newDatabase(), LOG_LEVEL: "error", KEY } };
+  const program = await builtProgram();
   const ends = (...args: readonly string[]) => secondsOf(() => run(process.execPath, args, options));
   const starts = new Map<string, () => Promise<number>>([
     ["node -e 0", () => ends("-e", "0")],
-    ...Object.entries(COMMANDS).map(([what, args]) => [what, () => ends(PROGRAM, ...args)] as const),
-    ["start, until it works", () => secondsUntilItWorks(options)],
+    ...Object.entries(COMMANDS).map(([what, args]) => [what, () => ends(program, ...args)] as const),
+    ["start, until it works", () => secondsUntilItWorks(program, options)],
   ]);
   const seconds = new Map([...starts.keys()].map((what): [string, number[]] => [what, []]));
   // The first round is not counted: it makes the tables and stores the numbers.
@@ -59,8 +60,8 @@ export async function measureStartup(newDatabase: NewDatabase): Promise<string[]
 }
 
 /** The worker is stopped by SIGTERM, so that it leaves no run unfinished. */
-async function secondsUntilItWorks({ cwd, env }: Options): Promise<number> {
-  await using worker = startProgram(["start"], { cwd, env: { ...env, LOG_LEVEL: "info" } });
+async function secondsUntilItWorks(program: string, { cwd, env }: Options): Promise<number> {
+  await using worker = startScript(program, ["start"], { cwd, env: { ...env, LOG_LEVEL: "info" } });
   const seconds = await secondsOf(() => worker.waitFor("worker started"));
   worker.kill("SIGTERM");
   await worker.ended;
