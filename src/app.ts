@@ -9,7 +9,7 @@ import { type Database, type OnConnectionLost, openEmbedded, openPostgres } from
 import { isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { raiseSequences } from "./db/recovery.ts";
-import { AppError } from "./errors.ts";
+import { AppError, errorText } from "./errors.ts";
 import { openLog } from "./log.ts";
 import { type Environment, proxyOf, proxySecrets } from "./proxy.ts";
 import { Scrubber, Secret } from "./secret.ts";
@@ -196,12 +196,19 @@ function logLostConnections(log: Logger): OnConnectionLost {
   };
 }
 
-/** Names the server, without user and password: the error alone says "connect ECONNREFUSED", and it is empty if the host name has several addresses. */
+/**
+ * Names the server, without user and password, and the next step. The error alone says "connect ECONNREFUSED", and is empty if the host
+ * name has several addresses.
+ */
 export function databaseUnreachable({ env }: App, error: Error, variable: UrlVariable = "DATABASE_URL"): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env[variable] ?? "") ?? { host: "this machine", pathname: "" };
   const where = variable === "DATABASE_URL" ? "" : ` (${variable})`;
-  return new AppError("database", `the database at ${host}${pathname}${where} can't be used`, { cause });
+  const nextStep = isAccessDenied(error)
+    ? `correct ${variable}, or what the server allows`
+    : `start the server at this address, or correct ${variable}`;
+  const message = `the database at ${host}${pathname}${where} can't be used: ${errorText(cause)}; ${nextStep}`;
+  return new AppError("database", message, { cause });
 }
 
 /** Loads the client only here, because half the commands make no calls. */

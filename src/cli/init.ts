@@ -11,6 +11,7 @@ import { FilterCheck } from "../jobs/filter-check.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { COMMAND, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
+import { AUTH_SCHEMES, type AuthScheme } from "../service/auth-scheme.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { fetchProjects, fetchToken } from "../service/keys.ts";
 import type { Service } from "../service/service.ts";
@@ -35,13 +36,11 @@ const DEFAULTS = {
   groupings: ["none", "accessor", "model", "tags"],
   days: 7,
 };
-/** `init` uses the first one that the service accepts. */
-const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
 
 /** What has been answered so far. */
 type Draft = {
   baseUrl: string;
-  authScheme: (typeof AUTH_SCHEMES)[number];
+  authScheme: AuthScheme;
   keyVariable: string;
   project: Project;
   groupings: readonly string[];
@@ -145,7 +144,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt): Pr
 }
 
 /** The first of AUTH_SCHEMES with which the service accepts the key. If there is no such scheme, throws the error of the first one. */
-async function workingScheme(app: App, draft: Draft): Promise<Draft["authScheme"]> {
+async function workingScheme(app: App, draft: Draft): Promise<AuthScheme> {
   let refusal: unknown;
   for (const authScheme of AUTH_SCHEMES) {
     try {

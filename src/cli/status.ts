@@ -81,7 +81,7 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: read
     ...workerLines(workers),
     ...(callsPausedUntil
       ? [
-          `calls to the service pause until ${instantText(callsPausedUntil)}, as it asked; usage-export resume-calls ends it`,
+          `calls to the service are paused until ${instantText(callsPausedUntil)}, as the service asked; usage-export resume-calls ends the pause`,
         ]
       : []),
     ...(warning ? [`warning: ${warning}`] : []),
@@ -131,7 +131,7 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Work
 }
 
 function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun): string {
-  const skipped = skippedSince > 0 ? `, ${skippedSince} of its moments skipped since` : "";
+  const skipped = skippedSince > 0 ? `, ${counted(skippedSince, "scheduled time")} skipped since` : "";
   return `${status}, ${instantText(startedAt)}, ${trigger}${skipped}${error === null ? "" : `: ${error}`}`;
 }
 

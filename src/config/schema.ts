@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
+import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
@@ -30,7 +31,7 @@ const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1. https, except for this machine."),
   authScheme: z
-    .enum(["Token", "Bearer", "none"])
+    .enum(AUTH_SCHEMES)
     .default("Token")
     .describe('The word before the key in the Authorization header; "none" sends the bare key.'),
   dialect: z

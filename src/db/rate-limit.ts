@@ -2,6 +2,7 @@
 // renewed and released by single statements outside any transaction, so that a process that stops in between blocks no other.
 
 import { sql } from "kysely";
+import type { AllocatedSlots, Demand, LeasedShare } from "../rate-share.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
 
@@ -9,23 +10,6 @@ export type ServiceLimit = {
   readonly service: string;
   readonly requestsPerSecond: number;
   readonly maxConcurrent: number;
-};
-
-export type Demand = { readonly kept: number; readonly wanted: number; readonly nextStartMs?: number };
-
-type Allocated = {
-  /** The slots that are reserved for the process. */
-  readonly slots: number;
-  /** The slots it may use from now on: fewer while it keeps some that another process needs. */
-  readonly usableSlots: number;
-  /** The slots it is entitled to, and gets as soon as others give them back. */
-  readonly fairSlots: number;
-};
-
-export type LeasedShare = Allocated & {
-  readonly lifeMs: number;
-  readonly startMs: number;
-  readonly pauseMs: number;
 };
 
 /** The times are those of the database's clock, in milliseconds since 1970. */
@@ -96,7 +80,7 @@ export function allocate(
   { kept, wanted }: Demand,
   cap: number,
   nowMs: number,
-): Allocated & { readonly next: Leases } {
+): AllocatedSlots & { readonly next: Leases } {
   const live = Object.entries(stored)
     .filter(([, { untilMs }]) => untilMs > nowMs)
     // A lease that ends more than LEASE_MS from now was stored before the clock was set back.

@@ -96,15 +96,20 @@ function causeText(cause: FailureCause): string {
     slicesWithNumbers === 0
       ? "no numbers of these days yet"
       : `last good numbers shown${slicesWithNumbers < slices ? ` for ${slicesWithNumbers} of them` : ""}`;
+  const head = headOf(cause);
+  const error = truncate(errorReason(cause.error), ERROR_LENGTH_MAX);
   return [
-    `${headOf(cause)} since ${instantText(since)}`,
+    `${head ?? "readings fail"} since ${instantText(since)}`,
     `${requests > 0 ? `${counted(requests, "request")}, ` : ""}${counted(slices, "slice")} of ${series} series failed`,
     ...(nextTry ? [`next try ${instantText(nextTry)}`] : []),
     numbers,
+    // At the end and without quotation marks, because an error may contain any character.
+    ...(head === undefined && error !== "" ? [`the newest error: ${error}`] : []),
   ].join("; ");
 }
 
-function headOf({ code, project, error }: FailureCause): string {
+/** Undefined if only the text of the error says what happened. */
+function headOf({ code, project, error }: FailureCause): string | undefined {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
   switch (code) {
     case "unavailable":
@@ -114,7 +119,7 @@ function headOf({ code, project, error }: FailureCause): string {
     case "unauthorized":
       return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
     default:
-      return error === "" ? "readings fail" : `"${truncate(errorReason(error), ERROR_LENGTH_MAX)}"`;
+      return undefined;
   }
 }
 

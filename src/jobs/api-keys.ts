@@ -34,6 +34,13 @@ type KeyRingDeps = {
   readonly reportedMs: Map<string, number>;
 };
 
+type KeyRingOptions = {
+  /** Called when the service refused the key in use and an older one was used instead. */
+  readonly onFallback?: ((rotation: string) => void) | undefined;
+  /** Left out, they are read if a project is called with a key of the ledger. */
+  readonly masterKeys?: MasterKeys;
+};
+
 /**
  * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database,
  * rotations use their `first` keys.
@@ -42,7 +49,7 @@ export async function openKeyRing(
   app: App,
   config: Config,
   db: Database | undefined,
-  onFallback: (rotation: string) => void = () => {},
+  { onFallback = () => {}, masterKeys: given }: KeyRingOptions = {},
 ): Promise<KeyRing> {
   throwProblems(await missingKeys(app, config, db ? await rotationsWithKey(db) : new Set()));
   const projectKeys = new Map(config.projects.map(({ id, key }) => [id, key]));
@@ -50,7 +57,7 @@ export async function openKeyRing(
     config.rotations.flatMap(({ name, createWith }) => (createWith ? [[name, createWith] as const] : [])),
   );
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
-  const masterKeys = db && isRotated ? await openMasterKeys(app, db) : undefined;
+  const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
   const deps: KeyRingDeps = { app, db, masterKeys, onFallback, reportedMs: new Map() };
   return {
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),

@@ -39,7 +39,8 @@ export async function openRotationContext(
 ): Promise<RotationContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   const masterKeys = await openMasterKeys(app, db);
-  return { ...(await connect(app, config, db, await openKeyRing(app, config, db))), masterKeys };
+  const keys = await openKeyRing(app, config, db, { masterKeys });
+  return { ...(await connect(app, config, db, keys)), masterKeys };
 }
 
 /** Registers the series of the configuration. The calls share the rate of all processes that use the database. */
@@ -51,7 +52,7 @@ export async function openExportContext(
 ): Promise<ExportContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
-  const keys = await openKeyRing(app, config, db, onKeyFallback);
+  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   return {
     ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),

@@ -2,6 +2,7 @@
 // calling before the lease ends if it can't renew it.
 
 import type { Sleep } from "../async.ts";
+import type { Demand, LeasedShare } from "../rate-share.ts";
 import { LocalRateLimiter, type OnLongWait, type RateLimiter, type RateLimitSettings } from "./rate-limiter.ts";
 
 /** The leases of all processes, wherever they are stored. */
@@ -11,30 +12,6 @@ export type RateLease = {
   readonly reportPause: (ms: number) => Promise<void>;
   /** Gives all slots back. By the rate, the next call on them may start in `nextStartMs` milliseconds. */
   readonly release: (nextStartMs: number) => Promise<void>;
-};
-
-export type Demand = {
-  /** The slots that this process may use until the answer comes, so that it can't give them back before. */
-  readonly kept: number;
-  /** Calls in flight and calls that wait. */
-  readonly wanted: number;
-  /** Milliseconds until the rate allows the next call on slots that this process gave back. */
-  readonly nextStartMs?: number;
-};
-
-export type LeasedShare = {
-  /** The slots that are reserved for this process. */
-  readonly slots: number;
-  /** How long they are reserved. This time starts after `renew` was called, so counting it from the call is safe. */
-  readonly lifeMs: number;
-  /** How many of them it may use from now on: the process gives the others back as soon as it can. */
-  readonly usableSlots: number;
-  /** The slots it is entitled to, and gets as soon as other processes give them back. */
-  readonly fairSlots: number;
-  /** If the process got more slots: milliseconds until its next call may start, because of the calls that were made on them before. */
-  readonly startMs: number;
-  /** What is left of the pause the service asked for. */
-  readonly pauseMs: number;
 };
 
 /** No call starts in this last part of the lease, because a call takes a moment to reach the service. */

@@ -7,6 +7,7 @@ import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/series.ts";
 import { hasStatus, type ServiceAnswer } from "./answer.ts";
+import type { AuthScheme } from "./auth-scheme.ts";
 import type { Redact } from "./errors.ts";
 import type { RateLease } from "./rate-lease.ts";
 
@@ -15,7 +16,7 @@ type DialectSetting = Dialect | "auto";
 
 export type ServiceSettings = {
   readonly baseUrl: string;
-  readonly authScheme: "Token" | "Bearer" | "none";
+  readonly authScheme: AuthScheme;
   /** Which names the service uses where two versions of its interface differ. */
   readonly dialect: DialectSetting;
   readonly requestsPerSecond: number;

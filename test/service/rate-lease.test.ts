@@ -1,7 +1,8 @@
 // The lease loop of one process. The test simulates the clock and the stored leases.
 
 import { expect, test } from "vitest";
-import { type Demand, type LeasedShare, openLeasedRateLimiter, type RateLease } from "../../src/service/rate-lease.ts";
+import type { Demand, LeasedShare } from "../../src/rate-share.ts";
+import { openLeasedRateLimiter, type RateLease } from "../../src/service/rate-lease.ts";
 
 const NEVER = new AbortController().signal;
 const CAP = 4;

@@ -71,7 +71,7 @@ ${workersHtml(workers)}`,
 function callsPausedHtml(until: Date | undefined): Html {
   if (!until) return html``;
   return html`
-<p>${stateHtml("paused")} Calls to the service wait until ${instantHtml(until)}, as it asked; <code>usage-export resume-calls</code> ends it.</p>`;
+<p>${stateHtml("paused")} Calls to the service are paused until ${instantHtml(until)}, as the service asked; <code>usage-export resume-calls</code> ends the pause.</p>`;
 }
 
 function workersHtml(workers: readonly WorkerHealth[]): Html {

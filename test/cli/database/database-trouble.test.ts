@@ -26,7 +26,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   "a port where nobody listens": {
     url: (password) => `postgres://usage:${password}@127.0.0.1:1/usage`,
     status: 1,
-    told: /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED/,
+    told: /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED \S+; start the server at this address, or correct DATABASE_URL$/m,
   },
   "a host name with several addresses, where nobody listens": {
     url: (password) => `postgres://usage:${password}@localhost:1/usage`,
@@ -42,7 +42,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   "a database that does not exist": {
     url: () => urlWith({ pathname: "/no_such_database" }),
     status: 1,
-    told: /^usage-export: the database at .* can't be used: database "no_such_database" does not exist/,
+    told: /^usage-export: the database at .* can't be used: database "no_such_database" does not exist; correct DATABASE_URL, or what the server allows$/m,
   },
   "another kind of URL": {
     url: (password) => `mysql://usage:${password}@127.0.0.1/usage`,

@@ -14,7 +14,7 @@ const { db } = database;
 const test = programTest(database);
 
 const PAUSED =
-  /calls to the service pause until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as it asked; usage-export resume-calls/;
+  /calls to the service are paused until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, as the service asked; usage-export resume-calls/;
 const WAITING = "calls to the service wait, as it asked for a pause";
 
 /** The emulator answers the first breakdown request with 429 and this Retry-After. */
@@ -64,7 +64,7 @@ test("a pause of hours is cut to an hour, status and dashboard show its end, and
   expect(minutes).toBeLessThanOrEqual(60);
   const { callsPausedUntil } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(callsPausedUntil).toContain(until?.replace(" ", "T"));
-  expect(await (await fetch(url)).text()).toMatch(/Calls to the service wait until .*usage-export resume-calls/);
+  expect(await (await fetch(url)).text()).toMatch(/Calls to the service are paused until .*usage-export resume-calls/);
 
   expect(breakdowns(emulator)).toHaveLength(1);
   const resumed = await context.run(["resume-calls"]);

@@ -44,7 +44,7 @@ test("an unavailable service is shown once, and a skipped run does not hide the 
       /since 20\S+ \d\d:\d\d UTC; 5 requests, 10 slices of 5 series failed; next try 20\S+ \d\d:\d\d UTC; last good numbers shown for 5 of them$/,
     ),
   ]);
-  expect(stdout).toMatch(/^ {2}last run: running, .*, catchup, 1 of its moments skipped since$/m);
+  expect(stdout).toMatch(/^ {2}last run: running, .*, catchup, 1 scheduled time skipped since$/m);
   expect(stdout.match(/the service answered 503/g)).toHaveLength(1);
   expect(status).toBe(1);
 

@@ -86,11 +86,11 @@ test.each<[Partial<FailureCause>, string]>([
   [
     {
       code: "bad_answer",
-      error: "expected an array (request id c8b6) (2 attempts)",
+      error: 'expected "rows" to be an array (request id c8b6) (2 attempts)',
       requests: 0,
       slicesWithNumbers: 3,
     },
-    '"expected an array" since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them',
+    'readings fail since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; next try 2026-03-10 06:01 UTC; last good numbers shown for 3 of them; the newest error: expected "rows" to be an array',
   ],
 ])("failed slices with the same cause are one alert (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
