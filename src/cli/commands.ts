@@ -9,8 +9,10 @@ import type { WindowMode } from "../emulator/routes.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
-import { GROUPINGS } from "../usage/series.ts";
+import { METRICS } from "../usage/metrics.ts";
+import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
 import type { DumpOptions } from "./dump.ts";
+import type { ExplainOptions } from "./explain.ts";
 import type { JobsNextOptions, JobsPauseOptions } from "./jobs.ts";
 import type { ReportOptions } from "./report.ts";
 import type { BackfillOptions } from "./selection.ts";
@@ -223,6 +225,28 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
     ],
     run: async (app, options) => (await import("./report.ts")).runReport(app, options as ReportOptions),
+  },
+  {
+    name: "explain",
+    summary: "why usage rose or fell: which models, keys, tags and other groups account for the change",
+    examples: [
+      "explain",
+      "explain --day 2026-03-02 --project production",
+      "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10",
+    ],
+    options: [
+      dayOption("--day", "this day, against the day before"),
+      dayOption("--from", "the first day; 7 days in all where it is left out. As many days before it are compared"),
+      dayOption("--to", "the last day; yesterday in UTC where it is left out"),
+      new Option("--project <name...>", "only these projects"),
+      new Option("--metric <name...>", "these metrics").choices(METRICS).default(["requests"]),
+      new Option("--grouping <name...>", "split by these groupings only").choices(DIMENSIONS),
+      new Option("--limit <number>", "how many groups each table shows; the others are added up")
+        .default(5)
+        .argParser(wholeNumber("a whole number from 1 to 1000", 1000, 1)),
+      JSON_ANSWER,
+    ],
+    run: async (app, options) => (await import("./explain.ts")).runExplain(app, options as ExplainOptions),
   },
   {
     name: "dump",

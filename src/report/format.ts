@@ -116,10 +116,20 @@ export function windowHtml({ start, end }: Window): Html {
 
 /** "2026-11-03 to 2026-11-05, 2026-11-09 and 3 more days". */
 export function daysHtml(days: readonly Day[]): Html {
+  const { shown, more } = shownStretches(days);
+  return html`${joinHtml(shown.map(windowHtml), ", ")}${more}`;
+}
+
+/** Like daysHtml, for a line of text. */
+export function daysText(days: readonly Day[]): string {
+  const { shown, more } = shownStretches(days);
+  return `${shown.map(windowText).join(", ")}${more}`;
+}
+
+function shownStretches(days: readonly Day[]): { readonly shown: readonly Window[]; readonly more: string } {
   const stretches = stretchesOf(days);
-  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX);
   const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
-  return html`${joinHtml(shown.map(windowHtml), ", ")}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
+  return { shown: stretches.slice(0, STRETCHES_SHOWN_MAX), more: rest > 0 ? ` and ${counted(rest, "more day")}` : "" };
 }
 
 function dayHtml(day: Day): Html {

@@ -164,8 +164,8 @@ export function periodError(
   { from, to }: { readonly from: string; readonly to: string },
 ): string | undefined {
   if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
-  if (start > end) return `${from}: expected ${end} or before, which is the report's last day; got ${start}`;
+  if (start > end) return `${from}: expected ${end} or before, which is the last day; got ${start}`;
   if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;
   if (dayCount({ start, end }) <= DAYS_MAX) return undefined;
-  return `${from}: expected ${addDays(end, 1 - DAYS_MAX)} or after, as a report has at most ${DAYS_MAX} days; got ${start}`;
+  return `${from}: expected ${addDays(end, 1 - DAYS_MAX)} or after, as there are at most ${DAYS_MAX} days; got ${start}`;
 }

@@ -21,12 +21,12 @@ const FAULTS: readonly (readonly [string, PeriodOptions, string])[] = [
   [
     "begins after its end",
     { from: "2026-03-11", to: "2026-03-10" },
-    "--from: expected 2026-03-10 or before, which is the report's last day; got 2026-03-11",
+    "--from: expected 2026-03-10 or before, which is the last day; got 2026-03-11",
   ],
   [
     "begins today and has no --to, so that it ends yesterday",
     { from: TODAY },
-    "--from: expected 2026-03-17 or before, which is the report's last day; got 2026-03-18",
+    "--from: expected 2026-03-17 or before, which is the last day; got 2026-03-18",
   ],
   [
     "begins before the year 2000",
@@ -36,7 +36,7 @@ const FAULTS: readonly (readonly [string, PeriodOptions, string])[] = [
   [
     "has 367 days",
     { from: "2024-01-01", to: "2025-01-01" },
-    "--from: expected 2024-01-02 or after, as a report has at most 366 days; got 2024-01-01",
+    "--from: expected 2024-01-02 or after, as there are at most 366 days; got 2024-01-01",
   ],
 ];
 

@@ -29,13 +29,10 @@ test.each([
   ["from=2026-03-01&to=tomorrow", "to: expected a day that exists, as YYYY-MM-DD"],
   ["from=2026-03-01&to=2026-03-11", "to: expected 2026-03-10 or before, which is today in UTC; got 2026-03-11"],
   ["from=1999-12-31&to=2000-01-01", "from: expected 2000-01-01 or after; got 1999-12-31"],
-  [
-    "from=2026-03-02&to=2026-03-01",
-    "from: expected 2026-03-01 or before, which is the report's last day; got 2026-03-02",
-  ],
+  ["from=2026-03-02&to=2026-03-01", "from: expected 2026-03-01 or before, which is the last day; got 2026-03-02"],
   [
     "from=2025-03-09&to=2026-03-10",
-    "from: expected 2025-03-10 or after, as a report has at most 366 days; got 2025-03-09",
+    "from: expected 2025-03-10 or after, as there are at most 366 days; got 2025-03-09",
   ],
   ["day=7", 'unknown parameter "day"; there are days, from and to'],
   ["__proto__=7", 'unknown parameter "__proto__"; there are days, from and to'],

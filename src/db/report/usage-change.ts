@@ -1,0 +1,181 @@
+// Reads why usage changed from one period to another: bi.usage_change, added up over projects, with only the largest groups by
+// themselves.
+
+import { type RawBuilder, sql } from "kysely";
+import type { MetricChange, UsageChange } from "../../report/usage-change.ts";
+import { dayCount, type Window } from "../../usage/days.ts";
+import type { Grouping } from "../../usage/series.ts";
+import type { Tx } from "../connection/transaction.ts";
+
+export type ChangeQuestion = {
+  readonly period: Window;
+  readonly before: Window;
+  /** Undefined for all. */
+  readonly projects?: readonly string[] | undefined;
+  readonly metrics: readonly string[];
+  /** Besides the total; undefined for all. */
+  readonly groupings?: readonly Grouping[] | undefined;
+  /** How many groups of each grouping are shown by themselves. */
+  readonly groupsMax: number;
+};
+
+/** Projects without any usage in the two periods, and metrics that the service did not send, are not in the answer. */
+export async function readUsageChange(tx: Tx, question: ChangeQuestion): Promise<UsageChange> {
+  const { period, before, metrics } = question;
+  const [row] = await readChangeRow(tx, question);
+  const days = Math.max(dayCount(period), dayCount(before));
+  return {
+    period,
+    before,
+    projects: row?.projects ?? [],
+    lackingDays: row?.lackingDays ?? [],
+    notFinalDays: row?.notFinalDays ?? [],
+    metrics: (row?.metrics ?? [])
+      .toSorted((a, b) => metrics.indexOf(a.metric) - metrics.indexOf(b.metric))
+      .map(({ seriesCount, ...metric }) => ({
+        ...metric,
+        daysInAll: days * seriesCount,
+        breakdowns: metric.breakdowns.map(({ seriesCount, ...breakdown }) => ({
+          ...breakdown,
+          daysInAll: days * seriesCount,
+        })),
+      })),
+  };
+}
+
+type Counted<T> = Omit<T, "daysInAll"> & { readonly seriesCount: number };
+
+type ChangeRow = Pick<UsageChange, "projects" | "lackingDays" | "notFinalDays"> & {
+  readonly metrics: readonly Counted<
+    Omit<MetricChange, "breakdowns"> & { readonly breakdowns: readonly Counted<MetricChange["breakdowns"][number]>[] }
+  >[];
+};
+
+async function readChangeRow(tx: Tx, question: ChangeQuestion): Promise<readonly ChangeRow[]> {
+  const { period, before, projects, metrics, groupings, groupsMax } = question;
+  const { rows } = await sql<ChangeRow>`
+    with change as materialized (
+      select *, amount_before as before, amount_after as after
+      from bi.usage_change(
+        ${period.start}::date, ${period.end}::date, ${before.start}::date, ${before.end}::date,
+        ${projects ?? null}::text[], ${metrics}::text[], ${groupings ? ["none", ...groupings] : null}::text[]
+      )
+    ), compared as (
+      select metric, "grouping", sum(days_compared)::integer as days, count(*)::integer as series
+      from (select distinct project_id, metric, "grouping", days_compared from change) one
+      group by metric, "grouping"
+    ), ${shownParts(groupsMax)}, breakdown as (
+      select s.metric, json_agg(json_build_object(
+        'grouping', s."grouping", 'daysCompared', c.days, 'seriesCount', c.series,
+        'newGroups', s.new_groups, 'vanishedGroups', s.vanished_groups, 'parts', s.parts
+      ) order by array_position(
+        array['project', 'model', 'accessor', 'tags', 'endpoint', 'method', 'deployment', 'feature_set'], s."grouping"
+      )) as breakdowns
+      from shown s
+      join compared c
+        on c.metric = s.metric and c."grouping" = case when s."grouping" = 'project' then 'none' else s."grouping" end
+      group by s.metric
+    ), total as (
+      select t.metric, json_build_object(
+        'metric', t.metric, ${amounts(sql``)},
+        'compared', json_build_object(${amounts(sql`filter (where part = 'group')`)}),
+        'notCompared', case when bool_or(part = 'days not compared')
+          then json_build_object(${amounts(sql`filter (where part = 'days not compared')`)}) end,
+        'daysCompared', min(c.days), 'seriesCount', min(c.series),
+        'breakdowns', coalesce((select breakdowns from breakdown b where b.metric = t.metric), '[]')
+      ) as metric_change
+      from change t
+      join compared c on c.metric = t.metric and c."grouping" = 'none'
+      where t."grouping" = 'none'
+      group by t.metric
+    ), ${daysOfTotal(question)}
+    select
+      (select coalesce(json_agg(metric_change), '[]') from total) as metrics,
+      (select coalesce(json_agg(distinct project order by project), '[]') from change) as projects,
+      (select coalesce(json_agg(day order by day), '[]') from day where is_lacking) as "lackingDays",
+      (select coalesce(json_agg(day order by day), '[]') from day where is_not_final) as "notFinalDays"
+  `.execute(tx);
+  return rows;
+}
+
+function amounts(filter: RawBuilder<unknown>): RawBuilder<unknown> {
+  const text = (amount: string) => sql`trim_scale(coalesce(sum(${sql.ref(amount)}) ${filter}, 0))::text`;
+  return sql`'before', ${text("before")}, 'after', ${text("after")}, 'change', ${text("change")}`;
+}
+
+/** Defines `shown`: the parts of each metric and grouping. The groups beyond `groupsMax` are one part. */
+function shownParts(groupsMax: number): RawBuilder<unknown> {
+  return sql`part as (
+      -- Keys of two projects may have the same name.
+      select metric, "grouping", part, group_value as "group",
+        case when "grouping" = 'accessor' and part = 'group' and several then project end as project,
+        sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
+      from change, (select count(distinct project_id) > 1 as several from change) projects
+      where "grouping" <> 'none'
+      group by 1, 2, 3, 4, 5
+      union all
+      select metric, 'project', part, case when part = 'group' then project end, null, sum(before), sum(after), sum(change), null, null
+      from change
+      where "grouping" = 'none' and (select count(distinct project_id) from change) > 1
+      group by 1, 2, 3, 4
+    ), ranked as (
+      select *, least(${groupsMax}::integer + 1, row_number() over (
+          partition by metric, "grouping", part
+          order by abs(change) desc, greatest(before, after) desc, "group" collate "C" nulls last, project collate "C"
+        )) as rank,
+        case
+          when part <> 'group' then null
+          when change = 0 then 'same'
+          when coalesce(before, 0) = 0 then 'new'
+          when coalesce(after, 0) = 0 then 'vanished'
+          else 'changed'
+        end as status
+      from part
+    ), summed as (
+      select metric, "grouping", case when rank > ${groupsMax} then 'others' else part end as part, rank,
+        -- Each rank but the last is one group.
+        case when rank <= ${groupsMax} then max("group") end as "group",
+        case when rank <= ${groupsMax} then max(project) end as project,
+        case when rank <= ${groupsMax} then max(status) end as status,
+        count(*) as groups, count(*) filter (where status = 'new') as new_groups,
+        count(*) filter (where status = 'vanished') as vanished_groups,
+        sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
+      from ranked
+      group by metric, "grouping", ranked.part, rank
+    ), shown as (
+      select metric, "grouping", sum(new_groups) as new_groups, sum(vanished_groups) as vanished_groups,
+        json_agg(json_build_object(
+          'part', part, 'group', "group", 'project', project, 'status', status, 'groups', groups,
+          'before', trim_scale(coalesce(before, 0))::text, 'after', trim_scale(coalesce(after, 0))::text,
+          'change', trim_scale(change)::text, 'firstDay', first_day, 'lastDay', last_day
+        ) order by array_position(array['group', 'others', 'not attributed', 'days not compared'], part), rank) as parts
+      from summed group by metric, "grouping"
+    )`;
+}
+
+/** Defines `day`: each day of the two periods, and whether the total of some project was not read, or may still change. */
+function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
+  return sql`day as (
+      select d.day, bool_or(not is_read) as is_lacking, bool_or(is_read and (c.status <> 'complete' or c.finality <> 'final')) as is_not_final
+      from (select distinct project_id, total_from from change) s
+      cross join (
+        select ${before.start}::date + n as day from generate_series(0, ${before.end}::date - ${before.start}::date) n
+        union
+        select ${period.start}::date + n from generate_series(0, ${period.end}::date - ${period.start}::date) n
+      ) d
+      left join bi.coverage c on c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered and c.usage_date = d.day
+        and c.usage_date >= least(${before.start}::date, ${period.start}::date)
+        and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
+      -- As in bi.usage_change.
+      cross join lateral (select c.fetched_at is not null and c.status <> 'missing' as is_read) as known
+      group by d.day
+    )`;
+}
+
+/** Every project of which usage was ever asked for. */
+export async function storedProjects(tx: Tx): Promise<readonly string[]> {
+  const { rows } = await sql<{ project: string }>`
+    select distinct project from usage_export.series where superseded_at is null order by project
+  `.execute(tx);
+  return rows.map(({ project }) => project);
+}

@@ -1,0 +1,113 @@
+// The command `explain`: why usage rose or fell, from an export of the emulator's usage, and from hostile names.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
+import { storeSeries } from "../../db/report/reported-usage.ts";
+import { newProject } from "../../db/stored-usage.ts";
+import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
+import { smallConfig } from "../small-config.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = programTest(database);
+/** The program gets the address of a database that does not exist. */
+const testWithoutDatabase = programTest();
+
+const today = dayOf(new Date());
+const yesterday = addDays(today, -1);
+const dayBefore = addDays(today, -2);
+
+type Json = {
+  readonly metrics: readonly {
+    readonly metric: string;
+    readonly before: string;
+    readonly after: string;
+    readonly change: string;
+    readonly sentences: readonly string[];
+    readonly breakdowns: readonly {
+      readonly grouping: string;
+      readonly parts: readonly { readonly change: string }[];
+    }[];
+  }[];
+};
+
+test("the words and tables of an export add up to the numbers that bi.usage_total shows", async ({ context }) => {
+  const emulator = await context.serve();
+  const groupings = ["none", "model", "accessor", "tags"];
+  await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 3 } }] }));
+  await context.run(["export"]);
+
+  const { rows } = await sql<{ before: string; after: string; change: string }>`
+    select trim_scale(b.requests)::text as before, trim_scale(a.requests)::text as after,
+      trim_scale(a.requests - b.requests)::text as change
+    from bi.usage_total a join bi.usage_total b using (project_id)
+    where a.usage_date = ${yesterday}::date and b.usage_date = ${dayBefore}::date
+  `.execute(db);
+  const json = await context.run(["explain", "--day", yesterday, "--json"]);
+  expect(json.status).toBe(0);
+  const { metrics } = JSON.parse(json.stdout) as Json;
+  expect(metrics).toMatchObject([{ metric: "requests", ...rows[0] }]);
+  expect(metrics[0]?.breakdowns.map(({ grouping }) => grouping)).toEqual(["model", "accessor", "tags"]);
+  for (const { parts } of metrics[0]?.breakdowns ?? [])
+    expect(parts.reduce((sum, { change }) => sum + BigInt(change), 0n)).toBe(BigInt(rows[0]?.change ?? ""));
+
+  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--grouping", "model", "--limit", "2"]);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(
+    new RegExp(`^Requests (rose|fell) by [0-9.]+%, from .* \\(${dayBefore}\\) to .* \\(${yesterday}\\)\\.\\n`),
+  );
+  expect(stdout).toContain(`days are not final yet and may still change: ${dayBefore} to ${yesterday}.`);
+  expect(stdout).toMatch(/\nRequests by model +before +after +change\n(.+ changed\n){2}\d+ others? .*\ntotal /);
+});
+
+test("names are cut to one line of the table, and can't turn the text around", async ({ context }) => {
+  const hostile = [
+    "several\r\nlines\nRequests fell by 99%",
+    "\u202egnp.exe",
+    "\u001b[31mred",
+    "x".repeat(500),
+    "",
+    "日本語の音声認識モデル",
+  ];
+  const rows = hostile.map((name, i) => [name, { requests: String(i + 1) }] as const);
+  const project = newProject();
+  await storeSeries(db, [{ project, grouping: "model", usage: { [dayBefore]: [], [yesterday]: rows } }]);
+  const { stdout } = await context.run(["explain", "--day", yesterday, "--limit", "10"]);
+  expect([..."\u202e\u001b\r"].filter((char) => stdout.includes(char))).toEqual([]);
+  const [, table = ""] = stdout.split("\n\n");
+  expect(table.split("\n")).toHaveLength(hostile.length + 3);
+  expect(table).toContain(`several lines Requests fell by 99%`);
+});
+
+test("if there is nothing to explain, it says so", async ({ context }) => {
+  const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
+  expect(stdout).toBe(
+    "No usage of this kind is stored for 2026-03-02 or 2026-03-01; usage-export status says what is missing.\n",
+  );
+  expect(status).toBe(0);
+});
+
+test("a project that is not stored is refused, with the names that are", async ({ context }) => {
+  const project = { ...newProject(), name: "production" };
+  await storeSeries(db, [{ project, grouping: "none" }]);
+  const { status, stderr } = await context.run(["explain", "--project", "producton"]);
+  expect(stderr).toContain(
+    `--project: the database has no usage of "producton" (there is "production"); did you mean "production"?`,
+  );
+  expect(status).toBe(2);
+});
+
+testWithoutDatabase.for([
+  [["--day", addDays(today, 1)], `--day: ${addDays(today, 1)} has not begun; today is ${today} in UTC`],
+  [["--day", yesterday, "--to", yesterday], "--day: expected without --from and --to, which name the days as well"],
+  [["--from", "2026-03-02", "--to", "2026-03-01"], "--from: expected 2026-03-01 or before, which is the last day"],
+  [["--from", "2024-01-01", "--to", "2026-01-01"], "at most 366 days"],
+  [["--metric", "dollars"], "Allowed choices are hours, total_hours"],
+  [["--limit", "0"], "expected a whole number from 1 to 1000"],
+] as const)("%j is refused before the database is opened", async ([args, message], { context }) => {
+  const { status, stderr } = await context.run(["explain", ...args]);
+  expect(stderr).toContain(message);
+  expect(status).toBe(2);
+});

@@ -1,0 +1,135 @@
+// Why usage changed, as `explain`, the report and the dashboard read it: over all projects, with the largest groups by themselves.
+
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { type ChangeQuestion, readUsageChange } from "../../../src/db/report/usage-change.ts";
+import type { ChangePart } from "../../../src/report/usage-change.ts";
+import { testDatabase } from "../../support/database.ts";
+import { daysBack, newProject } from "../stored-usage.ts";
+import { forgetAll, storeSeries, type Usage } from "./reported-usage.ts";
+
+const { db } = await testDatabase();
+const back = await daysBack(db);
+
+beforeEach(() => forgetAll(db));
+
+function read(question: Partial<ChangeQuestion> = {}) {
+  return db.transaction().execute((tx) =>
+    readUsageChange(tx, {
+      period: { start: back(1), end: back(1) },
+      before: { start: back(2), end: back(2) },
+      metrics: ["requests"],
+      groupsMax: 2,
+      ...question,
+    }),
+  );
+}
+
+/** The requests of each group on the day before yesterday and yesterday. */
+function requests(groups: Readonly<Record<string, readonly [before: string | null, after: string | null]>>): Usage {
+  const onDay = (side: 0 | 1) =>
+    Object.entries(groups).flatMap(([group, amounts]) => {
+      const amount = amounts[side];
+      return amount === null ? [] : [[group, { requests: amount }] as const];
+    });
+  return { [back(2)]: onDay(0), [back(1)]: onDay(1) };
+}
+
+function short(parts: readonly ChangePart[]): readonly string[] {
+  return parts.map(({ part, group, project, status, groups, before, after }) =>
+    [part, group, project && `in ${project}`, status, groups, `${before}>${after}`]
+      .filter((word) => word !== null)
+      .join(" "),
+  );
+}
+
+test("the groups with the largest changes are shown, the others are one part, and all add up to the change", async () => {
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "none", usage: requests({ all: ["100", "120"] }) },
+    {
+      project,
+      grouping: "model",
+      usage: requests({ a: ["50", "51"], b: ["40", "20"], c: [null, "30"], d: ["5", null], e: ["5", "17"] }),
+    },
+  ]);
+  const { projects, metrics } = await read();
+  expect(projects).toEqual([project.name]);
+  expect(metrics).toMatchObject([
+    { metric: "requests", before: "100", after: "120", change: "20", notCompared: null, daysCompared: 1, daysInAll: 1 },
+  ]);
+  const [model] = metrics[0]?.breakdowns ?? [];
+  expect(model).toMatchObject({ grouping: "model", newGroups: 1, vanishedGroups: 1 });
+  expect(short(model?.parts ?? [])).toEqual([
+    "group c new 1 0>30",
+    "group b changed 1 40>20",
+    "others 3 60>68",
+    "not attributed 1 0>2",
+  ]);
+});
+
+test("several projects are added up and shown one by one; keys with the same name stay apart", async () => {
+  const [one, other] = [
+    { ...newProject(), name: "one" },
+    { ...newProject(), name: "other" },
+  ];
+  await storeSeries(
+    db,
+    [one, other].flatMap((project, i) => [
+      { project, grouping: "none", usage: requests({ all: ["10", i === 0 ? "14" : "13"] }) } as const,
+      { project, grouping: "model", usage: requests({ nova: ["10", i === 0 ? "14" : "13"] }) } as const,
+      { project, grouping: "accessor", usage: requests({ console: ["10", i === 0 ? "14" : "13"] }) } as const,
+    ]),
+  );
+  const { metrics } = await read();
+  expect(metrics).toMatchObject([{ before: "20", after: "27", daysCompared: 2, daysInAll: 2 }]);
+  expect(metrics[0]?.breakdowns.map(({ grouping, parts }) => [grouping, ...short(parts)])).toEqual([
+    ["project", "group one changed 1 10>14", "group other changed 1 10>13"],
+    ["model", "group nova changed 1 20>27"],
+    ["accessor", "group console in one changed 1 10>14", "group console in other changed 1 10>13"],
+  ]);
+  expect((await read({ projects: ["other"] })).metrics).toMatchObject([{ before: "10", after: "13", change: "3" }]);
+});
+
+test("no digit of an amount is lost", async () => {
+  const project = newProject();
+  const usage: Usage = {
+    [back(2)]: [[null, { requests: "9007199254740993", hours: "0.1" }]],
+    [back(1)]: [[null, { requests: "18014398509481987", hours: "0.30000000000000000000000004" }]],
+  };
+  await storeSeries(db, [{ project, grouping: "none", usage }]);
+  expect((await read({ metrics: ["hours", "requests"] })).metrics).toMatchObject([
+    { metric: "hours", change: "0.20000000000000000000000004" },
+    { metric: "requests", change: "9007199254740994" },
+  ]);
+});
+
+test("days that were not read, and days that may still change, are named", async () => {
+  const project = newProject();
+  const due = { start: back(4), end: back(1) };
+  await storeSeries(db, [
+    {
+      project,
+      grouping: "none",
+      windowDays: 1,
+      due,
+      usage: Object.fromEntries([4, 2, 1].map((days) => [back(days), [[null, { requests: "5" }]]])),
+    },
+  ]);
+  const change = await read({
+    period: { start: back(2), end: back(1) },
+    before: { start: back(4), end: back(3) },
+  });
+  expect(change).toMatchObject({ lackingDays: [back(3)], notFinalDays: [back(1)] });
+  expect(change.metrics).toMatchObject([
+    { daysCompared: 1, daysInAll: 2, compared: { before: "5", after: "5" }, notCompared: { before: "0", after: "5" } },
+  ]);
+});
+
+test("without usage in either period there are no metrics and no projects", async () => {
+  expect(await read()).toMatchObject({ metrics: [], projects: [], lackingDays: [], notFinalDays: [] });
+  await storeSeries(db, [{ project: newProject(), grouping: "none", usage: requests({ all: ["1", "2"] }) }]);
+  expect(await read({ metrics: ["tokens_in"] })).toMatchObject({ metrics: [] });
+  const { rows } = await sql<{ days: number }>`select count(*)::integer as days from bi.usage_total`.execute(db);
+  expect(rows).toEqual([{ days: 2 }]);
+});
