@@ -3,6 +3,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
+import { joinBegin } from "./begin.ts";
 
 /** For an ordinary statement. In a transaction the server ends a wait for a lock earlier. */
 const STATEMENT_MS_DEFAULT = 30_000;
@@ -63,7 +64,7 @@ function clientWithTimeouts(
   onSilence: (error: Error) => void,
 ): PostgresPoolClient {
   let timeout: StatementTimeout | undefined;
-  const query = async (text: string, values: readonly unknown[]): Promise<unknown> => {
+  const query = joinBegin(async (text, values) => {
     if (timeout) throw timeout;
     const timer = startStatementTimer(options);
     try {
@@ -77,7 +78,7 @@ function clientWithTimeouts(
     } finally {
       timer.clear();
     }
-  };
+  });
   return new Proxy(client, {
     get(target, name) {
       if (name === "query") return query;

@@ -24,6 +24,7 @@ import { extendDue } from "./series.ts";
 import {
   type DecidedSlice,
   lockSlices,
+  type ReadSlices,
   type SliceRef,
   StaleRead,
   type StoredSlices,
@@ -95,21 +96,20 @@ async function writeInTransaction(
   incoming: IncomingSlices,
 ): Promise<readonly StoredAnswer[]> {
   const first = await inTransaction(db, async (tx) => {
-    const stored = await storedSlices(tx, incoming.slices);
-    const changing = incoming.slices.filter((slice) => mayChange(slice, stored));
-    const groupIds = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
-    const before = { stored, changing, groupIds };
-    const isUnchanged = changing.length + incoming.snapshots.length === 0;
-    return { before, results: isUnchanged ? await decideAndWrite(tx, answers, incoming, before) : undefined };
+    const read = await storedSlices(tx, incoming.slices);
+    const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
+    const { ids, hasNew } = await internGroups(tx, groupsOf([...changing, ...incoming.snapshots]));
+    const before = { read, changing, groupIds: ids };
+    return { before, results: hasNew ? undefined : await decideAndWrite(tx, answers, incoming, before) };
   });
-  // Rows are written in a second transaction, so that no other transaction waits for the groups that this one inserted. The ids of
-  // the groups stay valid even if the answers are not stored.
+  // If groups were inserted, rows are written in a second transaction, so that no other transaction waits for these groups. The ids
+  // of the groups stay valid even if the answers are not stored.
   return first.results ?? inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));
 }
 
 /** What was read before anything was locked. */
 type BeforeLock = {
-  readonly stored: StoredSlices;
+  readonly read: ReadSlices;
   /** Slices whose rows may change, judged before the lock. */
   readonly changing: readonly IncomingSlice[];
   readonly groupIds: GroupIds;
@@ -120,17 +120,20 @@ async function decideAndWrite(
   tx: Tx,
   answers: readonly Answer[],
   incoming: IncomingSlices,
-  { stored: before, changing, groupIds }: BeforeLock,
+  { read: before, changing, groupIds }: BeforeLock,
 ): Promise<readonly StoredAnswer[]> {
   // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
   // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
-  const stored = new Map([...before, ...(await lockSlices(tx, changing))]);
+  const locked = await lockSlices(tx, changing);
+  const stored = new Map([...before.stored, ...locked.stored]);
   // Sorted by series across all runs: series are locked in this order everywhere.
   const ownDays = answers.filter((answer) => answer.ownDays).sort((a, b) => a.seriesId - b.seriesId);
-  const newest = await lockSnapshots(tx, [...ownDays, ...incoming.snapshots]);
+  const lockedSeries = [...ownDays, ...incoming.snapshots];
+  const newest = await lockSnapshots(tx, lockedSeries);
   // Read after the locks are held, so that of two transactions that change a slice the second one has the later time.
-  const seenAt = await databaseNow(tx);
+  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? before.readAt);
+  const seenAt = readAt ?? (await databaseNow(tx));
   const guarded = changing.filter((slice) => slice.answer.cliffGuard === "confirm" && isShrinkable(slice, stored));
   const totals = await sumSlices(tx, guarded);
   const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));

@@ -121,14 +121,18 @@ export function groupIdsOf(
 
 type HashedGroup = GroupingValue & { readonly hash: string };
 
-/** Finds or creates the ids of these groups. */
-export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Promise<GroupIds> {
+/** Finds or creates the ids of these groups. `hasNew`: the transaction has inserted some, and others that want to insert these wait. */
+export async function internGroups(
+  tx: Tx,
+  groups: readonly GroupingValue[],
+): Promise<{ readonly ids: GroupIds; readonly hasNew: boolean }> {
   const byHash = new Map(groups.map((one) => withHash(one)).map((one) => [`${one.grouping} ${one.hash}`, one]));
   const ids = new Map<Grouping, Map<string, number>>();
+  let hasNew = false;
   let missing = [...byHash].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   // A value that another process inserts at the same time is found only by the next statement.
   while (missing.length > 0) {
-    const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
+    const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string; is_new: boolean }>`
       with wanted as (
         select * from unnest(
           ${missing.map(({ grouping }) => grouping)}::text[], ${missing.map(({ hash }) => hash)}::text[],
@@ -147,15 +151,16 @@ export async function internGroups(tx: Tx, groups: readonly GroupingValue[]): Pr
         on conflict do nothing
         returning group_id, "grouping", key_hash
       )
-      select * from found union all select * from inserted
+      select *, false as is_new from found union all select *, true from inserted
     `.execute(tx);
+    hasNew ||= rows.some(({ is_new }) => is_new);
     for (const { group_id, grouping, key_hash } of rows) {
       const one = byHash.get(`${grouping} ${key_hash}`);
       if (one) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(one.group.key, group_id));
     }
     missing = missing.filter(({ grouping, group }) => groupId(ids, grouping, group) === undefined);
   }
-  return ids;
+  return { ids, hasNew };
 }
 
 function withHash({ grouping, group }: GroupingValue): HashedGroup {

@@ -17,8 +17,11 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
+/** Slices as one statement has read them, and the time of the database after that; undefined if none of them is stored. */
+export type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
+
 /** What is stored of these slices now, without waiting for locks. */
-export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
+export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
   return readSlices(tx, slices, false);
 }
 
@@ -26,13 +29,14 @@ export async function storedSlices(tx: Tx, slices: readonly SliceRef[]): Promise
  * As storedSlices, and locks the slices: no other transaction writes them before this one ends. A lock needs a row, so missing rows are
  * inserted. Every writer inserts the rows first and locks them next, both in the same order, so that no two deadlock.
  */
-export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<StoredSlices> {
-  if (slices.length === 0) return new Map();
-  await sql`
-    insert into usage_export.slice (series_id, usage_date, status)
-    select series_id, usage_date, 'failed' from ${wantedSlices(slices)} order by series_id, usage_date
-    on conflict do nothing
-  `.execute(tx);
+export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
+  if (slices.length > 0) {
+    await sql`
+      insert into usage_export.slice (series_id, usage_date, status)
+      select series_id, usage_date, 'failed' from ${wantedSlices(slices)} order by series_id, usage_date
+      on conflict do nothing
+    `.execute(tx);
+  }
   return readSlices(tx, slices, true);
 }
 
@@ -46,26 +50,34 @@ type SliceRow = {
   readonly suspect_why: DoubtKind | null;
   readonly suspect_since: Date | null;
   readonly suspect_fetch_no: string | number | null;
+  readonly read_at: Date;
 };
 
-async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): Promise<StoredSlices> {
+async function readSlices(tx: Tx, slices: readonly SliceRef[], lock: boolean): Promise<ReadSlices> {
+  if (slices.length === 0) return { stored: new Map(), readAt: undefined };
+  // The rows are locked one by one while they are read, so the time in the last one is later than every lock.
   const { rows } = await sql<SliceRow>`
-    select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run, sl.suspect_why,
-      sl.suspect_since, sl.suspect_fetch_no
-    from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
-    order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
+    with sl as materialized (
+      select sl.series_id, sl.usage_date, sl.fetch_no, sl.content_hash, sl.rows, sl.suspect_run, sl.suspect_why,
+        sl.suspect_since, sl.suspect_fetch_no
+      from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
+      order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
+    )
+    select sl.*, clock_timestamp() as read_at from sl
   `.execute(tx);
-  return new Map(
-    rows.map((row) => [
-      sliceKey({ seriesId: row.series_id, day: row.usage_date }),
-      {
-        fetchNo: Number(row.fetch_no),
-        contentHash: row.content_hash ?? undefined,
-        rows: row.rows,
-        doubt: doubtOf(row),
-      },
-    ]),
-  );
+  return {
+    stored: new Map(rows.map((row) => [sliceKey({ seriesId: row.series_id, day: row.usage_date }), storedSlice(row)])),
+    readAt: rows.at(-1)?.read_at,
+  };
+}
+
+function storedSlice(row: SliceRow): StoredSlice {
+  return {
+    fetchNo: Number(row.fetch_no),
+    contentHash: row.content_hash ?? undefined,
+    rows: row.rows,
+    doubt: doubtOf(row),
+  };
 }
 
 function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: SliceRow): StoredSlice["doubt"] {

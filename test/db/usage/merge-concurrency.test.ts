@@ -150,7 +150,7 @@ test("twenty writers of the same new groups give each group one id", async () =>
       inTransaction(on(i), (tx) => internGroups(tx, i % 3 === 0 ? [...groups].reverse() : groups)),
     ),
   );
-  const inOrder = numbers.map((ids) => groups.map(({ grouping, group }) => groupId(ids, grouping, group)));
+  const inOrder = numbers.map(({ ids }) => groups.map(({ grouping, group }) => groupId(ids, grouping, group)));
   expect(new Set(inOrder[0]).size).toBe(200);
   for (const ids of inOrder) expect(ids).toEqual(inOrder[0]);
 });
