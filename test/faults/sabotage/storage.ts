@@ -20,8 +20,8 @@ export const STORAGE: readonly Sabotage[] = [
   {
     name: "an answer is not stored in one transaction",
     file: "src/db/usage/batches.ts",
-    replace: "inTransaction(db, (tx) => decideAndWrite(tx, answers, incoming, first.before));",
-    by: "decideAndWrite(db as unknown as Tx, answers, incoming, first.before);",
+    replace: "hasNew ? undefined : await decideAndWrite(tx, ",
+    by: "hasNew ? undefined : await decideAndWrite(db as unknown as Tx, ",
     caughtBy: ["test/db/usage/merge.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {
