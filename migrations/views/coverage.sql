@@ -48,4 +48,4 @@ comment on column bi.coverage.finality is 'open: the day was not over when it wa
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL while there was no good reading';
 comment on column bi.coverage.rows is 'How many rows the slice has, a count';
 comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated, or is missing although it has rows; NULL otherwise';
-comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_…, and not of bi.usage_filtered';
+comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_*, and not of bi.usage_filtered';
