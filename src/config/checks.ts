@@ -15,6 +15,7 @@ import {
   type Path,
   quoteAll,
 } from "./messages.ts";
+import { overlapIssues } from "./prices.ts";
 import { Filter as FilterSchema } from "./schema.ts";
 import { didYouMean } from "./suggestions.ts";
 
@@ -40,6 +41,7 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
     ...duplicateIssues(fieldsAtPath("rotations", "name", rotations), "a name that no other rotation has"),
     ...rotations.flatMap((job, i) => rotationIssues(config, job, ["rotations", i])),
     ...deliveryIssues(config, options),
+    ...overlapIssues(config.prices, ["prices"]),
   ];
 }
 
@@ -79,6 +81,7 @@ const LenientConfig = lenientObject({
     expiresInDays: optionalNumber,
     deliver: entries({ file: optionalText }),
   }),
+  prices: z.unknown().optional(),
 });
 
 type LenientConfig = z.output<typeof LenientConfig>;

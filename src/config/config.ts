@@ -3,13 +3,16 @@
 import path from "node:path";
 import type { RotationJob } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
+import type { Price } from "../usage/prices.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
-import { parseJson } from "./json.ts";
-import { configError, defaultExpectation, toConfigIssues } from "./messages.ts";
+import { type DuplicateName, parseJson } from "./json.ts";
+import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
+import { overlapIssues, PriceList } from "./prices.ts";
 import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
-export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations"> & {
+export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations" | "prices"> & {
+  readonly prices: readonly Price[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationConfig[];
 };
@@ -32,24 +35,43 @@ export function originOf({ service }: Pick<Config, "service">): string {
   return new URL(service.baseUrl).origin;
 }
 
-export type ParseOptions = CheckOptions & { readonly source: string };
+export type ParseOptions = CheckOptions & {
+  readonly source: string;
+  /** Reads the file of prices that the configuration names. Without it such a file counts as empty. */
+  readonly readPrices?: (file: string) => string;
+};
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, options: ParseOptions): Config {
   const { value, duplicates, positionOf } = parseJson(text, options.source);
   const parsed = ConfigFile.safeParse(value, { error: defaultExpectation, reportInput: true });
   const issues = [
-    ...duplicates.map(({ path, firstLine }) => ({
-      path,
-      message: `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`,
-    })),
+    ...duplicates.map(toDuplicateIssue),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
     ...crossFieldIssues(value, options),
   ];
   if (!parsed.success || issues.length > 0) throw configError(options.source, issues, positionOf);
-  const { projects, rotations, monitor, notify } = parsed.data;
-  makePathsAbsolute({ projects, rotations, monitor, notify }, options.baseDir);
-  return resolveNames(parsed.data);
+  const { projects, rotations, monitor, notify, prices } = parsed.data;
+  makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
+  return { ...resolveNames(parsed.data), prices: "path" in prices ? pricesInFile(prices.path, options) : prices };
+}
+
+function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
+  if (readPrices === undefined) return [];
+  const { value, duplicates, positionOf } = parseJson(readPrices(file), file);
+  const parsed = PriceList.safeParse(value, { error: defaultExpectation, reportInput: true });
+  const issues = [
+    ...duplicates.map(toDuplicateIssue),
+    ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
+    ...overlapIssues(value, []),
+  ];
+  if (!parsed.success || issues.length > 0) throw configError(file, issues, positionOf);
+  return parsed.data;
+}
+
+function toDuplicateIssue({ path, firstLine }: DuplicateName): ConfigIssue {
+  const message = `is given twice, first in line ${firstLine}, and only the second would count; remove one of them`;
+  return { path, message };
 }
 
 /** Every job, the exports first. */
@@ -68,7 +90,7 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-function resolveNames({ $schema, exports, rotations, ...rest }: ConfigFile): Config {
+function resolveNames({ $schema, exports, rotations, prices, ...rest }: ConfigFile): Omit<Config, "prices"> {
   const byName = new Map(rest.projects.map(({ id, name }) => [name, { id, name }]));
   // `crossFieldIssues` has checked that each name has a project.
   const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);

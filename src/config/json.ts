@@ -2,10 +2,12 @@
 // scan is also needed because JSON.parse does not report duplicate names, and its errors quote the file with the keys in it.
 
 import { AppError } from "../errors.ts";
+import { ExactNumber } from "../usage/json-value.ts";
+import { decimalText } from "../usage/metrics.ts";
 import type { Path, Position } from "./messages.ts";
 
 /** A name that stands twice in one object: JSON.parse would silently take the last. */
-type DuplicateName = { readonly path: Path; readonly firstLine: number };
+export type DuplicateName = { readonly path: Path; readonly firstLine: number };
 
 export type JsonDocument = {
   readonly value: unknown;
@@ -30,7 +32,10 @@ const SPACE = /[\t\n\r ]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|[\x7f-\x9f])*"|(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/uy;
 
-/** Throws one AppError with line and column where the text is not JSON. A byte order mark is accepted. */
+/**
+ * Throws one AppError with line and column where the text is not JSON. A byte order mark is accepted. A number that a double can't hold
+ * comes back as its text: the fields that take exact numbers take text, too.
+ */
 export function parseJson(text: string, source: string): JsonDocument {
   const body = text.replace(/^\uFEFF/, "");
   if (body.trim() === "") throw new AppError("config", `${source} is empty: expected an object { … }`);
@@ -39,7 +44,17 @@ export function parseJson(text: string, source: string): JsonDocument {
   scanValue(scan, []);
   const rest = takeToken(scan, "the end of the file");
   if (rest.raw !== "") throw syntaxError(scan, rest.at, "the end of the file");
-  return { value: JSON.parse(body), duplicates: scan.duplicates, positionOf: (path) => positionOf(scan, path) };
+  return {
+    value: JSON.parse(body, keepDigits),
+    duplicates: scan.duplicates,
+    positionOf: (path) => positionOf(scan, path),
+  };
+}
+
+function keepDigits(_name: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== "number" || context?.source === undefined) return value;
+  const exact = decimalText(new ExactNumber(context.source));
+  return exact === decimalText(value) ? value : context.source;
 }
 
 function scanValue(scan: Scan, path: Path): void {

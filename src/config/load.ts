@@ -1,6 +1,7 @@
 // Reads the configuration file.
 
 import { isUtf8 } from "node:buffer";
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { AppError } from "../errors.ts";
@@ -16,11 +17,31 @@ export async function loadConfig(file: string, options: Pick<ParseOptions, "isEx
     const problem = `reading the configuration: ${fileReadProblem(file, cause)}; give another with --config FILE`;
     throw new AppError("config", problem, { cause });
   });
-  if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
   const own = path.resolve(file);
   const ownPaths = {
     [own]: "this configuration file",
     [path.resolve(DATA_FOLDER)]: "the folder of the embedded database",
   };
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(own), ownPaths, ...options });
+  return parseConfig(decode(file, bytes), {
+    source: file,
+    baseDir: path.dirname(own),
+    ownPaths,
+    readPrices,
+    ...options,
+  });
+}
+
+function readPrices(file: string): string {
+  try {
+    return decode(file, readFileSync(file));
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    const problem = `prices.file: ${fileReadProblem(file, cause)}: expected a file with a list of prices`;
+    throw new AppError("config", problem, { cause });
+  }
+}
+
+function decode(file: string, bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
+  return bytes.toString("utf8");
 }

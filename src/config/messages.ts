@@ -134,6 +134,9 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   // For a string, only the strings that the union allows are reported, not the alternatives of other types.
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
+  // Of a list and an object, only those of the alternative that takes a value of the kind.
+  const ofKind = issue.errors.filter(([inner]) => inner?.code !== "invalid_type" || inner.path.length > 0);
+  if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
   const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));
   const [nearest, second] = alternatives.sort((a, b) => a.length - b.length);
   if (nearest && second && nearest.length < second.length) return nearest;

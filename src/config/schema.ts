@@ -24,6 +24,7 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
+import { Prices } from "./prices.ts";
 import { didYouMean, nearMiss } from "./suggestions.ts";
 
 const REQUESTS_PER_SECOND = "a number greater than 0 and at most 10000";
@@ -320,6 +321,9 @@ export const ConfigFile = object({
   projects: z.array(Project).min(1).describe("The projects, each with the key that reads it."),
   exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
+  prices: Prices.prefault([]).describe(
+    "What usage costs: the prices, or the file that has the list of them. Stored in the database, where old days keep their prices.",
+  ),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),

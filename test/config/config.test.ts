@@ -102,6 +102,34 @@ test("a configuration with every field is parsed into the form that the program 
         retire: "keep",
       },
     ],
+    prices: [
+      {
+        metric: "hours",
+        model: "nova-*",
+        conditions: { endpoint: "listen", method: "streaming", deployment: "hosted" },
+        currency: "USD",
+        digits: 2,
+        price: "0.0077",
+        per: "minute",
+        from: "2026-01-01",
+        until: "2026-12-31",
+        tiers: [{ above: "10000", price: "0.0065" }],
+        minimum: "100",
+        volume: "project",
+      },
+      {
+        metric: "requests",
+        model: '["a","b"]',
+        conditions: {},
+        currency: "EUR",
+        digits: 2,
+        price: null,
+        per: "1",
+        from: "2026-02-01",
+        tiers: [],
+        volume: "account",
+      },
+    ],
     runs: { keepDays: 90 },
     worker: { drainSeconds: 45 },
     monitor: {
@@ -134,6 +162,7 @@ test("a service and a project are enough, and all other fields have defaults", (
     projects: [{ id: "p1", name: "one", key: { kind: "env", name: "KEY" } }],
     exports: [],
     rotations: [],
+    prices: [],
     runs: { keepDays: 400 },
     worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },
@@ -231,7 +260,7 @@ test("the message opens with the file and the number of errors, and each error h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 error:",
-      "- monitor.port (line 138): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 170): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });
