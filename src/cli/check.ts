@@ -4,6 +4,7 @@ import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
+import { storePrices } from "../db/prices.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject, type Finding } from "../jobs/check-project.ts";
@@ -11,6 +12,8 @@ import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
 import { proxyOf } from "../proxy.ts";
+import { configuredSeries } from "../usage/plan.ts";
+import { unreadPrices } from "../usage/prices.ts";
 import { writeAnswer } from "./output.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
@@ -30,7 +33,7 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
     ...(access ? [ok("monitor.access", "its secret can be read")] : []),
     ...(proxy ? [ok("proxy", `https goes through ${proxy.name}, except to the hosts that NO_PROXY names`)] : []),
   ];
-  const groups: FindingGroup[] = [{ of: "configuration", findings }];
+  const groups: FindingGroup[] = [{ of: "configuration", findings: [...findings, ...checkPrices(config)] }];
   if (!options.offline) groups.push(...(await checkOnline(app, config)));
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
@@ -41,7 +44,14 @@ async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
   const of = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => [
-      { of, findings: [...(await checkDatabase(app, db)), ...(await checkWindows(db, config))] },
+      {
+        of,
+        findings: [
+          ...(await checkDatabase(app, db)),
+          ...(await checkWindows(db, config)),
+          ...(await checkStoredPrices(app, db, config)),
+        ],
+      },
       ...(await checkProjects(app, config, db)),
     ]);
   } catch (error) {
@@ -72,6 +82,26 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
 async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
   const advice = await adviseWindows(db, exports);
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
+}
+
+/** Usage is priced by the series that are read by model: a price whose series no export reads prices nothing. */
+function checkPrices({ prices, exports }: Config): Finding[] {
+  return unreadPrices(prices, configuredSeries(exports)).map(({ index, conditions, projects }) => {
+    const isNarrowed = Object.keys(conditions).length > 0;
+    const filter = isNarrowed
+      ? `the filter { "dimensions": ${JSON.stringify(conditions)} } alone`
+      : "a filter without conditions";
+    const text = `prices nothing in ${projects.join(", ")}: no export reads its usage; add the grouping "model" with ${filter} to an export`;
+    return { what: `prices[${index}]`, state: "warn", text };
+  });
+}
+
+/** Stores them, as an export does. */
+async function checkStoredPrices(app: App, db: Database, { prices }: Config): Promise<Finding[]> {
+  if (prices.length === 0) return [];
+  const { added } = await storePrices(db, prices, app.actor);
+  const text = added.length === 0 ? "stored as configured" : `stored, with ${added.length} new`;
+  return [{ what: "prices", state: "ok", text }];
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {

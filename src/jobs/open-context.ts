@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { type App, openServiceFor, raiseLaggingSequences } from "../app.ts";
 import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import { storePrices } from "../db/prices.ts";
 import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
@@ -43,7 +44,7 @@ export async function openRotationContext(
   return { ...(await connect(app, config, db, keys)), masterKeys };
 }
 
-/** Registers the series of the configuration. The calls share the rate of all processes that use the database. */
+/** Registers the series of the configuration and stores its prices. The calls share the rate of all processes that use the database. */
 export async function openExportContext(
   app: App,
   config: Config,
@@ -54,6 +55,7 @@ export async function openExportContext(
   await recoverFromClockSetBack(app, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback });
   const ids = await registerSeries(db, configuredSeries(config.exports));
+  await storePrices(db, config.prices, app.actor);
   return {
     ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),
     ids,

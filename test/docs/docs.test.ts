@@ -166,11 +166,14 @@ test("the README's configuration and commands work, with a service and an empty 
 type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
 };
 
-/** The paths of all fields; those inside alternatives belong to their field. */
-function fieldsOf({ properties = {}, items }: Schema, at: string): string[] {
+/** The paths of all fields; those inside alternatives belong to their field, except those of a list. */
+function fieldsOf({ properties = {}, items, anyOf = [] }: Schema, at: string): string[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
+  const list = anyOf.find((alternative) => alternative.items?.properties);
+  if (list) return fieldsOf(list, at);
   return Object.entries(properties).flatMap(([name, schema]) => {
     const field = at === "" ? name : `${at}.${name}`;
     // Its fields are the dimensions of the service, each with a value.

@@ -1,0 +1,93 @@
+create or replace view bi.cost_estimated as
+select c.project_id, c.project, c.usage_date, c.model,
+  c.filter_key::json #>> '{dimensions,endpoint}' as endpoint, c.filter_key::json #>> '{dimensions,method}' as method,
+  c.filter_key::json #>> '{dimensions,deployment}' as deployment,
+  c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality
+from (
+  -- Prices without tiers apart: conditions on the day reach their rows, which they could not through the sums over a month.
+  select u.project_id, u.project, u.usage_date, u.model, u.filter_key, u.metric, 'priced' as status, u.currency, u.quantity,
+    t.unit_price as price, t.above as tier_above, u.price_id, 'model' as "grouping", u.finality
+  from usage_export.priced_usage u
+  join usage_export.price_tier t using (price_id)
+  where not u.has_tiers
+  union all
+  select u.project_id, u.project, u.usage_date, u.model, u.filter_key, u.metric, 'priced', u.currency,
+    least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality
+  from (
+    -- The month's quantity with this row: within a day the projects and models come one after the other, in a fixed order.
+    select p.*, sum(p.quantity) over (
+        partition by p.metric, p.price_model, p.filter_key, date_trunc('month', p.usage_date::timestamp),
+          case p.volume when 'project' then p.project_id end
+        order by p.usage_date, p.project_id collate "C", p.model collate "C", p.group_id
+        rows unbounded preceding
+      ) as through
+    from usage_export.priced_usage p
+    where p.has_tiers
+  ) u
+  join usage_export.price_tier t
+    on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
+  union all
+  select r.project_id, r.project, r.usage_date, r.model, '{}', r.metric,
+    case when r.priced = 0 and r.priced_metrics > 0 then 'other_metric' else 'unpriced' end,
+    null, r.quantity, null, null, null, 'model', r.finality
+  from (
+    select *, sum(priced) over (partition by project_id, usage_date, group_id) as priced_metrics
+    from (
+      -- All usage of the model less what is priced. A price without conditions prices all of it.
+      select u.project_id, u.usage_date, u.group_id, u.metric, max(u.model) as model, count(p.price_id) as priced,
+        max(u.project) filter (where u.filter_key = '{}') as project, max(u.finality) filter (where u.filter_key = '{}') as finality,
+        sum(case when u.filter_key <> '{}' then -u.quantity when p.price_id is null then u.quantity else 0 end) as quantity
+      from usage_export.model_usage u
+      left join usage_export.group_price p on p.group_id = u.group_id and p.metric = u.metric and p.filter_key = u.filter_key
+        and u.usage_date between p.valid_from and coalesce(p.valid_until, 'infinity')
+      where u.filter_key = '{}' or p.price_id is not null
+      group by u.project_id, u.usage_date, u.group_id, u.metric
+    ) usage_of_metric
+  ) r
+  where r.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
+  union all
+  -- A day that was not read by model, less what is priced by filtered series.
+  select t.project_id, t.project, t.usage_date, null, '{}', m.metric, 'unpriced', null, rest.quantity, null, null, null, 'none', t.finality
+  from bi.usage_total t
+  cross join lateral (values
+    ('hours', t.hours), ('total_hours', t.total_hours), ('agent_hours', t.agent_hours), ('tokens_in', t.tokens_in),
+    ('tokens_out', t.tokens_out), ('tts_characters', t.tts_characters), ('requests', t.requests)
+  ) as m (metric, quantity)
+  cross join lateral (
+    select m.quantity - coalesce(sum(p.quantity), 0) as quantity
+    from usage_export.priced_usage p
+    where p.project_id = t.project_id and p.usage_date = t.usage_date and p.metric = m.metric
+  ) rest
+  where rest.quantity > 0 and exists (select from usage_export.price where replaced_at is null) and not exists (
+    select from usage_export.series s join usage_export.slice sl using (series_id)
+    where s.project_id = t.project_id and s."grouping" = 'model' and s.filter_key = '{}' and s.superseded_at is null
+      and sl.usage_date = t.usage_date and sl.fetch_no > 0
+  )
+) c;
+
+comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. No quantity is in two rows: the amounts of a currency may be added up. What has no price is shown with price and amount NULL. Exact; empty without a price book.';
+comment on column bi.cost_estimated.project_id is 'The service''s identifier of the project';
+comment on column bi.cost_estimated.project is 'The project''s name in the configuration';
+comment on column bi.cost_estimated.usage_date is 'The day of the usage, a calendar day in UTC';
+comment on column bi.cost_estimated.model is 'The model used; a sorted JSON array where there were several; NULL for no value, and where grouping is none';
+comment on column bi.cost_estimated.endpoint is 'The endpoint that the price is for; NULL where the price is for any';
+comment on column bi.cost_estimated.method is 'The processing method that the price is for; NULL where the price is for any';
+comment on column bi.cost_estimated.deployment is 'The deployment type that the price is for; NULL where the price is for any';
+comment on column bi.cost_estimated.metric is 'The metric, by the name of its column in bi.usage_total';
+comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: the same usage is measured by another metric that has a price';
+comment on column bi.cost_estimated.currency is 'The currency of price and amount, an ISO 4217 code; NULL where there is no price';
+comment on column bi.cost_estimated.quantity is 'How much, in the unit of the metric; always above 0';
+comment on column bi.cost_estimated.price is 'The price of one unit of the metric: of an hour, a token, a character, a request; NULL where there is none';
+comment on column bi.cost_estimated.amount is 'quantity * price, exact and not rounded; NULL where there is no price';
+comment on column bi.cost_estimated.tier_above is 'The quantity of the month after which the tier begins that the row is in; 0 without tiers; NULL where there is no price';
+comment on column bi.cost_estimated.price_id is 'The price, as in bi.price_book; NULL where there is none';
+comment on column bi.cost_estimated."grouping" is 'Which series the row is from: model, or none where the day was not read by model';
+comment on column bi.cost_estimated.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
+
+do $$
+begin
+  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
+    grant select on bi.cost_estimated to usage_reader;
+  end if;
+end
+$$;

@@ -1,0 +1,7 @@
+-- The usage that has a price: a price with conditions is for the rows of the series with just these conditions.
+create or replace view usage_export.priced_usage as
+select u.project_id, u.project, u.usage_date, u.group_id, u.model, u.metric, u.quantity, u.finality,
+  p.price_id, p.model as price_model, p.filter_key, p.currency, p.volume, p.has_tiers
+from usage_export.model_usage u
+join usage_export.group_price p on p.group_id = u.group_id and p.metric = u.metric and p.filter_key = u.filter_key
+  and u.usage_date between p.valid_from and coalesce(p.valid_until, 'infinity');

@@ -1,0 +1,313 @@
+// bi.cost_estimated: every amount equals the tests' own calculation with whole numbers, no usage is priced twice, and what has no
+// price is shown.
+
+import fc from "fast-check";
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { parseConfig } from "../../../src/config/config.ts";
+import { storePrices } from "../../../src/db/prices.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import type { Price } from "../../../src/usage/prices.ts";
+import { seriesKey } from "../../../src/usage/series.ts";
+import { testDatabase } from "../../support/database.ts";
+import { type ConfiguredPrice, decimal, exact, expectedCosts, sumOf, type Used } from "../../usage/expected-costs.ts";
+import { inOrder, storedCosts } from "../stored-costs.ts";
+import { configured, rowOf, rowsOn, store, total } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+
+async function forgetAll(): Promise<void> {
+  await sql`truncate usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.superseded_row cascade`.execute(
+    db,
+  );
+}
+
+beforeEach(forgetAll);
+
+function parsed(prices: readonly object[]): readonly Price[] {
+  const service = { baseUrl: "https://api.example.com" };
+  const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
+  return parseConfig(JSON.stringify({ service, projects, prices }), { source: "test", baseDir: "/" }).prices;
+}
+
+async function price(...prices: readonly object[]): Promise<void> {
+  await storePrices(db, parsed(prices), "the test");
+}
+
+const NOVA = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3", from: "2026-01-01" };
+
+/** Stores rows by model, or totals, each series and day with all its rows at once. */
+async function use(used: readonly Used[]): Promise<void> {
+  const seriesOf = ({ project, grouping, endpoint, method }: Used) => {
+    const dimensions = { ...(endpoint && { endpoint }), ...(method && { method }) };
+    const name = Object.values(dimensions).join(" ") || "all";
+    return configured({ id: project, name: project }, grouping, { filter: { name, features: {}, dimensions } });
+  };
+  const series = new Map(used.map(seriesOf).map((one) => [seriesKey(one.series), one]));
+  const ids = await registerSeries(db, [...series.values()]);
+  for (const [id, rows] of Map.groupBy(used, (row) => seriesIdOf(ids, seriesOf(row).series))) {
+    const grouping = rows[0]?.grouping ?? "none";
+    const slices = [...Map.groupBy(rows, ({ day }) => day)].map(([day, ofDay]) => {
+      const groups = [...Map.groupBy(ofDay, ({ models }) => JSON.stringify(models)).values()].map((same) => ({
+        models: same[0]?.models,
+        numbers: Object.fromEntries(same.map(({ metric, quantity }) => [metric, quantity])),
+      }));
+      return grouping === "none"
+        ? total(day, groups[0]?.numbers ?? {})
+        : rowsOn(
+            day,
+            groups.map(({ models, numbers }) => rowOf(models, numbers, null, "model")),
+          );
+    });
+    await store(db, id, slices, { grouping });
+  }
+}
+
+const hours = (quantity: string, part: Partial<Used> = {}): Used => ({
+  ...{ project: "p1", day: "2026-03-10", grouping: "model", models: ["nova-3"], metric: "hours", quantity },
+  ...part,
+});
+
+const shownCosts = async () =>
+  (await storedCosts(db))
+    .map(({ day, model, endpoint, status, quantity, price, amount }) =>
+      [day.slice(5), model, endpoint, status, quantity, price, amount].filter((value) => value !== null).join(" "),
+    )
+    .sort();
+
+test("a tenth and two tenths are exactly three tenths, and 28 digits times 28 digits keep all 56", async () => {
+  const [a, b] = ["12345678901234.56789012345678", "98765432109876.54321098765433"];
+  await price({ ...NOVA, price: "1" }, { ...NOVA, model: "long", price: b });
+  await use([hours("0.1"), hours("0.2", { day: "2026-03-11" }), hours(a, { models: ["long"] })]);
+  const costs = await storedCosts(db);
+  expect(sumOf(costs.filter(({ model }) => model === "nova-3").map(({ amount }) => amount ?? ""))).toBe("0.3");
+  const [long] = costs.filter(({ model }) => model === "long");
+  expect(long?.amount).toBe(decimal(exact(a) * exact(b), 160));
+  expect(long?.amount?.replace(".", "")).toHaveLength(56);
+});
+
+test("a price per thousand, per minute and per second is the exact price of one unit", async () => {
+  await price(
+    { ...NOVA, price: "0.0077", per: "minute" },
+    { ...NOVA, metric: "agent_hours", price: "0.0001", per: "second" },
+    { ...NOVA, metric: "tts_characters", price: 0.03, per: 1000 },
+  );
+  await use([hours("2.5"), hours("2.5", { metric: "agent_hours" }), hours("123", { metric: "tts_characters" })]);
+  expect(await shownCosts()).toEqual([
+    "03-10 nova-3 priced 123 0.00003 0.00369",
+    "03-10 nova-3 priced 2.5 0.36 0.9",
+    "03-10 nova-3 priced 2.5 0.462 1.155",
+  ]);
+});
+
+test("a price by endpoint is for the rows read with that filter; the rest of the model is shown without a price", async () => {
+  await price({ ...NOVA, endpoint: "listen" });
+  await use([hours("10"), hours("4", { endpoint: "listen" }), hours("3", { endpoint: "listen", method: "sync" })]);
+  expect(await shownCosts()).toEqual(["03-10 nova-3 listen priced 4 0.3 1.2", "03-10 nova-3 unpriced 6"]);
+});
+
+test("a set of models is priced by its own price or by a beginning that all of them have, and no model only by *", async () => {
+  await price({ ...NOVA, model: ["b", "a"] }, { ...NOVA, model: "nova*" }, { ...NOVA, metric: "requests", model: "*" });
+  const sets = [["a", "b"], ["b", "a", "c"], ["nova-2", "nova-3"], ["aura", "nova-3"], ["a"], null];
+  await use(sets.flatMap((models, i) => [hours(`${i + 1}`, { models }), hours("9", { models, metric: "requests" })]));
+  const costs = await storedCosts(db);
+  const statuses = costs
+    .filter(({ metric }) => metric === "hours")
+    .map(({ quantity, status }) => `${quantity} ${status}`);
+  // The requests of each have a price, so that the hours without one are another measure of priced usage.
+  expect(statuses.sort()).toEqual([
+    "1 priced",
+    "2 other_metric",
+    "3 priced",
+    "4 other_metric",
+    "5 other_metric",
+    "6 other_metric",
+  ]);
+  expect(costs.filter(({ metric, status }) => metric === "requests" && status === "priced")).toHaveLength(6);
+});
+
+test("usage of a day that was not read by model is shown as its total, less what a filtered series was priced for", async () => {
+  await price({ ...NOVA, endpoint: "listen" });
+  const none = { grouping: "none", models: null } as const;
+  await use([
+    hours("10", none),
+    hours("4", { endpoint: "listen" }),
+    hours("7", { ...none, day: "2026-03-11" }),
+    hours("7", { day: "2026-03-11" }),
+  ]);
+  expect(await shownCosts()).toEqual([
+    "03-10 nova-3 listen priced 4 0.3 1.2",
+    "03-10 unpriced 6",
+    "03-11 nova-3 unpriced 7",
+  ]);
+});
+
+test("a day before the first price, after the last one and between two has none, and zero usage has no row", async () => {
+  await price(
+    { ...NOVA, from: "2026-03-02", until: "2026-03-02" },
+    { ...NOVA, from: "2026-03-04", until: "2026-03-04" },
+  );
+  await use(
+    ["1", "2", "3", "4", "5"]
+      .map((day) => hours(day, { day: `2026-03-0${day}` }))
+      .concat(hours("0", { models: ["zero"] })),
+  );
+  expect((await shownCosts()).map((text) => text.split(" ").slice(2, 4).join(" "))).toEqual([
+    "unpriced 1",
+    "priced 2",
+    "unpriced 3",
+    "priced 4",
+    "unpriced 5",
+  ]);
+});
+
+test("without a price book the view is empty", async () => {
+  await use([hours("1"), hours("1", { grouping: "none", models: null })]);
+  expect(await storedCosts(db)).toEqual([]);
+});
+
+const TIERED = {
+  ...NOVA,
+  price: "1",
+  tiers: [
+    { above: 10, price: "0.5" },
+    { above: 100, price: "0.25" },
+  ],
+};
+const days = (...used: [string, string, string?][]) =>
+  used.map(([day, quantity, project = "p1"]) => hours(quantity, { day: `2026-${day}`, project }));
+
+test("the tiers of a month count all projects together, begin again with the month, and go on after a price change", async () => {
+  await price(TIERED, { ...TIERED, from: "2026-03-20", price: "2", tiers: [{ above: 10, price: "1" }] });
+  await use(days(["03-01", "8"], ["03-02", "7"], ["03-02", "90", "p2"], ["03-31", "1"], ["04-01", "3"]));
+  expect(await shownCosts()).toEqual([
+    "03-01 nova-3 priced 8 1 8",
+    "03-02 nova-3 priced 2 1 2",
+    "03-02 nova-3 priced 5 0.25 1.25",
+    "03-02 nova-3 priced 5 0.5 2.5",
+    "03-02 nova-3 priced 85 0.5 42.5",
+    "03-31 nova-3 priced 1 1 1",
+    "04-01 nova-3 priced 3 2 6",
+  ]);
+});
+
+test("with the volume of a project, each project has tiers of its own", async () => {
+  await price({ ...TIERED, volume: "project" });
+  await use(days(["03-01", "8"], ["03-01", "12", "p2"]));
+  expect(await shownCosts()).toEqual([
+    "03-01 nova-3 priced 10 1 10",
+    "03-01 nova-3 priced 2 0.5 1",
+    "03-01 nova-3 priced 8 1 8",
+  ]);
+});
+
+test("a month is rounded half up in its currency's digits, once, and has what it lacks to the minimum", async () => {
+  await price(
+    { ...NOVA, price: "0.0005" },
+    { ...NOVA, model: "yen", currency: "JPY", price: "0.5" },
+    { ...NOVA, model: "least", price: "1", minimum: "20.005", volume: "project" },
+    { ...NOVA, model: "shared", price: "1", minimum: "100", currency: "EUR" },
+  );
+  await use([
+    ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((day) => hours("1", { day: `2026-03-0${day}` })),
+    hours("1", { models: ["yen"] }),
+    hours("5", { models: ["least"] }),
+    hours("30", { models: ["least"], day: "2026-04-01" }),
+    ...["p1", "p2"].map((project) => hours("40", { models: ["shared"], project })),
+  ]);
+  const { rows } = await sql`
+    select month::text, project_id as project, currency, trim_scale(usage_amount)::text as used,
+      trim_scale(minimum_amount)::text as minimum, amount::text, finality
+    from bi.cost_estimated_monthly order by month, currency, project
+  `.execute(db);
+  expect(rows.map((row) => Object.values(Object(row)).join(" "))).toEqual([
+    "2026-03-01 p1 EUR 40 0 40.00 final",
+    "2026-03-01 p2 EUR 40 0 40.00 final",
+    "2026-03-01  EUR 0 20 20.00 final",
+    "2026-03-01 p1 JPY 0.5 0 1 final",
+    "2026-03-01 p1 USD 5.0045 15.005 20.01 final",
+    "2026-04-01 p1 USD 30 0 30.00 final",
+  ]);
+});
+
+const quantity = fc
+  .tuple(fc.bigInt({ min: 0n, max: 10n ** 28n }), fc.integer({ min: 0, max: 28 }))
+  .map(([digits, places]) => decimal(digits, places));
+const DAYS = ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-15", "2026-03-31"];
+const MODELS = [["nova-3"], ["nova-2"], ["aura"], ["nova-2", "nova-3"], null];
+const FILTERS = [{}, { endpoint: "listen" }, { endpoint: "speak" }];
+const METRICS_USED = ["hours", "requests", "tokens_in"];
+
+const usage = fc.uniqueArray(
+  fc
+    .record({
+      project: fc.constantFrom("p1", "p2"),
+      day: fc.constantFrom(...DAYS),
+      grouping: fc.constantFrom("model", "model", "none"),
+      filter: fc.constantFrom(...FILTERS),
+      models: fc.constantFrom(...MODELS),
+      metric: fc.constantFrom(...METRICS_USED),
+      quantity,
+    })
+    .map(
+      ({ filter, ...row }): Used =>
+        row.grouping === "none" ? { ...row, grouping: "none", models: null } : { ...row, grouping: "model", ...filter },
+    ),
+  { selector: ({ quantity: _, ...row }) => JSON.stringify(row), maxLength: 60 },
+);
+
+const prices = fc.array(
+  fc
+    .record({
+      metric: fc.constantFrom(...METRICS_USED),
+      model: fc.constantFrom("nova-3", "nova-2", "nova*", "*", "aura", ["nova-3", "nova-2"]),
+      filter: fc.constantFrom(...FILTERS),
+      currency: fc.constantFrom("USD", "JPY"),
+      price: quantity,
+      per: fc.constantFrom(1, 1000, 1_000_000),
+      from: fc.constantFrom("2026-01-01", "2026-02-28", "2026-03-15"),
+      until: fc.constantFrom(undefined, undefined, "2026-03-15"),
+      tiers: fc.uniqueArray(fc.tuple(quantity, quantity), { selector: ([above]) => exact(above), maxLength: 3 }),
+      volume: fc.constantFrom("account", "project"),
+    })
+    .map(
+      ({ filter, tiers, until, ...price }): ConfiguredPrice => ({
+        ...price,
+        ...(until && { until }),
+        ...filter,
+        tiers: tiers
+          .filter(([above]) => exact(above) > 0n)
+          .toSorted(([a], [b]) => (exact(a) < exact(b) ? -1 : 1))
+          .map(([above, price]) => ({ above, price })),
+      }),
+    ),
+  { minLength: 1, maxLength: 12 },
+);
+
+/** Leaves out prices that overlap one before them. */
+function accepted(all: readonly ConfiguredPrice[]): readonly ConfiguredPrice[] {
+  const kept: ConfiguredPrice[] = [];
+  for (const one of all) {
+    kept.push(one);
+    try {
+      parsed(kept);
+    } catch {
+      kept.pop();
+    }
+  }
+  return kept;
+}
+
+test("for any usage and any prices, every row of the view is the calculated one, and no quantity is in two rows", async () => {
+  await fc.assert(
+    fc.asyncProperty(usage, prices, async (used, all) => {
+      await forgetAll();
+      const book = accepted(all);
+      await price(...book);
+      await use(used);
+      const found = inOrder(await storedCosts(db));
+      expect(found).toEqual(inOrder(expectedCosts(used, book)));
+    }),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,194 @@
+// What usage costs by a list of configured prices: a calculation of the tests' own, with whole numbers only. It shares no code with
+// the product and reads the prices as a person would.
+
+export type ConfiguredPrice = {
+  readonly metric: string;
+  readonly model: string | readonly string[];
+  readonly endpoint?: string;
+  readonly method?: string;
+  readonly currency: string;
+  readonly price: string;
+  readonly per?: number | string;
+  readonly from: string;
+  readonly until?: string;
+  readonly tiers?: readonly { readonly above: string; readonly price: string }[];
+  readonly minimum?: string;
+  readonly volume?: string;
+};
+
+/** The amount of one metric in one row of an answer that is grouped by model, or not grouped at all. */
+export type Used = {
+  readonly project: string;
+  readonly day: string;
+  readonly grouping: "model" | "none";
+  readonly endpoint?: string;
+  readonly method?: string;
+  /** Null for no value. */
+  readonly models: readonly string[] | null;
+  readonly metric: string;
+  readonly quantity: string;
+};
+
+export type Cost = {
+  readonly project: string;
+  readonly day: string;
+  readonly model: string | null;
+  readonly endpoint: string | null;
+  readonly method: string | null;
+  readonly metric: string;
+  readonly status: string;
+  readonly currency: string | null;
+  readonly quantity: string;
+  readonly price: string | null;
+  readonly amount: string | null;
+  readonly tier: string | null;
+};
+
+const PLACES = 80;
+
+/** In units of 10^-PLACES. */
+export function exact(text: string): bigint {
+  const [whole = "", fraction = ""] = text.split(".");
+  if (fraction.length > PLACES) throw new Error(`more than ${PLACES} decimals: ${text}`);
+  return BigInt(whole + fraction.padEnd(PLACES, "0"));
+}
+
+/** Without superfluous zeros; `places` is how many of the digits are decimals. */
+export function decimal(value: bigint, places = PLACES): string {
+  const digits = String(value).padStart(places + 1, "0");
+  const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
+  return `${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`;
+}
+
+function product(a: bigint, b: bigint): string {
+  return decimal(a * b, 2 * PLACES);
+}
+
+export function sumOf(amounts: readonly string[]): string {
+  return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
+}
+
+/** Half up. */
+export function rounded(amount: string, digits: number): string {
+  const unit = 10n ** BigInt(PLACES - digits);
+  const text = decimal((exact(amount) + unit / 2n) / unit, digits);
+  const [whole = "", fraction = ""] = text.split(".");
+  return digits === 0 ? whole : `${whole}.${fraction.padEnd(digits, "0")}`;
+}
+
+export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
+  if (prices.length === 0) return [];
+  const sorted = used.filter(({ quantity }) => exact(quantity) > 0n).toSorted(inOrderOfTiers);
+  const byModel = sorted.filter(({ grouping }) => grouping === "model");
+  const spent = new Map<string, bigint>();
+  const priced = byModel.flatMap((row) => {
+    const price = priceFor(row, prices);
+    return price ? [{ row, costs: costsOf(row, price, spent) }] : [];
+  });
+  const isPriced = (of: (row: Used) => boolean) => priced.some(({ row }) => of(row));
+  const pricedQuantity = (of: (row: Used) => boolean) =>
+    priced.filter(({ row }) => of(row)).reduce((sum, { row }) => sum + exact(row.quantity), 0n);
+
+  const remaining = byModel.filter(isUnfiltered).flatMap((row) => {
+    const isSameModel = (other: Used) =>
+      other.project === row.project && other.day === row.day && modelText(other) === modelText(row);
+    const isSame = (other: Used) => isSameModel(other) && other.metric === row.metric;
+    const rest = exact(row.quantity) - pricedQuantity(isSame);
+    const status = !isPriced(isSame) && isPriced(isSameModel) ? "other_metric" : "unpriced";
+    return rest > 0n ? [unpriced(row, rest, status)] : [];
+  });
+  const totals = sorted
+    .filter(({ grouping }) => grouping === "none")
+    .flatMap((row) => {
+      const isSameDay = (other: Used) => other.project === row.project && other.day === row.day;
+      if (byModel.some((other) => isSameDay(other) && isUnfiltered(other))) return [];
+      const rest = exact(row.quantity) - pricedQuantity((other) => isSameDay(other) && other.metric === row.metric);
+      return rest > 0n ? [unpriced(row, rest, "unpriced")] : [];
+    });
+  return [...priced.flatMap(({ costs }) => costs), ...remaining, ...totals];
+}
+
+function inOrderOfTiers(a: Used, b: Used): number {
+  const key = (row: Used) => [row.day, row.project, modelText(row) ?? "\uffff"].join("\n");
+  return key(a) < key(b) ? -1 : 1;
+}
+
+function isUnfiltered({ endpoint, method }: Used): boolean {
+  return endpoint === undefined && method === undefined;
+}
+
+function modelText({ models }: Used): string | null {
+  return models && models.length > 1 ? JSON.stringify(models.toSorted()) : (models?.[0] ?? null);
+}
+
+function priceFor(row: Used, prices: readonly ConfiguredPrice[]): ConfiguredPrice | undefined {
+  const fitting = prices.filter(
+    (price) =>
+      price.metric === row.metric &&
+      price.endpoint === row.endpoint &&
+      price.method === row.method &&
+      price.from <= row.day &&
+      covers(price.model, row.models),
+  );
+  // Prices of the same usage follow each other.
+  const newest = fitting.toSorted((a, b) => (a.from < b.from ? 1 : -1))[0];
+  return newest && (newest.until ?? row.day) >= row.day ? newest : undefined;
+}
+
+function covers(model: string | readonly string[], used: readonly string[] | null): boolean {
+  if (model === "*") return true;
+  if (used === null) return false;
+  if (typeof model !== "string") return JSON.stringify(model.toSorted()) === JSON.stringify(used.toSorted());
+  if (model.endsWith("*")) return used.every((one) => one.startsWith(model.slice(0, -1)));
+  return used.length === 1 && used[0] === model;
+}
+
+/** One for each tier that the row's quantity falls into. `spent` has the quantities of the month before it. */
+function costsOf(row: Used, price: ConfiguredPrice, spent: Map<string, bigint>): Cost[] {
+  const { metric, model, endpoint, method, volume } = price;
+  const scope = volume === "project" ? row.project : "all";
+  const key = JSON.stringify([metric, model, endpoint, method, scope, row.day.slice(0, 7)]);
+  const before = spent.get(key) ?? 0n;
+  const after = before + exact(row.quantity);
+  spent.set(key, after);
+  const tiers = [{ above: "0", price: price.price }, ...(price.tiers ?? [])];
+  return tiers.flatMap((tier, i) => {
+    const from = max(before, exact(tier.above));
+    const next = tiers[i + 1];
+    const to = next && exact(next.above) < after ? exact(next.above) : after;
+    if (to <= from) return [];
+    const unitPrice = priceOfUnit(tier.price, price.per ?? 1);
+    return [
+      {
+        ...placeOf(row),
+        endpoint: endpoint ?? null,
+        method: method ?? null,
+        status: "priced",
+        currency: price.currency,
+        quantity: decimal(to - from),
+        price: decimal(unitPrice),
+        amount: product(to - from, unitPrice),
+        tier: decimal(exact(tier.above)),
+      },
+    ];
+  });
+}
+
+function priceOfUnit(price: string, per: number | string): bigint {
+  if (per === "minute") return exact(price) * 60n;
+  if (per === "second") return exact(price) * 3600n;
+  return per === "hour" ? exact(price) : exact(price) / BigInt(per);
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+function placeOf(row: Used) {
+  return { project: row.project, day: row.day, model: modelText(row), metric: row.metric };
+}
+
+function unpriced(row: Used, quantity: bigint, status: string): Cost {
+  const none = { endpoint: null, method: null, currency: null, price: null, amount: null, tier: null };
+  return { ...placeOf(row), ...none, status, quantity: decimal(quantity) };
+}
