@@ -194,7 +194,7 @@ export function overlapIssues(prices: unknown, base: Path): ConfigIssue[] {
 }
 
 /** `hours of "nova-3", listen, from 2026-01-01` */
-export function describePrice({ metric, model, conditions, from }: Price): string {
+function describePrice({ metric, model, conditions, from }: Price): string {
   const narrowed = Object.values(conditions).map((value) => `, ${value}`);
   return `${metric} of ${model.startsWith("[") ? model : JSON.stringify(model)}${narrowed.join("")}, from ${from}`;
 }

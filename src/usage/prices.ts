@@ -20,7 +20,7 @@ const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", 
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
 /** Decimal numbers are exact text, as from `decimalText`. */
-export type Tier = { readonly above: string; readonly price: string };
+type Tier = { readonly above: string; readonly price: string };
 
 /** The usage that a price is for. */
 type PricedUsage = {

@@ -68,14 +68,6 @@ export function sumOf(amounts: readonly string[]): string {
   return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
 }
 
-/** Half up. */
-export function rounded(amount: string, digits: number): string {
-  const unit = 10n ** BigInt(PLACES - digits);
-  const text = decimal((exact(amount) + unit / 2n) / unit, digits);
-  const [whole = "", fraction = ""] = text.split(".");
-  return digits === 0 ? whole : `${whole}.${fraction.padEnd(digits, "0")}`;
-}
-
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
   if (prices.length === 0) return [];
   const sorted = used.filter(({ quantity }) => exact(quantity) > 0n).toSorted(inOrderOfTiers);
