@@ -13,7 +13,7 @@ type Mistake = {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Standard error matches each of these. */
-  readonly told: readonly RegExp[];
+  readonly messages: readonly RegExp[];
 };
 
 const inJob = (fields: Readonly<Record<string, unknown>>) => (url: string) => smallConfig(url, { exports: [fields] });
@@ -25,91 +25,100 @@ const filters = [{ name: "all" }, { name: "diarized", features: { diarize: true 
 const MISTAKES: Readonly<Record<string, Mistake>> = {
   "an unknown grouping": {
     config: inJob({ groupings: ["none", "acessor"] }),
-    told: [/exports\[0\]\.groupings\[1\]/, /got "acessor"/, /did you mean "accessor"\?/],
+    messages: [/exports\[0\]\.groupings\[1\]/, /got "acessor"/, /did you mean "accessor"\?/],
   },
   "an unknown field": {
     config: inJob({ windows: { days: 2 } }),
-    told: [/exports\[0\]\.windows/, /did you mean "window"\?/],
+    messages: [/exports\[0\]\.windows/, /did you mean "window"\?/],
   },
   "an unknown dimension of a filter": {
     config: inJob({ filters: [{ name: "x", dimensions: { endpiont: "listen" } }] }),
-    told: [/exports\[0\]\.filters\[0\]\.dimensions/, /did you mean "endpoint"\?/],
+    messages: [/exports\[0\]\.filters\[0\]\.dimensions/, /did you mean "endpoint"\?/],
   },
   "http to another host": {
     config: inService({ baseUrl: "http://api.example.com" }),
-    told: [/service\.baseUrl/, /https:\/\/api\.example\.com/],
+    messages: [/service\.baseUrl/, /https:\/\/api\.example\.com/],
   },
-  "a project id that leads elsewhere": { config: inProject({ id: ".." }), told: [/projects\[0\]\.id/, /"\.\."/] },
-  "an invalid schedule": { config: inJob({ schedule: "15 25 * * *" }), told: [/exports\[0\]\.schedule/, /hour/] },
+  "a project id that leads elsewhere": { config: inProject({ id: ".." }), messages: [/projects\[0\]\.id/, /"\.\."/] },
+  "an invalid schedule": { config: inJob({ schedule: "15 25 * * *" }), messages: [/exports\[0\]\.schedule/, /hour/] },
   "a project that is not configured": {
     config: inJob({ projects: ["prodution"] }),
-    told: [/exports\[0\]\.projects\[0\]/, /did you mean "production"\?/],
+    messages: [/exports\[0\]\.projects\[0\]/, /did you mean "production"\?/],
   },
   "a key variable that is not set": {
     env: { USAGE_EXPORT_KEY: undefined },
-    told: [/projects\[0\]\.key/, /USAGE_EXPORT_KEY is not set/],
+    messages: [/projects\[0\]\.key/, /USAGE_EXPORT_KEY is not set/],
   },
-  "a key variable that is empty": { env: { USAGE_EXPORT_KEY: "" }, told: [/USAGE_EXPORT_KEY is empty/] },
+  "a key variable that is empty": { env: { USAGE_EXPORT_KEY: "" }, messages: [/USAGE_EXPORT_KEY is empty/] },
   "a key file that is missing": {
     config: inProject({ key: { file: "secrets/no.key" } }),
-    told: [/projects\[0\]\.key/, /no\.key/, /does not exist/],
+    messages: [/projects\[0\]\.key/, /no\.key/, /does not exist/],
   },
-  "broken JSON": { config: () => '{\n  "service": {,}\n}', told: [/line 2, column 15/] },
-  "an empty file": { config: () => "", told: [/jobs\.config\.json is empty/] },
+  "broken JSON": { config: () => '{\n  "service": {,}\n}', messages: [/line 2, column 15/] },
+  "an empty file": { config: () => "", messages: [/jobs\.config\.json is empty/] },
   "a configuration file that does not exist": {
     args: ["export", "--config", "nowhere.json"],
-    told: [/nowhere\.json does not exist/, /--config/],
+    messages: [/nowhere\.json does not exist/, /--config/],
   },
-  "an unknown command": { args: ["exprot"], told: [/unknown command 'exprot'/, /Did you mean export\?/] },
+  "an unknown command": { args: ["exprot"], messages: [/unknown command 'exprot'/, /Did you mean export\?/] },
   "an unknown option": {
     args: ["export", "--projcet", "x"],
-    told: [/unknown option '--projcet'/, /Did you mean --project\?/],
+    messages: [/unknown option '--projcet'/, /Did you mean --project\?/],
   },
-  "an argument too many": { args: ["export", "nightly"], told: [/too many arguments/] },
-  "an unknown job": { args: ["export", "--job", "nightli"], told: [/--job: "nightli"/, /did you mean "nightly"\?/] },
+  "an argument too many": { args: ["export", "nightly"], messages: [/too many arguments/] },
+  "an unknown job": {
+    args: ["export", "--job", "nightli"],
+    messages: [/--job: "nightli"/, /did you mean "nightly"\?/],
+  },
   "an unknown project": {
     args: ["export", "--project", "producton"],
-    told: [/--project/, /did you mean "production"\?/],
+    messages: [/--project/, /did you mean "production"\?/],
   },
-  "an unknown grouping to narrow to": { args: ["export", "--grouping", "acessor"], told: [/--grouping/, /accessor/] },
+  "an unknown grouping to narrow to": {
+    args: ["export", "--grouping", "acessor"],
+    messages: [/--grouping/, /accessor/],
+  },
   "an unknown filter": {
     config: inJob({ filters }),
     args: ["export", "--filter", "diarised"],
-    told: [/--filter: "diarised"/, /did you mean "diarized"\?/],
+    messages: [/--filter: "diarised"/, /did you mean "diarized"\?/],
   },
-  "a combination that no job has": { args: ["export", "--grouping", "tags"], told: [/no export has this combination/] },
-  "a day that does not exist": { args: ["export", "--day", "2026-02-30"], told: [/--day/, /2026-02-30/] },
+  "a combination that no job has": {
+    args: ["export", "--grouping", "tags"],
+    messages: [/no export has this combination/],
+  },
+  "a day that does not exist": { args: ["export", "--day", "2026-02-30"], messages: [/--day/, /2026-02-30/] },
   "a day in the future": {
     args: ["export", "--day", addDays(dayOf(new Date()), 2)],
-    told: [/--day/, /has not begun/],
+    messages: [/--day/, /has not begun/],
   },
   "a day for an export without a window": {
     config: inJob({ window: undefined }),
     args: ["export", "--day", "2026-01-01"],
-    told: [/--day/, /has no "window"/],
+    messages: [/--day/, /has no "window"/],
   },
-  "an option without its value": { args: ["export", "--job"], told: [/--job.*argument missing/] },
-  "an unknown log level": { env: { LOG_LEVEL: "loud" }, told: [/LOG_LEVEL/, /"loud"/, /debug/] },
+  "an option without its value": { args: ["export", "--job"], messages: [/--job.*argument missing/] },
+  "an unknown log level": { env: { LOG_LEVEL: "loud" }, messages: [/LOG_LEVEL/, /"loud"/, /debug/] },
   "a variable that turns off the checks of certificates": {
     env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" },
-    told: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],
+    messages: [/NODE_TLS_REJECT_UNAUTHORIZED=0/, /NODE_EXTRA_CA_CERTS/],
   },
   "a configuration without exports": {
     config: (url) => ({ ...smallConfig(url), exports: [] }),
-    told: [/no export/, /"exports"/],
+    messages: [/no export/, /"exports"/],
   },
 };
 
 test.for(Object.entries(MISTAKES))(
   "%s",
-  async ([_, { config = smallConfig, args = ["export"], env, told }], { context }) => {
+  async ([_, { config = smallConfig, args = ["export"], env, messages }], { context }) => {
     const emulator = await context.serve();
     await context.configure(config(emulator.url));
 
     const { status, stdout, stderr } = await context.run(args, env);
 
     expect({ status, stdout, requests: emulator.requests }).toEqual({ status: 2, stdout: "", requests: [] });
-    for (const words of told) expect(stderr).toMatch(words);
+    for (const words of messages) expect(stderr).toMatch(words);
     expect(stderr).not.toMatch(/\n\s+at /);
   },
 );

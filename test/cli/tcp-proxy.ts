@@ -9,7 +9,7 @@ export type TcpProxy = AsyncDisposable & {
   /** Ends every connection and refuses new ones. */
   readonly cut: () => void;
   /** Accepts connections and data but passes nothing on, as a network that drops packets. */
-  readonly swallow: () => void;
+  readonly silence: () => void;
   /** Accepts connections again after `cut`. */
   readonly restore: () => void;
 };
@@ -50,7 +50,7 @@ export async function tcpProxy(databaseUrl: string, delayMs = 0): Promise<TcpPro
   return {
     url: url.href,
     cut,
-    swallow: () => {
+    silence: () => {
       swallows = true;
       for (const socket of sockets) socket.unpipe().pause();
     },

@@ -107,7 +107,7 @@ export async function store(
 }
 
 /** Makes every slice suspect since an hour earlier, so that a run may confirm it now. */
-export async function letDoubtsAge(db: Database): Promise<void> {
+export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
   await sql`update usage_export.slice set suspect_since = suspect_since - interval '1 hour'`.execute(db);
 }
 

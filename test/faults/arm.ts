@@ -1,9 +1,9 @@
 // Injects one fault at one event of one program.
 
-import { type Action, type FaultEvent, type Gate, PASS } from "./gate.ts";
+import { type Action, type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
 
 export type Armed = {
-  readonly gate: Gate;
+  readonly decideFault: DecideFault;
   /** The event at which the fault happened; undefined while it has not. */
   readonly hit: () => FaultEvent | undefined;
   /** Resolves when the fault happens; never if it does not. */
@@ -22,7 +22,7 @@ export function arm({ who, point, fits, act }: Fault): Armed {
   const { promise: happened, resolve } = Promise.withResolvers<void>();
   let events = 0;
   let hit: FaultEvent | undefined;
-  const gate: Gate = (event) => {
+  const decideFault: DecideFault = (event) => {
     if (event.who !== who) return PASS;
     events++;
     if (hit || events < point || !fits(event)) return PASS;
@@ -30,5 +30,5 @@ export function arm({ who, point, fits, act }: Fault): Armed {
     resolve();
     return act();
   };
-  return { gate, hit: () => hit, happened };
+  return { decideFault, hit: () => hit, happened };
 }

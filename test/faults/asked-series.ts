@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { openPostgres } from "../../src/db/connection/database.ts";
-import { letDoubtsAge } from "../db/stored-usage.ts";
+import { makeDoubtsAnHourOlder } from "../db/stored-usage.ts";
 import { copyDatabase } from "../support/database.ts";
 import { runProgram } from "../support/program.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
@@ -96,7 +96,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
     async run(next) {
       cases = assign(next, fixtures, slotNames);
       for (const one of series.values()) one.last = undefined;
-      await letDoubtsAge(db);
+      await makeDoubtsAnHourOlder(db);
       const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: KEY };
       const result = await runProgram(["export"], { env, cwd: folder, timeoutMs: RUN_MS_MAX });
       const seen = await seenSeries(db, project);

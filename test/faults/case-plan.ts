@@ -1,7 +1,7 @@
 // One case of a sweep: which fault happens at which event of one program, and how many programs run. The case's name contains all of it.
 
 import type { Fault } from "./arm.ts";
-import { type FaultEvent, PASS } from "./gate.ts";
+import { type FaultEvent, PASS } from "./fault-decision.ts";
 import type { Running } from "./interrupt.ts";
 
 const KINDS = [
@@ -97,19 +97,19 @@ export function faultOf(
     case "cut":
       return { fits: any, act: () => ({ kind: "cut" }) };
     case "cut mid-answer":
-      return { fits: midAnswer, act: () => ({ kind: "half" }) };
+      return { fits: midAnswer, act: () => ({ kind: "cut-halfway" }) };
     case "delay":
       return { fits: any, act: () => ({ kind: "delay", ms: DELAY_MS }) };
     case "black hole":
-      return { fits: any, act: () => ({ kind: "hole" }) };
+      return { fits: any, act: () => ({ kind: "silence" }) };
     case "database away":
       return {
         fits: ofDatabase,
         act: () => {
           const database = victim()?.database;
-          database?.swallow();
-          setTimeout(() => database?.mend(), AWAY_MS);
-          return { kind: "hole" };
+          database?.silence();
+          setTimeout(() => database?.restore(), AWAY_MS);
+          return { kind: "silence" };
         },
       };
     case "SQL error before":

@@ -50,10 +50,10 @@ export function watchedFor(history: History): ServiceFrontOptions["watch"] {
     history.exchanges.push(seen);
     return {
       answered: (answer) => versioned(answer, seen, history),
-      told: () => {
+      answerSent: () => {
         seen.answeredAt = performance.now();
       },
-      over: () => {
+      ended: () => {
         seen.endedAt = performance.now();
       },
     };

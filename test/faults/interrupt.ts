@@ -4,8 +4,8 @@ import type { Program } from "../support/program.ts";
 import { arm } from "./arm.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
+import { type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
 import { reportHighest } from "./figures.ts";
-import { type FaultEvent, type Gate, PASS } from "./gate.ts";
 import type { PostgresFront } from "./postgres-front.ts";
 import { type Outcome, pointsAmong, type Swept } from "./sweep-kinds.ts";
 
@@ -20,8 +20,8 @@ export type Running = {
 
 /** The environment of one case: its programs run behind fronts, and share nothing with other cases. */
 export type Stage = AsyncDisposable & {
-  /** Called at every event. A case puts the gate with its fault here. */
-  gate: Gate;
+  /** Called at every event. A case sets it to the function that injects its fault. */
+  decideFault: DecideFault;
   readonly start: (who: string, args: readonly string[]) => Promise<Running>;
   /** Waits until the program has ended. */
   readonly end: (running: Running) => Promise<ProgramEnd>;
@@ -69,14 +69,14 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   await using stage = await open();
   let victim: Running | undefined;
   const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
-  stage.gate = fault.gate;
+  stage.decideFault = fault.decideFault;
 
   victim = await stage.start(VICTIM, command);
   const others = await Promise.all(REPLICAS.slice(1, plan.replicas).map((who) => stage.start(who, command)));
   if (plan.kind === "stop and continue") await wakeAfterAnother(stage, victim, command, fault.happened);
   await Promise.all([victim, ...others].map(stage.end));
   const hit = plan.secondPoint === undefined ? fault.hit : await killSecond(stage, command, plan, plan.secondPoint);
-  stage.gate = () => PASS;
+  stage.decideFault = () => PASS;
 
   const exempt = exemptOf(plan.kind);
   const before = await check(stage, undefined, exempt);
@@ -113,7 +113,7 @@ async function killSecond(
 ): Promise<() => FaultEvent | undefined> {
   let second: Running | undefined;
   const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
-  stage.gate = fault.gate;
+  stage.decideFault = fault.decideFault;
   second = await stage.start(SECOND, command);
   await stage.end(second);
   return fault.hit;
@@ -148,7 +148,7 @@ function calibration<S extends Stage>({ open, command }: Interruption<S>): Swept
 /** Records all events of the victim from now on. */
 export function recorded(stage: Stage): readonly FaultEvent[] {
   const events: FaultEvent[] = [];
-  stage.gate = (event) => {
+  stage.decideFault = (event) => {
     if (event.who === VICTIM) events.push(event);
     return PASS;
   };

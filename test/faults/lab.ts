@@ -14,7 +14,7 @@ import type { Caps, Evidence, ProgramEnd } from "./case-evidence.ts";
 import { REPLICAS, SECOND } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { type Filters, readEvidence, statuses } from "./evidence.ts";
-import { type Gate, PASS } from "./gate.ts";
+import { type DecideFault, PASS } from "./fault-decision.ts";
 import { type History, historyAfter, watchedFor } from "./history.ts";
 import { endOf, type Interruption, RECOVERY, type Stage } from "./interrupt.ts";
 import { leakViolations } from "./leak-violations.ts";
@@ -108,19 +108,19 @@ export async function openCase(
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-fault-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
   const ends: ProgramEnd[] = [];
-  const gate: Gate = (event) => context.gate(event);
+  const decideFault: DecideFault = (event) => context.decideFault(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(
-    await startServiceFront(lab.emulator.url, { gate, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
+    await startServiceFront(lab.emulator.url, { decideFault, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
   );
   await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config(front.url)));
 
   const context: Case = {
-    gate: () => PASS,
+    decideFault: () => PASS,
     db,
     history: ownHistory,
     async start(who, args) {
-      const database = opened.use(await startPostgresFront(url, { who, gate, rewrite: shorterLimits }));
+      const database = opened.use(await startPostgresFront(url, { who, decideFault, rewrite: shorterLimits }));
       const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: lab.keyOf(who) };
       const program = opened.use(startProgram(args, { env, cwd: folder, timeoutMs }));
       return { who, program, database, startedAt: performance.now(), command: args.join(" ") };

@@ -40,10 +40,10 @@ test("a planted secret is found in every place and every form", async ({ context
 });
 
 test("keys that the service repeats are in no log, page, notification, file, report or row", async ({ context }) => {
-  const notices: string[] = [];
+  const notifications: string[] = [];
   await using receiver = await scriptedServer(({ method, target, body }, response) => {
     // The path contains the secret of the receiver's address, so only its beginning is recorded.
-    notices.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
+    notifications.push(`${method} ${target.split("/").slice(0, 2).join("/")} ${body}`);
     response.end("ok");
   });
   const emulator = await serveAndConfigure(context, {
@@ -63,9 +63,9 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
   await waitForRuns(database.db, 1);
   context.start(["start"], env);
-  await expect.poll(() => notices.length, POLL).toBeGreaterThan(0);
+  await expect.poll(() => notifications.length, POLL).toBeGreaterThan(0);
 
-  const texts: Record<string, string> = { notices: notices.join("\n") };
+  const texts: Record<string, string> = { notifications: notifications.join("\n") };
   for (const path of ["/", "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }

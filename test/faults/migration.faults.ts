@@ -15,7 +15,7 @@ import { startProgram } from "../support/program.ts";
 import type { ProgramEnd } from "./case-evidence.ts";
 import { REPLICAS } from "./case-plan.ts";
 import { converges, mistaken } from "./check-conduct.ts";
-import { type Gate, PASS } from "./gate.ts";
+import { type DecideFault, PASS } from "./fault-decision.ts";
 import { endOf, interruptions, type Stage } from "./interrupt.ts";
 import { shorterLimits } from "./lab.ts";
 import { leakViolations } from "./leak-violations.ts";
@@ -49,14 +49,14 @@ type Migrating = Stage & { readonly url: string; readonly ends: readonly Program
 async function openDatabase(database: AsyncDisposable & DatabaseUrls): Promise<Migrating> {
   const opened = new AsyncDisposableStack();
   const { directUrl: url } = opened.use(database);
-  const gate: Gate = (event) => stage.gate(event);
+  const decideFault: DecideFault = (event) => stage.decideFault(event);
   const ends: ProgramEnd[] = [];
   const stage: Migrating = {
-    gate: () => PASS,
+    decideFault: () => PASS,
     url,
     ends,
     async start(who, command) {
-      const database = opened.use(await startPostgresFront(url, { who, gate, rewrite: shorterLimits }));
+      const database = opened.use(await startPostgresFront(url, { who, decideFault, rewrite: shorterLimits }));
       const program = opened.use(
         startProgram(command, { env: { DATABASE_URL: database.url }, timeoutMs: PROGRAM_MS_MAX }),
       );

@@ -4,7 +4,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
 import { runStatement } from "../support/postgres-admin.ts";
-import { type Action, type FaultEvent, PASS, type Side } from "./gate.ts";
+import { type Action, type FaultEvent, PASS, type Side } from "./fault-decision.ts";
 import { startPostgresFront } from "./postgres-front.ts";
 
 const { directUrl: url } = await testDatabase();
@@ -13,11 +13,11 @@ await runStatement(url, "create table public.note (text text)");
 /** A client behind a front, and the events it made. */
 async function connect(act: (event: FaultEvent) => Action, rewrite?: (text: string) => string) {
   const events: string[] = [];
-  const gate = (event: FaultEvent) => {
+  const decideFault = (event: FaultEvent) => {
     events.push(`${event.side}: ${event.name}`);
     return act(event);
   };
-  const front = await startPostgresFront(url, { who: "test", gate, ...(rewrite && { rewrite }) });
+  const front = await startPostgresFront(url, { who: "test", decideFault, ...(rewrite && { rewrite }) });
   const client = new pg.Client({ connectionString: front.url });
   client.on("error", () => {});
   await client.connect();

@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import net from "node:net";
-import { type Action, type Gate, PASS, type Side } from "./gate.ts";
+import { type Action, type DecideFault, PASS, type Side } from "./fault-decision.ts";
 import {
   endsSession,
   errorResponse,
@@ -18,14 +18,14 @@ export type PostgresFront = AsyncDisposable & {
   /** The same database, through the front. */
   readonly url: string;
   /** From now on nothing passes on any connection, although all stay open. */
-  readonly swallow: () => void;
+  readonly silence: () => void;
   /** New connections pass again; the earlier ones still pass nothing on. */
-  readonly mend: () => void;
+  readonly restore: () => void;
 };
 
 export type PostgresFrontOptions = {
   readonly who: string;
-  readonly gate: Gate;
+  readonly decideFault: DecideFault;
   /** Replaces the text of a statement, to make the program's limits short enough for a test. */
   readonly rewrite?: (text: string) => string;
 };
@@ -60,11 +60,11 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
   url.host = `127.0.0.1:${address.port}`;
   return {
     url: url.href,
-    swallow: () => {
+    silence: () => {
       swallows = true;
       for (const lose of losing) lose();
     },
-    mend: () => {
+    restore: () => {
       swallows = false;
     },
     async [Symbol.asyncDispose]() {
@@ -77,32 +77,36 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
 }
 
 /** Joins the two sides of one connection. After the returned function was called, nothing passes on it any more. */
-function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite }: PostgresFrontOptions): () => void {
-  let isHole = false;
+function connect(
+  client: net.Socket,
+  upstream: net.Socket,
+  { who, decideFault, rewrite }: PostgresFrontOptions,
+): () => void {
+  let isSilent = false;
   let current = "";
   const end = () => {
     client.destroy();
     upstream.destroy();
   };
-  // In a hole both sockets stay open, so each end believes that the other is still there.
-  client.on("close", () => !isHole && end());
-  upstream.on("close", () => !isHole && end());
+  // While nothing passes, both sockets stay open, so each end believes that the other is still there.
+  client.on("close", () => !isSilent && end());
+  upstream.on("close", () => !isSilent && end());
 
-  /** Does what the gate says. `pass` and `refuse` differ between the two directions. */
+  /** Does what `decideFault` returns. `pass` and `refuse` differ between the two directions. */
   const act = (side: Side, pass: () => void, refuse: (sqlstate: string) => void) => {
-    if (isHole) return;
+    if (isSilent) return;
     const name = current.slice(0, NAME_LENGTH);
-    const action: Action = client.destroyed ? PASS : gate({ who, peer: "database", side, name });
+    const action: Action = client.destroyed ? PASS : decideFault({ who, peer: "database", side, name });
     if (action.kind === "cut") end();
-    else if (action.kind === "hole") isHole = true;
+    else if (action.kind === "silence") isSilent = true;
     else if (action.kind === "error") refuse(action.sqlstate);
-    else if (action.kind === "delay") setTimeout(() => !isHole && pass(), action.ms);
+    else if (action.kind === "delay") setTimeout(() => !isSilent && pass(), action.ms);
     else pass();
   };
 
   let held: Message[] = [];
   const fromClient = messages(true, (each) => {
-    if (isHole) return;
+    if (isSilent) return;
     held.push(each);
     if (PARTS.has(each.type)) return;
     const group = held;
@@ -121,7 +125,7 @@ function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite 
   let isOpen = false;
   let answer: Buffer[] = [];
   const fromServer = messages(false, ({ type, bytes }) => {
-    if (isHole) return;
+    if (isSilent) return;
     answer.push(bytes);
     const whole = Buffer.concat(answer);
     if (isOpen && type !== "Z") return;
@@ -143,7 +147,7 @@ function connect(client: net.Socket, upstream: net.Socket, { who, gate, rewrite 
   client.on("data", fromClient);
   upstream.on("data", fromServer);
   return () => {
-    isHole = true;
+    isSilent = true;
   };
 }
 

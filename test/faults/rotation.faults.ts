@@ -16,8 +16,8 @@ import {
 import type { ProgramEnd } from "./case-evidence.ts";
 import { converges, mistaken } from "./check-conduct.ts";
 import { keyViolations, orphansOf } from "./check-keys.ts";
+import { type DecideFault, type FaultEvent, PASS } from "./fault-decision.ts";
 import { reportShare } from "./figures.ts";
-import { type FaultEvent, type Gate, PASS } from "./gate.ts";
 import { endOf, interruptions, type Stage } from "./interrupt.ts";
 import { shorterLimits } from "./lab.ts";
 import { counted } from "./leak-violations.ts";
@@ -40,21 +40,23 @@ type RotationCase = Stage & {
 /** Begins with an active key that is due, a replaced one past its grace period, to be deleted, and a file and a command as sinks. */
 async function openCase(): Promise<RotationCase> {
   const opened = new AsyncDisposableStack();
-  const gate: Gate = (event) => stage.gate(event);
-  const context = opened.use(await openRotationContext({ gate, timeoutMs: PROGRAM_MS_MAX }));
+  const decideFault: DecideFault = (event) => stage.decideFault(event);
+  const context = opened.use(await openRotationContext({ decideFault, timeoutMs: PROGRAM_MS_MAX }));
   const stored = path.join(context.folder, "stored.key");
   context.sinks.push(stored);
   const store = ["sh", "-c", 'umask 077; cat > "$1.next" && mv "$1.next" "$1"', "sh", stored];
   const ends: ProgramEnd[] = [];
   const seen = new Set<string>();
   const stage: RotationCase = {
-    gate: () => PASS,
+    decideFault: () => PASS,
     context,
     stored,
     ends,
     seen,
     async start(who, command) {
-      const database = opened.use(await startPostgresFront(context.databaseUrl, { who, gate, rewrite: shorterLimits }));
+      const database = opened.use(
+        await startPostgresFront(context.databaseUrl, { who, decideFault, rewrite: shorterLimits }),
+      );
       const config = await readFile(path.join(context.folder, "jobs.config.json"), "utf8");
       const own = path.join(context.folder, `${who}.config.json`);
       await writeFile(own, config.replace(context.proxy.urlOf(PROGRAM), context.proxy.urlOf(who)));

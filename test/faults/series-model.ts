@@ -56,8 +56,8 @@ function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): Kep
   if (before.length === 0) return undefined;
   if (after.length === 0) return "empty";
   const sums = GUARDED.map(({ i, from }) => ({ from, was: sumOf(before, i), is: sumOf(after, i) }));
-  const told = sums.find(({ was, is }) => was !== undefined && is !== undefined);
-  const { from = 0, was = 0, is = 0 } = told ?? {};
+  const compared = sums.find(({ was, is }) => was !== undefined && is !== undefined);
+  const { from = 0, was = 0, is = 0 } = compared ?? {};
   return was >= from && is * 10 < was ? "fall" : undefined;
 }
 

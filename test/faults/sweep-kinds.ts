@@ -3,7 +3,7 @@
 import { test } from "vitest";
 import { randomFrom } from "../../src/emulator/catalogue.ts";
 import { type CasePlan, faultOf, type Kind, nameOf, SQLSTATES } from "./case-plan.ts";
-import type { FaultEvent } from "./gate.ts";
+import type { FaultEvent } from "./fault-decision.ts";
 import { ONLY_CASE, SEED, STRIDE, TAKES_ALL } from "./scope.ts";
 import { everyNth, LIMIT, sweep } from "./sweep.ts";
 

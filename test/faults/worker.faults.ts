@@ -8,8 +8,8 @@ import { type Armed, arm } from "./arm.ts";
 import { AWAY_MS, type CasePlan, exemptOf, faultOf, planOf, REPLICAS, SECOND, VICTIM } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { statuses } from "./evidence.ts";
+import type { FaultEvent } from "./fault-decision.ts";
 import { reportHighest } from "./figures.ts";
-import type { FaultEvent } from "./gate.ts";
 import { isLogSearched, RECOVERY, type Running, recorded, reportRecovery } from "./interrupt.ts";
 import { type Case, openCase } from "./lab.ts";
 import { type Outcome, pointsAmong, sweepKinds } from "./sweep-kinds.ts";
@@ -65,7 +65,7 @@ async function runCase(name: string): Promise<Outcome> {
   await using context = await openCase(lab, { timeoutMs: 3 * PATIENCE_MS });
   let victim: Running | undefined;
   const fault = arm({ who: VICTIM, point: plan.point, ...faultOf(plan, () => victim) });
-  context.gate = fault.gate;
+  context.decideFault = fault.decideFault;
   victim = await context.start(VICTIM, COMMAND);
   const running = [victim];
   for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await context.start(who, COMMAND));
@@ -130,7 +130,7 @@ async function killSecond(
   let second: Running | undefined;
   const fault = arm({ who: SECOND, point, ...faultOf(plan, () => second) });
   if (!(await isBefore(first.happened, whole))) return fault;
-  context.gate = fault.gate;
+  context.decideFault = fault.decideFault;
   second = await context.start(SECOND, COMMAND);
   running.push(second);
   return fault;

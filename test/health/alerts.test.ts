@@ -7,12 +7,12 @@ import {
   exportOf,
   FAILED,
   gapsOf,
+  type HealthParts,
   jobOf,
-  notices,
+  notificationsFor,
   OK,
   type RotationFacts,
   rotationOf,
-  type Situation,
   type UnreadSlice,
 } from "./sample-health-state.ts";
 
@@ -21,7 +21,7 @@ const EXPORT = "export nightly";
 const GAPS = "gaps nightly";
 
 type Case = {
-  readonly now: Situation;
+  readonly now: HealthParts;
   readonly lastSent?: Readonly<Record<string, AlertPhase>>;
   readonly sent: readonly string[];
 };
@@ -110,7 +110,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 test.each(Object.entries(CASES))("what is sent if %s", (_, { now, lastSent, sent }) => {
-  expect(notices(now, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
+  expect(notificationsFor(now, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
 const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
@@ -135,7 +135,7 @@ const ROTATIONS: readonly [string, RotationFacts, RegExp | undefined][] = [
 ];
 
 test.each(ROTATIONS)("what is sent about a rotation with %s", (_, state, text) => {
-  expect(notices({ rotations: [rotationOf(state)] })).toEqual(
+  expect(notificationsFor({ rotations: [rotationOf(state)] })).toEqual(
     text ? [expect.objectContaining({ state: "wrong", text: expect.stringMatching(text) })] : [],
   );
 });
@@ -143,7 +143,7 @@ test.each(ROTATIONS)("what is sent about a rotation with %s", (_, state, text) =
 test.each(["attention", "fallback", "age", "orphans", "removal"])(
   "the end of the condition %s of a rotation is sent",
   (condition) => {
-    const sent = notices({ rotations: [rotationOf()] }, { [`key ${condition} exporter`]: "wrong" });
+    const sent = notificationsFor({ rotations: [rotationOf()] }, { [`key ${condition} exporter`]: "wrong" });
 
     expect(sent).toEqual([
       {
@@ -179,17 +179,17 @@ const FAILURES: readonly [string, Partial<LastOutcome>, string][] = [
 ];
 
 test.each(FAILURES)("the notification about a failed run names %s", (_, outcome, text) => {
-  expect(notices({ jobs: exportOf({ ...FAILED, ...outcome }) })).toMatchObject([{ text }]);
+  expect(notificationsFor({ jobs: exportOf({ ...FAILED, ...outcome }) })).toMatchObject([{ text }]);
 });
 
 test("the notification about a recovery names the run", () => {
-  expect(notices({ jobs: exportOf(OK) }, { [EXPORT]: "wrong" })).toMatchObject([
+  expect(notificationsFor({ jobs: exportOf(OK) }, { [EXPORT]: "wrong" })).toMatchObject([
     { text: "Export nightly works again: its run of 2026-03-17 02:15 UTC (schedule) went well." },
   ]);
 });
 
 test("a gap of one slice names its day and series", () => {
-  expect(notices({ gaps: gapsOf([GAP]) })).toMatchObject([
+  expect(notificationsFor({ gaps: gapsOf([GAP]) })).toMatchObject([
     { text: "Export nightly has gaps: 1 slice of 2026-03-16 (1 missing, 0 failed), of production / none / all." },
   ]);
 });
@@ -202,7 +202,7 @@ test("gaps of many series name the first of them, the oldest day and the newest"
     { series: one, day: "2026-03-09", status: "missing" },
   ]);
 
-  expect(notices({ gaps: gapsOf(slices) })).toMatchObject([
+  expect(notificationsFor({ gaps: gapsOf(slices) })).toMatchObject([
     {
       text:
         "Export nightly has gaps: 15 slices of 3 days from 2026-03-01 to 2026-03-16 (10 missing, 5 failed), of " +
@@ -212,7 +212,7 @@ test("gaps of many series name the first of them, the oldest day and the newest"
 });
 
 function textOf(error: string, scrub?: (text: string) => string): string {
-  return notices({ jobs: exportOf({ ...FAILED, error }) }, {}, scrub)[0]?.text ?? "";
+  return notificationsFor({ jobs: exportOf({ ...FAILED, error }) }, {}, scrub)[0]?.text ?? "";
 }
 
 test("characters that Slack interprets are escaped", () => {

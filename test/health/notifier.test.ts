@@ -16,30 +16,30 @@ import { farSchedule } from "../cli/workers.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { SECRET, type TestNotices, testNotices } from "./test-notifier.ts";
+import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 test("two workers together send one notification when a job fails, and one when it works again", async () => {
-  await using notices = await testNotices(db);
-  const workers = [notices.notifier(), notices.notifier()];
+  await using fixture = await openNotifierFixture(db);
+  const workers = [fixture.notifier(), fixture.notifier()];
   const tickAll = () => Promise.all(workers.map(({ tick }) => tick()));
   await tickAll();
-  expect(notices.texts).toEqual([]);
+  expect(fixture.texts).toEqual([]);
 
-  await notices.endRun("failed", "the service answered 503");
+  await fixture.endRun("failed", "the service answered 503");
   await tickAll();
   await tickAll();
-  await notices.endRun("failed", "the service answered 500");
+  await fixture.endRun("failed", "the service answered 500");
   await tickAll();
-  expect(notices.texts).toEqual([expect.stringMatching(`^Export ${notices.name} failed .*answered 503$`)]);
+  expect(fixture.texts).toEqual([expect.stringMatching(`^Export ${fixture.name} failed .*answered 503$`)]);
 
-  await notices.endRun("ok");
+  await fixture.endRun("ok");
   await tickAll();
   await tickAll();
-  expect(notices.texts.slice(1)).toEqual([expect.stringMatching(`^Export ${notices.name} works again`)]);
+  expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(`^Export ${fixture.name} works again`)]);
 });
 
 test.each([
@@ -50,23 +50,23 @@ test.each([
     "usage-export at tools.example.com:8443, https://tools.example.com:8443/usage/",
   ],
 ])("with monitor %j a notification names the installation that sent it", async (monitor, signature) => {
-  await using notices = await testNotices(db, { monitor });
-  await notices.endRun("failed", "x".repeat(1000));
-  await notices.notifier().tick();
-  expect(notices.signatures).toEqual([signature]);
+  await using fixture = await openNotifierFixture(db, { monitor });
+  await fixture.endRun("failed", "x".repeat(1000));
+  await fixture.notifier().tick();
+  expect(fixture.signatures).toEqual([signature]);
 });
 
 test("a receiver that was not available gets the notification later and once, and the failure is logged once", async () => {
-  await using notices = await testNotices(db);
-  const worker = notices.notifier();
-  await notices.endRun("failed", "no");
-  notices.status = 503;
+  await using fixture = await openNotifierFixture(db);
+  const worker = fixture.notifier();
+  await fixture.endRun("failed", "no");
+  fixture.status = 503;
   for (let i = 0; i < 3; i++) await worker.tick();
-  expect(notices.texts).toEqual([]);
+  expect(fixture.texts).toEqual([]);
 
-  notices.status = 200;
+  fixture.status = 200;
   for (let i = 0; i < 3; i++) await worker.tick();
-  expect(notices.texts).toHaveLength(1);
+  expect(fixture.texts).toHaveLength(1);
   expect(worker.counts).toEqual([...Array.from({ length: 3 }, () => "webhook failed"), "webhook sent"]);
   expect(worker.lines.map((line) => JSON.parse(line).msg)).toEqual([
     "notification not sent, will be retried",
@@ -78,49 +78,49 @@ test("a receiver that was not available gets the notification later and once, an
 });
 
 test("if a worker stops while it sends a notification, another worker can send it at once", async () => {
-  await using notices = await testNotices(db);
+  await using fixture = await openNotifierFixture(db);
   const stop = new AbortController();
-  const stopping = notices.notifier("webhook", stop.signal);
-  await notices.endRun("failed", "no");
-  notices.status = undefined;
+  const stopping = fixture.notifier("webhook", stop.signal);
+  await fixture.endRun("failed", "no");
+  fixture.status = undefined;
   const ticked = stopping.tick();
-  await expect.poll(() => notices.asked).toHaveLength(1);
+  await expect.poll(() => fixture.requests).toHaveLength(1);
   stop.abort(new Error("the worker stops"));
   await ticked;
   expect({ lines: stopping.lines, counts: stopping.counts }).toEqual({ lines: [], counts: [] });
 
-  notices.status = 200;
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  fixture.status = 200;
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test("if a worker dies while it sends a notification, another worker sends it once the claim has expired", async () => {
-  await using notices = await testNotices(db);
-  await notices.endRun("failed", "no");
+  await using fixture = await openNotifierFixture(db);
+  await fixture.endRun("failed", "no");
   await sql`
     insert into usage_export.notice (subject, state, claim, claimed_until)
-    values (${`export ${notices.name}`}, 'well', ${randomUUID()}::uuid, now() + interval '1 minute')
+    values (${`export ${fixture.name}`}, 'well', ${randomUUID()}::uuid, now() + interval '1 minute')
   `.execute(db);
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([]);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([]);
 
-  await sql`update usage_export.notice set claimed_until = now() where subject = ${`export ${notices.name}`}`.execute(
+  await sql`update usage_export.notice set claimed_until = now() where subject = ${`export ${fixture.name}`}`.execute(
     db,
   );
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test("a notification contains no secret", async () => {
-  await using notices = await testNotices(db);
-  await notices.endRun("failed", `the service does not know ${SECRET}`);
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([expect.stringMatching(/the service does not know \[secret\]$/)]);
+  await using fixture = await openNotifierFixture(db);
+  await fixture.endRun("failed", `the service does not know ${SECRET}`);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([expect.stringMatching(/the service does not know \[secret\]$/)]);
 });
 
 test("a tick that can't read the database does not throw, and the failure is logged once", async () => {
-  await using notices = await testNotices(db);
-  const worker = notices.notifier();
+  await using fixture = await openNotifierFixture(db);
+  const worker = fixture.notifier();
   await sql`alter table usage_export.notice rename to notice_away`.execute(db);
   for (let i = 0; i < 2; i++) await worker.tick();
   await sql`alter table usage_export.notice_away rename to notice`.execute(db);
@@ -128,7 +128,7 @@ test("a tick that can't read the database does not throw, and the failure is log
 });
 
 /** Makes three days due and reads only the newest, so that two are missing. */
-async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => string> {
+async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
   const back = await daysBack(db);
   const [start, end] = [back(3), back(1)];
   await markDue(db, [seriesId], { first: start, oldest: { start, end }, through: end });
@@ -137,50 +137,50 @@ async function twoGaps({ seriesId }: TestNotices): Promise<(days: number) => str
 }
 
 test("gaps are notified once with their days, and once more when they are closed", async () => {
-  await using notices = await testNotices(db);
-  const back = await twoGaps(notices);
+  await using fixture = await openNotifierFixture(db);
+  const back = await twoGaps(fixture);
   const fetchNo = await nextFetchNo(db);
-  await recordFailure(db, { seriesId: notices.seriesId, days: [back(2)], fetchNo, reason: "down" });
-  for (let i = 0; i < 2; i++) await notices.notifier().tick();
-  expect(notices.texts).toEqual([
-    `Export ${notices.name} has gaps: 2 slices of 2 days from ${back(3)} to ${back(2)} (1 missing, 1 failed), of production / none / all.`,
+  await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
+  for (let i = 0; i < 2; i++) await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([
+    `Export ${fixture.name} has gaps: 2 slices of 2 days from ${back(3)} to ${back(2)} (1 missing, 1 failed), of production / none / all.`,
   ]);
 
   const answers = [3, 2].map((days) => total(back(days), { requests: "1" }));
-  await store(db, notices.seriesId, answers, { grouping: "none" });
-  for (let i = 0; i < 2; i++) await notices.notifier().tick();
-  expect(notices.texts.slice(1)).toEqual([`Export ${notices.name} has no gaps any more.`]);
+  await store(db, fixture.seriesId, answers, { grouping: "none" });
+  for (let i = 0; i < 2; i++) await fixture.notifier().tick();
+  expect(fixture.texts.slice(1)).toEqual([`Export ${fixture.name} has no gaps any more.`]);
 });
 
 test("gaps are not notified while a run of the job is in progress; those that it leaves are notified after it", async () => {
-  await using notices = await testNotices(db);
-  await twoGaps(notices);
+  await using fixture = await openNotifierFixture(db);
+  await twoGaps(fixture);
   const runId = randomUUID();
-  await startRun(db, { runId, kind: "export", job: notices.name, trigger: "backfill" });
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([]);
+  await startRun(db, { runId, kind: "export", job: fixture.name, trigger: "backfill" });
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([]);
 
   await finishRun(db, runId, "stopped", NO_COUNTS, undefined);
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test("the gaps of a paused job are notified only after it was resumed and a tick has planned its run", async () => {
-  await using notices = await testNotices(db);
-  await twoGaps(notices);
-  const job = { kind: "export", name: notices.name } as const;
+  await using fixture = await openNotifierFixture(db);
+  await twoGaps(fixture);
+  const job = { kind: "export", name: fixture.name } as const;
   await pauseJob(db, job, { why: "moving house", by: "me" });
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([]);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([]);
 
   await resumeJob(db, job);
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([]);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([]);
 
   // The next tick planned the run.
   await inTransaction(db, (tx) => markScheduled(tx, job, new Date()));
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test.each([
@@ -188,18 +188,18 @@ test.each([
   ["gaps are notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],
   ["gaps are notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
 ])("%s", async (_, schedule, plannedAgoMs, notifications) => {
-  await using notices = await testNotices(db, { schedule });
-  await twoGaps(notices);
-  const job = { kind: "export", name: notices.name } as const;
+  await using fixture = await openNotifierFixture(db, { schedule });
+  await twoGaps(fixture);
+  const job = { kind: "export", name: fixture.name } as const;
   await registerJobs(db, [job]);
   await inTransaction(db, (tx) => markScheduled(tx, job, new Date(Date.now() - plannedAgoMs)));
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(notifications);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(notifications);
 });
 
 test("each condition of a rotation that needs a person is notified", async () => {
   const { job, write, key } = await newRotation(db);
-  await using notices = await testNotices(db, { name: job.name });
+  await using fixture = await openNotifierFixture(db, { name: job.name });
   const [old, lost] = [newIntent(), newIntent()];
   await key(old, "draining");
   await write({ kind: "due-for-removal", intentId: old });
@@ -213,8 +213,8 @@ test("each condition of a rotation that needs a person is notified", async () =>
   await sql`
     update usage_export.rotation set failed_attempts = 5, last_error = 'the service answered 403' where name = ${job.name}
   `.execute(db);
-  await notices.notifier().tick();
-  expect(notices.texts.map((text) => text.replace(`Rotation ${job.name}: `, ""))).toEqual([
+  await fixture.notifier().tick();
+  expect(fixture.texts.map((text) => text.replace(`Rotation ${job.name}: `, ""))).toEqual([
     expect.stringMatching(/^5 attempts failed in a row.*the service answered 403$/),
     expect.stringMatching(/^the service refused the key in use/),
     expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30\.$/),

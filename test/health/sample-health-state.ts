@@ -138,20 +138,20 @@ export function exportOf(outcome: LastOutcome | undefined): readonly JobHealth[]
   return [jobOf("export", "nightly", outcome)];
 }
 
-export type Situation = {
+export type HealthParts = {
   readonly jobs?: readonly JobHealth[];
   /** The gaps of the export. `slices` is undefined while a run of the export is in progress. */
   readonly gaps?: { readonly slices: readonly UnreadSlice[] | undefined };
   readonly rotations?: readonly RotationHealth[];
 };
 
-export function gapsOf(slices: readonly UnreadSlice[] | undefined): Situation["gaps"] & object {
+export function gapsOf(slices: readonly UnreadSlice[] | undefined): HealthParts["gaps"] & object {
   return { slices };
 }
 
 /** The notifications to send if `lastSent` was sent before. */
-export function notices(
-  { jobs = [], gaps, rotations = [] }: Situation,
+export function notificationsFor(
+  { jobs = [], gaps, rotations = [] }: HealthParts,
   lastSent: Readonly<Record<string, AlertPhase>> = {},
   scrub = (text: string) => text,
 ): readonly Notification[] {

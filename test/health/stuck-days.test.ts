@@ -8,7 +8,7 @@ import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { testNotices } from "./test-notifier.ts";
+import { openNotifierFixture } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
 
@@ -20,67 +20,67 @@ async function storeRun(name: string, trigger: string, status: string, scheduled
 }
 
 test("a day that is always refused is notified once, as a gap", async () => {
-  await using notices = await testNotices(db);
+  await using fixture = await openNotifierFixture(db);
   const back = await daysBack(db);
-  await markDue(db, [notices.seriesId], { first: back(2), oldest: { start: back(2), end: back(1) }, through: back(1) });
-  await store(db, notices.seriesId, [total(back(1), { requests: "1" })], { grouping: "none" });
+  await markDue(db, [fixture.seriesId], { first: back(2), oldest: { start: back(2), end: back(1) }, through: back(1) });
+  await store(db, fixture.seriesId, [total(back(1), { requests: "1" })], { grouping: "none" });
   await recordFailure(db, {
-    seriesId: notices.seriesId,
+    seriesId: fixture.seriesId,
     days: [back(2)],
     fetchNo: await nextFetchNo(db),
     reason: "404",
   });
   for (let night = 0; night < 5; night++) {
-    await storeRun(notices.name, "schedule", "ok", true);
-    await notices.notifier().tick();
-    await storeRun(notices.name, "catchup", "failed", false);
-    await notices.notifier().tick();
+    await storeRun(fixture.name, "schedule", "ok", true);
+    await fixture.notifier().tick();
+    await storeRun(fixture.name, "catchup", "failed", false);
+    await fixture.notifier().tick();
   }
-  expect(notices.texts).toEqual([expect.stringMatching(/has gaps: 1 slice/)]);
+  expect(fixture.texts).toEqual([expect.stringMatching(/has gaps: 1 slice/)]);
 });
 
 test("the failure of a job is resolved by a catch-up run that leaves no slice failed", async () => {
-  await using notices = await testNotices(db);
-  await storeRun(notices.name, "schedule", "failed", true);
-  await notices.notifier().tick();
-  await storeRun(notices.name, "catchup", "ok", false);
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([expect.stringMatching(/failed/), expect.stringMatching(/works again/)]);
+  await using fixture = await openNotifierFixture(db);
+  await storeRun(fixture.name, "schedule", "failed", true);
+  await fixture.notifier().tick();
+  await storeRun(fixture.name, "catchup", "ok", false);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([expect.stringMatching(/failed/), expect.stringMatching(/works again/)]);
 });
 
 test("the failure of a job is not resolved by a catch-up run that leaves a slice failed", async () => {
-  await using notices = await testNotices(db);
+  await using fixture = await openNotifierFixture(db);
   const back = await daysBack(db);
   await recordFailure(db, {
-    seriesId: notices.seriesId,
+    seriesId: fixture.seriesId,
     days: [back(2)],
     fetchNo: await nextFetchNo(db),
     reason: "404",
   });
-  await storeRun(notices.name, "schedule", "failed", true);
-  await notices.notifier().tick();
-  await storeRun(notices.name, "catchup", "ok", false);
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  await storeRun(fixture.name, "schedule", "failed", true);
+  await fixture.notifier().tick();
+  await storeRun(fixture.name, "catchup", "ok", false);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test("the failure of a scheduled run that was started late, as catchup, is notified", async () => {
-  await using notices = await testNotices(db);
-  await storeRun(notices.name, "catchup", "failed", true);
-  await notices.notifier().tick();
-  expect(notices.texts).toHaveLength(1);
+  await using fixture = await openNotifierFixture(db);
+  await storeRun(fixture.name, "catchup", "failed", true);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toHaveLength(1);
 });
 
 test("a failed slice is notified as a gap even if its day was never due", async () => {
-  await using notices = await testNotices(db);
+  await using fixture = await openNotifierFixture(db);
   const back = await daysBack(db);
   await recordFailure(db, {
-    seriesId: notices.seriesId,
+    seriesId: fixture.seriesId,
     days: [back(40)],
     fetchNo: await nextFetchNo(db),
     reason: "404",
   });
 
-  await notices.notifier().tick();
-  expect(notices.texts).toEqual([expect.stringMatching(/0 missing, 1 failed/)]);
+  await fixture.notifier().tick();
+  expect(fixture.texts).toEqual([expect.stringMatching(/0 missing, 1 failed/)]);
 });

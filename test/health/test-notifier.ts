@@ -18,7 +18,7 @@ import { answer, scriptedServer } from "../support/scripted-server.ts";
 /** The scrubber hides it. */
 export const SECRET = "open-sesame-41";
 
-export type TestNotices = AsyncDisposable & {
+export type NotifierFixture = AsyncDisposable & {
   /** The name of the export, and of the rotation. */
   readonly name: string;
   /** The id of the export's only series. */
@@ -30,7 +30,7 @@ export type TestNotices = AsyncDisposable & {
   /** For each accepted text, the end that names the sender. */
   readonly signatures: readonly string[];
   /** Method and path of each request that the receiver got, accepted or not. */
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   /** Opens a notifier with one of the two receivers. */
   readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
@@ -42,10 +42,10 @@ type TestNotifier = {
   readonly lines: readonly string[];
 };
 
-export async function testNotices(
+export async function openNotifierFixture(
   db: Database,
   { name = `job-${randomUUID()}`, schedule = farSchedule(), monitor = {} } = {},
-): Promise<TestNotices> {
+): Promise<NotifierFixture> {
   const text = JSON.stringify({
     service: { baseUrl: "http://127.0.0.1:1" },
     projects: [{ id: randomUUID(), name: "production", key: { env: "KEY" } }],
@@ -57,21 +57,21 @@ export async function testNotices(
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const texts: string[] = [];
   const signatures: string[] = [];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = await scriptedServer(({ method, target, body }, response) => {
-    asked.push(`${method} ${target}`);
-    if (notices.status === undefined) return;
-    if (notices.status === 200 && method === "POST") {
+    requests.push(`${method} ${target}`);
+    if (fixture.status === undefined) return;
+    if (fixture.status === 200 && method === "POST") {
       const [text = "", signature = ""] = JSON.parse(body).text.split(" — ");
       texts.push(text);
       signatures.push(signature);
     }
-    answer(response, notices.status, "");
+    answer(response, fixture.status, "");
   });
   const key = [...ids].find(([one]) => one.includes(config.projects[0]?.id ?? ""));
 
-  const notices: TestNotices = {
-    ...{ name, texts, signatures, asked, status: 200, seriesId: key?.[1] ?? 0 },
+  const fixture: NotifierFixture = {
+    ...{ name, texts, signatures, requests, status: 200, seriesId: key?.[1] ?? 0 },
     notifier(receiver = "webhook", stop = new AbortController().signal) {
       const counts: string[] = [];
       const lines: string[] = [];
@@ -97,5 +97,5 @@ export async function testNotices(
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
-  return notices;
+  return fixture;
 }

@@ -17,7 +17,7 @@ function urlWith(part: { readonly [name in "host" | "username" | "password" | "p
 type Trouble = {
   readonly url: (password: string) => string;
   readonly status: 1 | 2;
-  readonly told: RegExp;
+  readonly message: RegExp;
   /** Whether the case needs a server that asks for a password. A server given from outside may not. */
   readonly needsPasswords?: true;
 };
@@ -26,37 +26,39 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   "a port where nobody listens": {
     url: (password) => `postgres://usage:${password}@127.0.0.1:1/usage`,
     status: 1,
-    told: /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED \S+; start the server at this address, or correct DATABASE_URL$/m,
+    message:
+      /^usage-export: the database at 127\.0\.0\.1:1\/usage can't be used: connect ECONNREFUSED \S+; start the server at this address, or correct DATABASE_URL$/m,
   },
   "a host name with several addresses, where nobody listens": {
     url: (password) => `postgres://usage:${password}@localhost:1/usage`,
     status: 1,
-    told: /^usage-export: the database at localhost:1\/usage can't be used: connect ECONNREFUSED/,
+    message: /^usage-export: the database at localhost:1\/usage can't be used: connect ECONNREFUSED/,
   },
   "a wrong password": {
     url: (password) => urlWith({ password }),
     status: 1,
-    told: /^usage-export: the database at .* can't be used: (?:password|SASL) authentication failed/,
+    message: /^usage-export: the database at .* can't be used: (?:password|SASL) authentication failed/,
     needsPasswords: true,
   },
   "a database that does not exist": {
     url: () => urlWith({ pathname: "/no_such_database" }),
     status: 1,
-    told: /^usage-export: the database at .* can't be used: database "no_such_database" does not exist; correct DATABASE_URL, or what the server allows$/m,
+    message:
+      /^usage-export: the database at .* can't be used: database "no_such_database" does not exist; correct DATABASE_URL, or what the server allows$/m,
   },
   "another kind of URL": {
     url: (password) => `mysql://usage:${password}@127.0.0.1/usage`,
     status: 2,
-    told: /^usage-export: DATABASE_URL: expected postgres:\/\/user:password@host:port\/database/,
+    message: /^usage-export: DATABASE_URL: expected postgres:\/\/user:password@host:port\/database/,
   },
   "no URL": {
     url: (password) => `usage:${password}@127.0.0.1`,
     status: 2,
-    told: /^usage-export: DATABASE_URL: expected/,
+    message: /^usage-export: DATABASE_URL: expected/,
   },
 };
 
-test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPasswords }], { context, skip }) => {
+test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, message, needsPasswords }], { context, skip }) => {
   skip(
     needsPasswords === true && (await letsIn(url("of nobody"))),
     "the given server lets everyone in without a password",
@@ -65,7 +67,7 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, told, needsPa
 
   const result = await context.run(["export"], { DATABASE_URL: url(context.newSecret()), LOG_LEVEL: "error" });
 
-  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(told) });
+  expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringMatching(message) });
   expect(result.stderr.trim().split("\n")).toHaveLength(1);
   expect(emulator.requests).toEqual([]);
 });

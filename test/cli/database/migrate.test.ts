@@ -69,13 +69,13 @@ test.for([
   ],
 ] as const)(
   "a MIGRATION_DATABASE_URL that %s is named in the error, without its password",
-  async ([_, url, status, told], { context }) => {
+  async ([_, url, status, message], { context }) => {
     const result = await context.run(["migrate"], {
       MIGRATION_DATABASE_URL: url(context.newSecret()),
       LOG_LEVEL: "warn",
     });
 
-    expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(told) });
+    expect(result).toMatchObject({ status, stdout: "", stderr: expect.stringContaining(message) });
     expect(result.stderr.trim().split("\n")).toHaveLength(1);
   },
 );

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Fault } from "../../../src/emulator/faults.ts";
-import { letDoubtsAge } from "../../db/stored-usage.ts";
+import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
@@ -45,7 +45,7 @@ test("an answer without rows makes all days of its period suspect, until a later
   expect(await coverage(db)).toMatchObject({ suspect: good.length });
   expect(await context.run(["status"])).toMatchObject({ status: 1 });
 
-  await letDoubtsAge(db);
+  await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const { rows } = await sql`select * from bi.usage_total`.execute(db);
   expect(rows).toEqual([]);

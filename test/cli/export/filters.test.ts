@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { modelId } from "../../../src/emulator/catalogue.ts";
 import type { Fault } from "../../../src/emulator/faults.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
-import { letDoubtsAge } from "../../db/stored-usage.ts";
+import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { PROJECT_ID, programTest } from "../program-context.ts";
@@ -301,7 +301,7 @@ test("a filter without usage on several days is stored when a later run confirms
     diarized: { status: "suspect", error: expect.stringMatching(/no usage with the filter on any of 2 days/) },
   });
   expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
-  await letDoubtsAge(db);
+  await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await lastCoverage(db)).toEqual({ diarized: { status: "complete", error: null } });
 

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { letDoubtsAge } from "../../db/stored-usage.ts";
+import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { PROJECT_ID, programTest } from "../program-context.ts";
 import { PRODUCTION, smallConfig } from "../small-config.ts";
@@ -148,7 +148,7 @@ test("an answer without rows makes days with rows suspect, until a run at least 
   expect(await lastCoverage(db)).toEqual({ all: { status: "suspect", error: expect.stringContaining("no rows") } });
 
   expect(await context.run(["export"])).toMatchObject({ status: 1, stdout: expect.stringContaining("2 suspect") });
-  await letDoubtsAge(db);
+  await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   const { rows } = await sql`select * from bi.usage_total`.execute(db);
   expect(rows).toEqual([]);

@@ -63,7 +63,7 @@ test("a database that does not answer does not keep a worker from stopping in ti
   await using proxy = await tcpProxy(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  proxy.swallow();
+  proxy.silence();
   emulator.fault = undefined;
   releaseAnswers();
   const stoppedMs = performance.now();

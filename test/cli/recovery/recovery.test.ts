@@ -153,7 +153,7 @@ test("an export whose database does not answer stops within 30 seconds after a s
   await using proxy = await tcpProxy(url);
   const program = context.start(["export"], { DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 4);
-  proxy.swallow();
+  proxy.silence();
   releaseAnswers();
   const stoppedMs = performance.now();
   program.kill("SIGTERM");

@@ -1,11 +1,11 @@
 // A proxy between the program and the service. It records the creates of keys, and the secrets of the keys that the service made.
 
 import { z } from "zod";
-import type { Gate } from "../../faults/gate.ts";
+import type { DecideFault } from "../../faults/fault-decision.ts";
 import { startServiceFront } from "../../faults/service-front.ts";
 
 export type HttpProxy = AsyncDisposable & {
-  /** Each program may call it by an address of its own, so that the gate knows which program calls. */
+  /** Each program may call it by an address of its own, so that `decideFault` knows which program calls. */
   readonly urlOf: (who: string) => string;
   /** The bodies of the creates the program sent, whether they reached the service or not. */
   readonly creates: readonly CreateBody[];
@@ -18,11 +18,11 @@ export type HttpProxy = AsyncDisposable & {
 const CreateBody = z.looseObject({ comment: z.string() });
 type CreateBody = z.infer<typeof CreateBody>;
 
-export async function startHttpProxy(targetUrl: string, gate: Gate): Promise<HttpProxy> {
+export async function startHttpProxy(targetUrl: string, decideFault: DecideFault): Promise<HttpProxy> {
   const creates: CreateBody[] = [];
   const secrets: string[] = [];
   const front = await startServiceFront(targetUrl, {
-    gate,
+    decideFault,
     whoAsks: (request) => {
       const [, who = "", url = ""] = /^\/([^/]+)(.*)$/.exec(request.url ?? "") ?? [];
       return { who, url };

@@ -15,7 +15,7 @@ import { type Database, openPostgres } from "../../../src/db/connection/database
 import { type Emulator, type EmulatorOptions, startEmulator } from "../../../src/emulator/server.ts";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import { Scrubber } from "../../../src/secret.ts";
-import { type Gate, PASS } from "../../faults/gate.ts";
+import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { type Places, passwordsIn, type Search, searchPlaces } from "../../support/leaks.ts";
 import { type Program, type ProgramResult, startProgram } from "../../support/program.ts";
@@ -57,7 +57,7 @@ export type RotationOptions = {
   /** The scopes of a second key from the console, which the program finds in USAGE_EXPORT_CREATOR_KEY. */
   readonly creatorScopes?: readonly string[];
   readonly emulator?: Partial<EmulatorOptions>;
-  readonly gate?: Gate;
+  readonly decideFault?: DecideFault;
   /** Puts a front before the program's database, and returns its URL. */
   readonly databaseVia?: (url: string) => Promise<AsyncDisposable & { readonly url: string }>;
   /** A program is killed after this time. */
@@ -95,7 +95,7 @@ export async function openRotationContext(options: RotationOptions = {}): Promis
     ...(options.creatorScopes ? [{ secret: creatorKey, projectId: PROJECT_ID, scopes: options.creatorScopes }] : []),
   ];
   const emulator = opened.use(await startEmulator({ consoleKeys, ...options.emulator }));
-  const proxy = opened.use(await startHttpProxy(emulator.url, options.gate ?? (() => PASS)));
+  const proxy = opened.use(await startHttpProxy(emulator.url, options.decideFault ?? (() => PASS)));
   const programUrl = options.databaseVia ? opened.use(await options.databaseVia(url)).url : url;
   const sink = path.join(folder, "exporter.key");
   const sinks = [sink];

@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
-import { PASS } from "../../faults/gate.ts";
+import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { createdKeys, events, ledgerRows, PROGRAM, rotationTest, sinkSecret } from "./rotation-context.ts";
 
@@ -46,14 +46,14 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
 let refusalsLeft = 0;
 
 const awayTest = rotationTest({
-  gate: ({ side, name }) => {
+  decideFault: ({ side, name }) => {
     if (name.startsWith("POST") && side === "back") refusalsLeft = 6;
     return PASS;
   },
   databaseVia: (url) =>
     startPostgresFront(url, {
       who: PROGRAM,
-      gate: () => {
+      decideFault: () => {
         if (refusalsLeft === 0) return PASS;
         refusalsLeft--;
         return { kind: "cut" };

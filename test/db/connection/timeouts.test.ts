@@ -13,7 +13,7 @@ import {
 } from "../../../src/db/connection/timeouts.ts";
 import { inTransaction, withRetries } from "../../../src/db/connection/transaction.ts";
 import type { Tables } from "../../../src/db/schema.ts";
-import { type FaultEvent, type Gate, PASS } from "../../faults/gate.ts";
+import { type DecideFault, type FaultEvent, PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -22,8 +22,8 @@ const { url, directUrl } = await testDatabase();
 await runStatement(directUrl, "create table public.note (text text)");
 
 /** Opens the database through a front that injects faults, with time limits that a test can wait for. */
-async function open(gate: Gate, limits: Partial<TimeoutOptions> = {}): Promise<Database> {
-  const front = await startPostgresFront(url, { who: "test", gate });
+async function open(decideFault: DecideFault, limits: Partial<TimeoutOptions> = {}): Promise<Database> {
+  const front = await startPostgresFront(url, { who: "test", decideFault });
   const pool = new pg.Pool({ connectionString: front.url, max: 1 });
   pool.on("connect", (client) => client.on("error", () => {}));
   const limited = poolWithTimeouts(pool, { statementMs: () => 300, stoppingMs: 300, ...limits });
@@ -39,12 +39,12 @@ async function open(gate: Gate, limits: Partial<TimeoutOptions> = {}): Promise<D
  * Drops the first statement that contains `text` ("out") or its answer ("back"), and everything on that connection afterwards. The
  * connection stays open.
  */
-function dropAt(text: string, side: FaultEvent["side"]): Gate {
+function dropAt(text: string, side: FaultEvent["side"]): DecideFault {
   let isDropped = false;
   return (event) => {
     if (isDropped || event.side !== side || !event.name.includes(text)) return PASS;
     isDropped = true;
-    return { kind: "hole" };
+    return { kind: "silence" };
   };
 }
 
@@ -75,7 +75,7 @@ test("after a timeout the connection is not used again: the late answer would be
 });
 
 test("if a stopping program finds no free connection in time, its connections stay usable", async () => {
-  const front = await startPostgresFront(url, { who: "test", gate: () => PASS });
+  const front = await startPostgresFront(url, { who: "test", decideFault: () => PASS });
   const pool = new pg.Pool({ connectionString: front.url, max: 1, connectionTimeoutMillis: 2_000 });
   const stop = AbortSignal.abort();
   const limited = poolWithTimeouts(pool, { statementMs: () => 20_000, stoppingMs: 20_000, stop });

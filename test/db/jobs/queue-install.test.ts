@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { installQueue } from "../../../src/db/jobs/queue.ts";
-import { PASS } from "../../faults/gate.ts";
+import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { emptyDatabase } from "../migrations/empty-database.ts";
@@ -44,7 +44,7 @@ test("a connection that is lost in the queue's background work fails the install
   let isCut = false;
   await using front = await startPostgresFront(empty.directUrl, {
     who: "test",
-    gate: ({ name, side }) => {
+    decideFault: ({ name, side }) => {
       if (isCut || side === "out" || !name.includes("bam_on")) return PASS;
       isCut = true;
       return { kind: "cut" };

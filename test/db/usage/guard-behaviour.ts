@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import { coverageOf, letDoubtsAge, newSeries, shown, slice, store } from "../stored-usage.ts";
+import { coverageOf, makeDoubtsAnHourOlder, newSeries, shown, slice, store } from "../stored-usage.ts";
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
@@ -31,7 +31,7 @@ export function testEmptyGuard(db: Database): void {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await store(db, seriesId, [slice(FIRST, {})]);
-    await letDoubtsAge(db);
+    await makeDoubtsAnHourOlder(db);
     const confirmed = await store(db, seriesId, [slice(FIRST, {})]);
     expect(confirmed).toEqual({ slices: [{ day: FIRST, decision: "replace" }], rowsChanged: 1 });
     expect(await shown(db, project)).toEqual({});
@@ -70,7 +70,7 @@ export function testEmptyGuard(db: Database): void {
     await store(db, seriesId, [slice(FIRST, { listen: "1" })]);
     await store(db, seriesId, [slice(FIRST, {})]);
     await recordFailure(db, { seriesId, days: [FIRST], fetchNo: await nextFetchNo(db), reason: "down" });
-    await letDoubtsAge(db);
+    await makeDoubtsAnHourOlder(db);
     expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "1" } });
     expect(await store(db, seriesId, [slice(FIRST, {})])).toMatchObject({ slices: [{ decision: "replace" }] });
   });
@@ -101,7 +101,7 @@ export function testEmptyGuard(db: Database): void {
     expect(await coverageOf(db, project)).toMatchObject([
       { status: "suspect", rows: 2, error: expect.stringContaining("42 requests for this day, which had 15000.5") },
     ]);
-    await letDoubtsAge(db);
+    await makeDoubtsAnHourOlder(db);
     expect(await fallen()).toMatchObject({ slices: [{ decision: "replace" }] });
     expect(await shown(db, project)).toEqual({ [FIRST]: { listen: "40", agent: "2" } });
   });

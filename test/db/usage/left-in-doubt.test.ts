@@ -7,7 +7,7 @@ import { markDue } from "../../../src/db/usage/series.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice.ts";
 import { testDatabase } from "../../support/database.ts";
-import { daysBack, letDoubtsAge, newSeries, slice, store } from "../stored-usage.ts";
+import { daysBack, makeDoubtsAnHourOlder, newSeries, slice, store } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -34,7 +34,7 @@ test("a suspect day before the window is due until it is confirmed, and one in t
   expect(await dueOf(seriesId)).toMatchObject([
     { day: back(4), status: "suspect", attemptedAt: expect.any(Date), doubtedAt: expect.any(Date) },
   ]);
-  await letDoubtsAge(db);
+  await makeDoubtsAnHourOlder(db);
   await store(db, seriesId, [slice(back(4), {})]);
   expect(await dueOf(seriesId)).toEqual([]);
 });

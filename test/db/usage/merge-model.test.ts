@@ -9,7 +9,7 @@ import { recordFailure } from "../../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { letDoubtsAge, newSeries, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
+import { makeDoubtsAnHourOlder, newSeries, shown, slice, store, type ViewRow, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -92,7 +92,7 @@ test("after any sequence of readings the views show what the model says, now and
         const fetchNo = fetches.at(-1 - step.late) ?? 0;
         const days = Object.entries(step.days);
         if (step.kind === "an hour passes") {
-          await letDoubtsAge(db);
+          await makeDoubtsAnHourOlder(db);
           hour++;
           continue;
         }

@@ -1,5 +1,5 @@
-// A front is a proxy between a program and the service or the database. A gate decides for each event that a front sees what fault,
-// if any, is injected.
+// A front is a proxy between a program and the service or the database. For each event that it sees, it asks which fault to inject,
+// if any.
 
 /** Where an event is seen: before something reaches the peer, or before the peer's answer reaches the program. */
 export type Side = "out" | "back";
@@ -18,14 +18,14 @@ export type Action =
   /** The connection ends: before the peer got the request ("out"), or after it has executed it ("back"). */
   | { readonly kind: "cut" }
   /** The connection ends in the middle of the service's answer. */
-  | { readonly kind: "half" }
+  | { readonly kind: "cut-halfway" }
   /** From now on nothing passes on this connection, and it stays open. */
-  | { readonly kind: "hole" }
+  | { readonly kind: "silence" }
   | { readonly kind: "delay"; readonly ms: number }
   /** The database answers with an error: without having executed the statement ("out"), or after it ("back"). */
   | { readonly kind: "error"; readonly sqlstate: string };
 
-/** Called at every event. */
-export type Gate = (event: FaultEvent) => Action;
+/** Called by a front at every event. */
+export type DecideFault = (event: FaultEvent) => Action;
 
 export const PASS: Action = { kind: "pass" };
