@@ -123,8 +123,10 @@ const BRACKET = 0x5b;
 const BRACE = 0x7b;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back. */
 const EXACT_DIGITS_MAX = 15;
-/** Matches a number that is longer or has an exponent, where a JSON value may begin. A match inside a text only costs time. */
-const POSSIBLY_INEXACT_NUMBER = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+)?|[\d.]*[eE][+-]?\d+))/g;
+/** An exponent that can make a number of few digits too large or too small for a double. */
+const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
+const EXPONENT = /[eE][+-]?\d+/y;
+const QUOTE = 0x22;
 
 /**
  * Numbers that a double cannot hold come back as ExactNumber, all others as numbers. Throws a SyntaxError if the text is not JSON, is
@@ -136,12 +138,35 @@ const POSSIBLY_INEXACT_NUMBER = /(?:^|[:[,])\s*-?(\d(?:[\d.]{15,}(?:[eE][+-]?\d+
 export function parseExact(text: string): unknown {
   requireFewValues(text);
   const value = parseJson(text);
-  checkValue(value, 0);
+  // In a text that is well-formed, only an escape can write half of a surrogate pair.
+  checkValue(value, 0, !text.isWellFormed() || text.includes("\\u"));
   // A reviver makes parsing seven times as long, and nearly every answer does without.
-  const isInexact = text
-    .matchAll(POSSIBLY_INEXACT_NUMBER)
-    .some(([, source = ""]) => numberFrom(Number(source), source) instanceof ExactNumber);
-  return isInexact ? JSON.parse(text, reviveNumber) : value;
+  return mayHaveInexactNumber(text) ? JSON.parse(text, reviveNumber) : value;
+}
+
+/**
+ * Whether a number of more than 15 digits, or one with a large exponent, is another one as a double. What looks like such a number
+ * within a text counts, too, and only costs time.
+ */
+function mayHaveInexactNumber(text: string): boolean {
+  if (LARGE_EXPONENT.test(text)) return true;
+  // Only every 16th character is looked at: 16 digits in a row have one of them.
+  for (let at = EXACT_DIGITS_MAX; at < text.length; at += EXACT_DIGITS_MAX + 1) {
+    if (!isDigitOrPoint(text.charCodeAt(at))) continue;
+    let start = at;
+    while (isDigitOrPoint(text.charCodeAt(start - 1))) start--;
+    while (isDigitOrPoint(text.charCodeAt(at))) at++;
+    if (at - start > EXACT_DIGITS_MAX && text.charCodeAt(start - 1) !== QUOTE) {
+      EXPONENT.lastIndex = at;
+      const source = text.slice(start, at) + (EXPONENT.exec(text)?.[0] ?? "");
+      if (numberFrom(Number(source), source) instanceof ExactNumber) return true;
+    }
+  }
+  return false;
+}
+
+function isDigitOrPoint(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2e;
 }
 
 /** Counts before parsing: a comma or an opening bracket precedes every value but the first. Those inside a text are counted too. */
@@ -164,19 +189,19 @@ function parseJson(text: string): unknown {
   }
 }
 
-function checkValue(value: unknown, depth: number): void {
-  if (typeof value === "string") checkText(value);
+function checkValue(value: unknown, depth: number, hasEscapes: boolean): void {
+  if (hasEscapes && typeof value === "string") checkText(value);
   if (typeof value !== "object" || value === null) return;
   if (depth >= JSON_DEPTH_MAX) throw new SyntaxError(`it is nested more than ${JSON_DEPTH_MAX} levels deep`);
   if (Array.isArray(value)) {
-    for (const element of value) checkValue(element, depth + 1);
+    for (const element of value) checkValue(element, depth + 1, hasEscapes);
     return;
   }
   // An object from JSON.parse inherits no enumerable member.
   for (const key in value) {
-    checkText(key);
+    if (hasEscapes) checkText(key);
     if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
-    checkValue(value[key as keyof typeof value], depth + 1);
+    checkValue(value[key as keyof typeof value], depth + 1, hasEscapes);
   }
 }
 

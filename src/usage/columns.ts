@@ -3,10 +3,7 @@
 import { hash } from "node:crypto";
 import type { Day } from "./days.ts";
 import type { Group } from "./groups.ts";
-import { METRICS, type RowMetrics } from "./metrics.ts";
-
-/** An exact amount: a number whose text, as JavaScript writes it, is its exact decimal text, or that text itself; null if none was sent. */
-type Amount = number | string | null;
+import { type Amount, METRICS, type RowMetrics } from "./metrics.ts";
 
 /** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
 export type Columns = {
@@ -50,15 +47,12 @@ export function emptySlice(day: Day): NormalisedSlice {
 
 /** The hash is stored: with another text, every stored slice would look changed. */
 function contentHash({ groups, metrics, extras }: Columns): string {
-  let content = "";
-  for (const [row, { key }] of groups.entries()) {
-    const amounts = metrics.map((column) => textOrNull(column[row] ?? null));
-    const extra = extras[row] ?? null;
-    content += `[${JSON.stringify(key)},[${amounts.join(",")}],${extra === null ? "null" : JSON.stringify(extra)}]`;
-  }
-  return hash("sha256", content);
+  const rows = groups.map(({ key }, row) =>
+    JSON.stringify([key, metrics.map((amounts) => textOf(amounts[row])), extras[row]]),
+  );
+  return hash("sha256", rows.join(""));
 }
 
-function textOrNull(amount: Amount): string {
-  return amount === null ? "null" : `"${amount}"`;
+function textOf(amount: Amount | undefined): string | null {
+  return typeof amount === "number" ? String(amount) : (amount ?? null);
 }

@@ -1,6 +1,7 @@
 // Decides which values of a dimension are the same group. Pure.
 
 import { badAnswer, describeJson } from "./json-value.ts";
+import { remembered } from "./remembered.ts";
 import type { Dimension } from "./series.ts";
 
 export type Group = {
@@ -19,21 +20,43 @@ export const UNGROUPED: Group = { key: "all", sent: "absent", display: null };
  * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an empty set, an
  * empty text and an absent value are four different groups.
  */
-export function groupOf(dimension: Dimension, value: unknown, path: string): Group {
-  if (value === undefined) return { key: "absent", sent: "absent", display: null };
-  if (value === null) return { key: "null", sent: "null", display: null };
-  const values = canonicalSet(Array.isArray(value) ? value : [value], path);
-  const key = JSON.stringify(values);
-  // Tags are always shown as a JSON array, even a single one: the report parses it.
-  return { key, sent: JSON.stringify(value), display: dimension === "tags" ? key : displayOf(values, key) };
-}
-
-function canonicalSet(values: readonly unknown[], path: string): (string | null)[] {
-  for (const value of values) {
-    if (value !== null && typeof value !== "string") {
-      throw badAnswer(`${path}: expected a text, an array of texts or null, got ${describeJson(value)}`);
+export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
+  if (value === undefined) return ABSENT;
+  if (value === null) return NULL;
+  const known = dimension === "tags" ? TAGS : OTHERS;
+  if (typeof value === "string") return known.ofText(value);
+  const values = Array.isArray(value) ? value : [value];
+  for (const one of values) {
+    if (one !== null && typeof one !== "string") {
+      throw badAnswer(
+        `results[${row}].${dimension}: expected a text, an array of texts or null, got ${describeJson(one)}`,
+      );
     }
   }
+  return known.ofArray(JSON.stringify(value));
+}
+
+const ABSENT: Group = { key: "absent", sent: "absent", display: null };
+const NULL: Group = { key: "null", sent: "null", display: null };
+
+// The same groups are in every answer of a series, so they are remembered.
+// Tags are always shown as a JSON array, even a single one: the report parses it.
+const TAGS = rememberedGroups((_, key) => key);
+const OTHERS = rememberedGroups(displayOf);
+
+function rememberedGroups(display: (values: readonly (string | null)[], key: string) => string | null) {
+  const groupFrom = (sent: string, value: readonly (string | null)[]): Group => {
+    const values = canonicalSet(value);
+    const key = JSON.stringify(values);
+    return { key, sent, display: display(values, key) };
+  };
+  return {
+    ofText: remembered((text) => groupFrom(JSON.stringify(text), [text])),
+    ofArray: remembered((sent) => groupFrom(sent, JSON.parse(sent))),
+  };
+}
+
+function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
   const texts = values.filter((value) => typeof value === "string");
   const sorted = [...new Set(texts)].sort();
   return values.includes(null) ? [...sorted, null] : sorted;

@@ -14,44 +14,64 @@ export const METRICS = [
   "requests",
 ] as const;
 
+/** An exact amount: a number whose text, as JavaScript writes it, is its decimal text, or that text; null if the service sent none. */
+export type Amount = number | string | null;
+
 export type RowMetrics = {
-  /** In the order of METRICS: exact decimal text, never negative; null if the service sent none. */
-  readonly values: readonly (string | null)[];
+  /** In the order of METRICS; never negative. */
+  readonly values: readonly Amount[];
   /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
-const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
+/** The position of each metric; none for the other names that are known. */
+const KNOWN_NAMES = new Map<string, number | "none">([
+  ...METRICS.map((name, i) => [name, i] as const),
+  ...[...DIMENSIONS, "models", "grouping", "start", "end"].map((name) => [name, "none"] as const),
+]);
 
 /** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
-export function readMetrics(row: JsonObject, path: string): RowMetrics {
-  const values = METRICS.map((metric) => readMetric(row[metric], path, metric));
+export function readMetrics(row: JsonObject, rowNo: number): RowMetrics {
+  const sent: unknown[] = [];
   const extra: string[] = [];
-  for (const name of Object.keys(row)
-    .filter((each) => !KNOWN_NAMES.has(each))
-    .sort()) {
-    const value = row[name];
-    if (isNumber(value)) extra.push(`${JSON.stringify(name)}:${finiteText(value, path, name)}`);
+  for (const name in row) {
+    const position = KNOWN_NAMES.get(name);
+    if (position === undefined) extra.push(name);
+    else if (position !== "none") sent[position] = row[name];
   }
-  if (extra.length === 0 && values.every((value) => value === null)) {
-    throw badAnswer(`${path}: the row has none of the metrics ${METRICS.join(", ")}`);
+  const values = METRICS.map((metric, i) => readMetric(sent[i], rowNo, metric));
+  const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
+  if (extraText === null && values.every((value) => value === null)) {
+    throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${METRICS.join(", ")}`);
   }
-  return { values, extra: extra.length > 0 ? `{${extra.join(",")}}` : null };
+  return { values, extra: extraText };
 }
 
-function readMetric(value: unknown, path: string, metric: string): string | null {
+function readExtra(row: JsonObject, names: string[], rowNo: number): string | null {
+  const members = names.sort().flatMap((name) => {
+    const value = row[name];
+    return isNumber(value) ? [`${JSON.stringify(name)}:${finiteText(value, rowNo, name)}`] : [];
+  });
+  return members.length > 0 ? `{${members.join(",")}}` : null;
+}
+
+function readMetric(value: unknown, rowNo: number, metric: string): Amount {
+  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return value;
   if (value === undefined || value === null) return null;
-  if (!isNumber(value)) throw badAnswer(`${path}.${metric}: expected a number, got ${describeJson(value)}`);
-  const text = finiteText(value, path, metric);
-  if (text.startsWith("-")) throw badAnswer(`${path}.${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
+  if (value === 0) return 0;
+  if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
+  const text = finiteText(value, rowNo, metric);
+  if (text.startsWith("-")) {
+    throw badAnswer(`results[${rowNo}].${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
+  }
   return text;
 }
 
-function finiteText(value: number | ExactNumber, path: string, metric: string): string {
+function finiteText(value: number | ExactNumber, rowNo: number, metric: string): string {
   const double = typeof value === "number" ? value : Number(value.source);
   const text = Number.isFinite(double) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw badAnswer(`${path}.${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
+  throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
 }
 
 // Decimal numbers as text, so that no digit is lost on the way to numeric columns.

@@ -7,6 +7,7 @@ import { groupOf, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
+import { remembered } from "./remembered.ts";
 import type { Dimension } from "./series.ts";
 
 /**
@@ -34,11 +35,9 @@ export function normalise(
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
   let undatedRows = 0;
-  const knownDays = new Set<Day>();
   for (const [i, row] of results.entries()) {
-    const path = `results[${i}]`;
-    const { day, undated } = dayOfRow(row, period, path, runDay, knownDays);
-    addRow(slices, day, readRow(row, grouping, path), grouping);
+    const { day, undated } = dayOfRow(row, period, i, runDay);
+    addRow(slices, day, readRow(row, grouping, i), grouping);
     if (undated) undatedRows++;
   }
   if (undatedRows > 0 && undatedRows < results.length) {
@@ -49,10 +48,10 @@ export function normalise(
   );
 }
 
-function readRow(row: JsonObject, grouping: "none" | Dimension, path: string): SnapshotRow {
-  const metrics = readMetrics(row, path);
+function readRow(row: JsonObject, grouping: "none" | Dimension, rowNo: number): SnapshotRow {
+  const metrics = readMetrics(row, rowNo);
   if (grouping === "none") return { group: UNGROUPED, metrics };
-  return { group: groupOf(grouping, dimensionValue(row, grouping).value, `${path}.${grouping}`), metrics };
+  return { group: groupOf(grouping, dimensionValue(row, grouping).value, rowNo), metrics };
 }
 
 /** A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. */
@@ -76,7 +75,7 @@ function addRow(
 }
 
 function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
-  return a.extra === b.extra && a.values.every((value, i) => value === b.values[i]);
+  return a.extra === b.extra && a.values.every((value, i) => String(value) === String(b.values[i]));
 }
 
 /**
@@ -156,25 +155,21 @@ function requireDailyBuckets(resolution: unknown): void {
 
 /**
  * The day of a row. If the row names none, it is the answer's period, which must be a single day, or `runDay` if the answer names no
- * period. `known` collects the valid days of earlier rows, so that each is checked once: an answer of 50,000 rows has few days.
+ * period.
  */
-export function dayOfRow(
-  row: JsonObject,
-  period: Window | undefined,
-  path: string,
-  runDay: Day,
-  known: Set<Day> = new Set(),
-): DatedRow {
+export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): DatedRow {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
-  const start = readDay(holder.start, `${path}.start`, known);
-  const end = readDay(holder.end, `${path}.end`, known);
-  if (start === undefined && end === undefined) {
+  const start = readDay(holder.start, "start", rowNo);
+  const end = readDay(holder.end, "end", rowNo);
+  const day = start ?? end;
+  if (day === undefined) {
     if (!period) return { day: runDay, undated: true };
-    return { day: requireOneDay(period, `${path} names no day, and the answer's period`), undated: false };
+    requireOneDay(period, `results[${rowNo}] names no day, and the answer's period`);
+    return { day: period.start, undated: false };
   }
-  const day = requireOneDay({ start: start ?? end ?? "", end: end ?? start ?? "" }, path);
+  if (end !== undefined && end !== day) requireOneDay({ start: day, end }, `results[${rowNo}]`);
   if (period && (day < period.start || day > period.end)) {
-    throw badAnswer(`${path}: ${day} lies outside the window ${period.start} to ${period.end}`);
+    throw badAnswer(`results[${rowNo}]: ${day} lies outside the window ${period.start} to ${period.end}`);
   }
   return { day, undated: false };
 }
@@ -221,19 +216,21 @@ export function emptiedDays(covered: readonly Day[], oldestStored: Day | undefin
   return daysOf({ start: oldestStored, end: addDays(first, -1) });
 }
 
-function requireOneDay({ start, end }: Window, what: string): Day {
-  if (start === end) return start;
-  throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
+function requireOneDay({ start, end }: Window, what: string): void {
+  if (start !== end) throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }
 
 /** Reads a day, which may be sent as the midnight that begins it. Null and an absent value are no day. */
-function readDay(value: unknown, path: string, known: Set<Day> = new Set()): Day | undefined {
+function readDay(value: unknown, name: string, rowNo?: number): Day | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "string" && known.has(value)) return value;
-  const text = typeof value === "string" ? value.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "") : "";
-  if (isDay(text)) {
-    known.add(text);
-    return text;
-  }
+  const day = typeof value === "string" ? dayFrom(value) : "";
+  if (day !== "") return day;
+  const path = rowNo === undefined ? name : `results[${rowNo}].${name}`;
   throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
 }
+
+/** An empty text for what is no day. */
+const dayFrom = remembered((text) => {
+  const day = text.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "");
+  return isDay(day) ? day : "";
+});

@@ -40,7 +40,7 @@ export async function growDatabase(databaseUrl: string, days: number): Promise<G
 }
 
 export function groupAt(dimension: Dimension, i: number): ReturnType<typeof groupOf> {
-  return groupOf(dimension, `${dimension}-${i}-3f2504e0`, "row");
+  return groupOf(dimension, `${dimension}-${i}-3f2504e0`, 0);
 }
 
 /** Uses a connection of its own, because the program's connections limit how long a statement may take. */

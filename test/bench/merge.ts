@@ -115,7 +115,7 @@ function sliceOn(
   requests: (group: number) => string,
 ): NormalisedSlice {
   const rows = Array.from({ length: GROUPS }, (_, i) => ({
-    group: groupOf(grouping, [`${grouping}-${i}`, `another-${i % 100}`], "row"),
+    group: groupOf(grouping, [`${grouping}-${i}`, `another-${i % 100}`], 0),
     metrics: {
       values: [
         `${i}.724206944444${dayNo}`,

@@ -55,7 +55,7 @@ export function rowOf(
   extra: string | null = null,
   dimension: Dimension = "endpoint",
 ): SnapshotRow {
-  const group = groupOf(dimension, value, "row");
+  const group = groupOf(dimension, value, 0);
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }
 

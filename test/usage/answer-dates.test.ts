@@ -102,17 +102,17 @@ test.each<[string, Record<string, unknown>]>([
   ["by its end, if its start is null", { grouping: { start: null, end: "2026-03-16" } }],
   ["as a midnight", { start: "2026-03-16T00:00:00.000000Z", end: "2026-03-16T00:00Z" }],
 ])("a row names its day %s", (_, row) => {
-  expect(dayOfRow(row, WINDOW, "results[0]", RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow(row, WINDOW, 0, RUN_DAY)).toEqual(DATED);
 });
 
 test("a row without a day belongs to the answer's period if that is one day", () => {
   const period = { start: "2026-03-16", end: "2026-03-16" };
-  expect(dayOfRow({}, period, "results[0]", RUN_DAY)).toEqual(DATED);
-  expect(dayOfRow({ grouping: { start: null, end: null } }, period, "results[0]", RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow({}, period, 0, RUN_DAY)).toEqual(DATED);
+  expect(dayOfRow({ grouping: { start: null, end: null } }, period, 0, RUN_DAY)).toEqual(DATED);
 });
 
 test("a row without a day in an answer without a period is undated, under the day of the run", () => {
-  expect(dayOfRow({ requests: 1 }, undefined, "results[0]", RUN_DAY)).toEqual({ day: RUN_DAY, undated: true });
+  expect(dayOfRow({ requests: 1 }, undefined, 0, RUN_DAY)).toEqual({ day: RUN_DAY, undated: true });
 });
 
 test.each<[string, Record<string, unknown>, string]>([
@@ -140,7 +140,7 @@ test.each<[string, Record<string, unknown>, string]>([
     "results[4] names no day, and the answer's period: expected a bucket of one day",
   ],
 ])("a row %s is refused", (_, row, reason) => {
-  expect(() => dayOfRow(row, WINDOW, "results[4]", RUN_DAY)).toThrow(reason);
+  expect(() => dayOfRow(row, WINDOW, 4, RUN_DAY)).toThrow(reason);
 });
 
 const daysCovered = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY).length;

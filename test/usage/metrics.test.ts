@@ -2,21 +2,36 @@ import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS, readMetrics } from "../../src/usage/metrics.ts";
 
-const PATH = "results[3]";
+const ROW = 3;
 
 test("all seven metrics are read in the order of the columns", () => {
   const row = Object.fromEntries(METRICS.map((metric, i) => [metric, i + 0.5]));
-  expect(readMetrics(row, PATH)).toEqual({ values: ["0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5"], extra: null });
+  expect(readMetrics(row, ROW)).toEqual({ values: [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5], extra: null });
 });
 
 test("a metric that is absent or null is not 0", () => {
-  const { values } = readMetrics({ hours: 0, total_hours: null, requests: 2 }, PATH);
-  expect(values).toEqual(["0", null, null, null, null, null, "2"]);
+  const { values } = readMetrics({ hours: 0, total_hours: null, requests: 2 }, ROW);
+  expect(values).toEqual([0, null, null, null, null, null, 2]);
+});
+
+test.each([0.000001, 0.1, 1.5, 123456789012345, 999999999999999900000])(
+  "%s, which JavaScript writes without an exponent, stays a number",
+  (hours) => {
+    expect(readMetrics({ hours }, ROW).values[0]).toBe(hours);
+  },
+);
+
+test.each([
+  [1e-7, "0.0000001"],
+  [1e21, "1000000000000000000000"],
+  [new ExactNumber("9007199254740993"), "9007199254740993"],
+])("%s becomes text, in which no digit is lost", (hours, text) => {
+  expect(readMetrics({ hours }, ROW).values[0]).toBe(text);
 });
 
 test("minus zero is zero", () => {
-  expect(readMetrics({ hours: -0, requests: new ExactNumber("-0.0") }, PATH).values).toEqual([
-    "0",
+  expect(readMetrics({ hours: -0, requests: new ExactNumber("-0.0") }, ROW).values).toEqual([
+    0,
     null,
     null,
     null,
@@ -38,27 +53,25 @@ test("an unknown number is kept as an exact extra metric, and other unknown valu
     list: [1],
     nested: { depth: 1 },
   };
-  expect(readMetrics(row, PATH).extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
+  expect(readMetrics(row, ROW).extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
 });
 
 test("a row may have extra metrics only", () => {
-  expect(readMetrics({ credits: 1 }, PATH)).toMatchObject({ extra: '{"credits":1}' });
+  expect(readMetrics({ credits: 1 }, ROW)).toMatchObject({ extra: '{"credits":1}' });
 });
 
 test("the dates and the dimensions of a flat row are no extra metrics", () => {
   const row = { requests: 1, start: 20260317, end: 20260317, model: 3, models: 3, tags: 5, grouping: 7, method: 1 };
-  expect(readMetrics(row, PATH).extra).toBeNull();
+  expect(readMetrics(row, ROW).extra).toBeNull();
 });
 
 test.each(["constructor", "toString", 'a"b', "with space", "日本"])("an extra metric may be called %j", (name) => {
-  const { extra } = readMetrics({ requests: 1, [name]: 2 }, PATH);
+  const { extra } = readMetrics({ requests: 1, [name]: 2 }, ROW);
   expect(JSON.parse(extra ?? "")).toEqual({ [name]: 2 });
 });
 
 test("a row without any number is refused", () => {
-  expect(() => readMetrics({ hours: null, model: "nova" }, PATH)).toThrow(
-    "results[3]: the row has none of the metrics",
-  );
+  expect(() => readMetrics({ hours: null, model: "nova" }, ROW)).toThrow("results[3]: the row has none of the metrics");
 });
 
 test.each<[unknown, string]>([
@@ -78,11 +91,11 @@ test.each<[unknown, string]>([
   [[1], "results[3].hours: expected a number, got an array"],
   [{ value: 1 }, "results[3].hours: expected a number, got an object"],
 ])("%s is refused for a metric", (value, reason) => {
-  expect(() => readMetrics({ hours: value, requests: 1 }, PATH)).toThrow(reason);
+  expect(() => readMetrics({ hours: value, requests: 1 }, ROW)).toThrow(reason);
 });
 
 test("an extra metric that is not finite is refused too", () => {
-  expect(() => readMetrics({ requests: 1, credits: new ExactNumber("1e999") }, PATH)).toThrow(
+  expect(() => readMetrics({ requests: 1, credits: new ExactNumber("1e999") }, ROW)).toThrow(
     "results[3].credits: expected a finite number, got 1e999",
   );
 });

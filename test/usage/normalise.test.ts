@@ -39,7 +39,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
       rowCount: 1,
       columns: {
         groups: [{ key: '["listen"]', sent: '"listen"', display: "listen" }],
-        metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
+        metrics: [[null], [null], [null], [null], [null], [null], [1]],
         extras: [null],
       },
       contentHash: sha256('["[\\"listen\\"]",[null,null,null,null,null,null,"1"],null]'),

@@ -142,7 +142,7 @@ test("a reader never sees a part of an answer", async () => {
 test("twenty writers of the same new groups give each group one id", async () => {
   const groups = Array.from({ length: 200 }, () => ({
     grouping: "endpoint" as const,
-    group: groupOf("endpoint", randomUUID(), ""),
+    group: groupOf("endpoint", randomUUID(), 0),
   }));
   const on = (i: number): Database => (i % 2 === 0 ? db : other);
   const numbers = await Promise.all(

@@ -104,8 +104,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "null and a missing value are one group",
     file: "src/usage/groups.ts",
-    replace: `return { key: "null", sent: "null", display: null };`,
-    by: `return { key: "absent", sent: "null", display: null };`,
+    replace: `= { key: "null", sent: "null", display: null };`,
+    by: `= { key: "absent", sent: "null", display: null };`,
     caughtBy: ["test/usage/groups.test.ts", "null, an empty text, an empty set and an absent value are four groups"],
   },
   {
