@@ -100,7 +100,7 @@ function checkPrices({ prices, exports }: Config): Finding[] {
 async function checkStoredPrices(app: App, db: Database, { prices }: Config): Promise<Finding[]> {
   if (prices.length === 0) return [];
   const { added } = await storePrices(db, prices, app.actor);
-  const text = added.length === 0 ? "stored as configured" : `stored, with ${added.length} new`;
+  const text = added.length === 0 ? "stored as configured" : `stored, ${added.length} of them new`;
   return [{ what: "prices", state: "ok", text }];
 }
 

@@ -68,6 +68,13 @@ export function sumOf(amounts: readonly string[]): string {
   return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
 }
 
+/** Half up. */
+export function rounded(amount: string, digits: number): string {
+  const unit = 10n ** BigInt(PLACES - digits);
+  const cents = String((exact(amount) + unit / 2n) / unit).padStart(digits + 1, "0");
+  return `${cents.slice(0, -digits)}.${cents.slice(-digits)}`;
+}
+
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
   if (prices.length === 0) return [];
   const sorted = used.filter(({ quantity }) => exact(quantity) > 0n).toSorted(inOrderOfTiers);
