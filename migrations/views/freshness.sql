@@ -1,15 +1,6 @@
 create or replace view bi.freshness as
-select s.project_id, s.project, s."grouping", s.filter,
-  coalesce(
-    (select min(c.usage_date) - 1 from bi.coverage c
-      where c.project_id = s.project_id and c."grouping" = s."grouping" and c.filter = s.filter
-        and c.usage_date between s.due_from and s.due_until
-        and (c.fetched_at is null or c.status = 'missing')),
-    s.due_until
-  ) as fresh_through,
-  s.due_from, s.due_until as due_through,
-  (select max(sl.fetched_at) from usage_export.slice sl where sl.series_id = s.series_id) as fetched_at
-from usage_export.due_series s
+select project_id, project, "grouping", filter, fresh_through, due_from, due_until as due_through, fetched_at
+from usage_export.fresh_series
 union all
 select c.project_id, c.project, c."grouping", c.filter, null, null, null, c.fetched_at
 from bi.coverage c

@@ -31,7 +31,7 @@ export async function readCoverage(tx: Tx, series: readonly ReportSeries[], peri
     counts: countsOf(known.flatMap(({ statuses }) => statuses)),
     incompleteDays: days.filter((_, i) => known.some(({ statuses }) => isNotComplete(statuses[i]))),
     dueThrough: dueThrough(known, days),
-    ...(await readGaps(tx, period)),
+    ...(known.some(({ statuses }) => statuses.some(isNotComplete)) ? await readGaps(tx, period) : NO_GAPS),
     undated: (await undatedSeries(tx)).map(({ project, grouping, filter }) => ({ project, grouping, filter })),
   };
 }
@@ -66,18 +66,18 @@ function countsOf(statuses: readonly (SliceStatus | undefined)[]): Coverage["cou
 
 type Freshness = Pick<SeriesCoverage, "freshThrough" | "dueThrough" | "fetchedAt">;
 
-/** `fetchedAt` comes from the slices if there are any: bi.freshness has only series with due days, but others may be read too. */
+/** A series without due days has no `freshThrough`, but may have been read. */
 async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<readonly SeriesCoverage[]> {
   const { rows } = await sql<Freshness & { readonly seriesId: number }>`
-    select s.series_id as "seriesId", f.due_through as "dueThrough",
+    select s.series_id as "seriesId", f.due_until as "dueThrough",
       case when f.fresh_through >= f.due_from then f.fresh_through end as "freshThrough",
-      coalesce((select max(sl.fetched_at) from usage_export.slice sl where sl.series_id = s.series_id), f.fetched_at)
-        as "fetchedAt"
+      coalesce(
+        f.fetched_at,
+        (select max(fetched_at) from usage_export.slice sl where sl.series_id = s.series_id),
+        (select max(taken_at) from usage_export.undated_snapshot u where u.series_id = s.series_id)
+      ) as "fetchedAt"
     from usage_export.series s
-    left join lateral (
-      select * from bi.freshness f
-      where f.project_id = s.project_id and f."grouping" = s."grouping" and f.filter = s.filter
-    ) f on true
+    left join usage_export.fresh_series f using (series_id)
     where s.series_id = any(${known.map(({ series }) => series.seriesId)}::integer[])
   `.execute(tx);
   const bySeries = new Map(rows.map(({ seriesId, ...freshness }) => [seriesId, freshness]));
@@ -92,6 +92,8 @@ async function withFreshness(tx: Tx, known: readonly SeriesDays[]): Promise<read
     ...bySeries.get(seriesId),
   }));
 }
+
+const NO_GAPS = { gaps: [], gapsLeftOut: 0 };
 
 /** Does not read bi.coverage_gaps: that view has no suspect days, and its stretches do not end with the period. */
 async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, "gaps" | "gapsLeftOut">> {
@@ -112,30 +114,37 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
   return { gaps, gapsLeftOut: (rows[0]?.gapCount ?? 0) - gaps.length };
 }
 
-/** The configured series, and of the others those with a day in one of the periods. Ordered by name. */
+/**
+ * The configured series, and of the others those with a day in one of the periods. Ordered by name. The letters say what bi.coverage
+ * shows, which is made for all days of all series and would take several times as long.
+ */
 export async function reportSeries(tx: Tx, before: Window, period: Window): Promise<readonly ReportSeries[]> {
   const { rows } = await sql<Omit<ReportSeries, "daysBefore">>`
-    with slice as (
-      select project_id, "grouping", filter, usage_date,
-        case when status = 'complete' and finality = 'open' then ${DAY_LETTERS.open} else left(status, 1) end as letter,
-        usage_date - coalesce(lag(usage_date) over (
-          partition by project_id, "grouping", filter order by usage_date), ${before.start}::date - 1) as days_since
-      from bi.coverage where usage_date between ${before.start}::date and ${period.end}::date
-    ), covered as materialized (
-      select project_id, "grouping", filter,
-        string_agg(repeat(${DAY_LETTERS.unread}, days_since - 1) || letter, '' order by usage_date) as days
-      from slice group by project_id, "grouping", filter
-    )
     select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter,
-      s.filter_key = '{}' as unfiltered, s.retired_at is null as active, coalesce(c.days, '') as days
+      s.filter_key = '{}' as unfiltered, s.retired_at is null as active,
+      string_agg(
+        case
+          when sl.status = 'complete' and sl.closed_at is null and day between d.due_from and d.closing_until
+            then ${DAY_LETTERS.missing}
+          when sl.status = 'complete' and usage_export.finality(day, s.window_days, sl.closed_at, now()) = 'open'
+            then ${DAY_LETTERS.open}
+          when sl.status is not null then left(sl.status, 1)
+          when day between d.due_from and d.due_until then ${DAY_LETTERS.missing}
+          else ${DAY_LETTERS.unread}
+        end,
+        '' order by day
+      ) as days
     from usage_export.series s
-    left join covered c on c.project_id = s.project_id and c."grouping" = s."grouping" and c.filter = s.filter
-    where s.superseded_at is null and (s.retired_at is null or c.days is not null)
+    cross join unnest(${daysOf({ start: before.start, end: period.end })}::text[]::date[]) as day
+    left join usage_export.due_series d using (series_id)
+    left join usage_export.slice sl
+      on sl.series_id = s.series_id and sl.usage_date = day and (s.retired_at is null or sl.status = 'complete')
+      and sl.usage_date between ${before.start}::date and ${period.end}::date
+    where s.superseded_at is null
+    group by s.series_id
+    having s.retired_at is null or count(sl.status) > 0
     order by s.project collate "C", s."grouping", s.filter collate "C", s.project_id
   `.execute(tx);
   const countBefore = dayCount(before);
-  return rows.map((row) => {
-    const days = row.days.padEnd(countBefore + dayCount(period), DAY_LETTERS.unread);
-    return { ...row, daysBefore: days.slice(0, countBefore), days: days.slice(countBefore) };
-  });
+  return rows.map((row) => ({ ...row, daysBefore: row.days.slice(0, countBefore), days: row.days.slice(countBefore) }));
 }

@@ -15,14 +15,6 @@ export async function readTotals(
   period: Window,
 ): Promise<readonly MetricTotal[]> {
   if (sources.length === 0) return TOTAL_METRICS.map((metric) => ({ metric, amount: null, before: null }));
-  const usage = [...Map.groupBy(sources, ({ grouping }) => grouping)].map(
-    ([grouping, series]) => sql`
-      select usage_date, ${sql.join(TOTAL_METRICS.map((metric) => sql.ref(metric)))}
-      from ${sql.id("bi", grouping === "none" ? "usage_total" : `usage_by_${grouping}`)}
-      where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
-        and usage_date between ${before.start}::date and ${period.end}::date
-    `,
-  );
   const totals = TOTAL_METRICS.map((metric) => {
     const amount = sql.ref(metric);
     return sql`json_build_object('metric', ${metric}::text,
@@ -30,7 +22,7 @@ export async function readTotals(
       'before', trim_scale(sum(${amount}) filter (where usage_date < ${period.start}::date))::text)`;
   });
   const { rows } = await sql<{ totals: readonly MetricTotal[] }>`
-    select json_build_array(${sql.join(totals)}) as totals from (${sql.join(usage, sql` union all `)}) usage
+    select json_build_array(${sql.join(totals)}) as totals from ${visibleRows(sources, { start: before.start, end: period.end })}
   `.execute(tx);
   return rows[0]?.totals ?? [];
 }
@@ -56,16 +48,17 @@ export async function readBreakdown(
   series: readonly ReportSeries[],
   period: Window,
 ): Promise<Breakdown> {
-  const usage = sql`
-    select ${sql.ref(grouping)} as "group", usage_date, hours, requests from ${sql.id("bi", `usage_by_${grouping}`)}
-    where project_id = any(${series.map(({ projectId }) => projectId)}::text[])
-      and usage_date between ${period.start}::date and ${period.end}::date
-  `;
-  // The view is read twice, for the sums and for the days. With few groups that is as fast as reading it once and sorting its rows by
-  // group, and with many groups it is not slow.
   const { rows } = await sql<BreakdownRow>`
-    with by_group as (
-      select "group", sum(hours) as hours, sum(requests) as requests from (${usage}) usage group by "group"
+    with usage as (
+      select g.display as "group", r.usage_date, r.hours, r.requests
+      from (
+        -- Added up by number before the texts are looked up: there are far fewer sums than rows.
+        select group_id, usage_date, sum(hours) as hours, sum(requests) as requests
+        from ${visibleRows(series, period)} group by group_id, usage_date
+      ) r
+      join usage_export.group_value g using (group_id)
+    ), by_group as (
+      select "group", sum(hours) as hours, sum(requests) as requests from usage group by "group"
     ), drawn as (
       select "group", row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last
@@ -75,7 +68,7 @@ export async function readBreakdown(
     select coalesce(d.rank, ${REST_RANK}) as rank, d."group", u.usage_date as day,
       trim_scale(coalesce(sum(u.hours), 0))::text as hours, trim_scale(coalesce(sum(u.requests), 0))::text as requests,
       (select count(*) from by_group)::integer as "groupCount"
-    from (${usage}) u
+    from usage u
     -- "No value" (null) is a group as well; = alone would not join it. The prefix tells it apart from an empty text.
     left join drawn d on coalesce('=' || d."group", '') = coalesce('=' || u."group", '')
     group by d.rank, d."group", u.usage_date
@@ -105,11 +98,17 @@ function amountsOf(rows: readonly BreakdownRow[], days: readonly Day[]): DayAmou
 
 const RANKED_GROUPS_MAX = 10;
 
-/** Columns of the views: `value` is the group as the service sent it, `group` is what is ranked. */
-const RANKING_VIEWS = {
-  // By lineage, so that all keys of a rotation are one group.
-  accessor: { view: "usage_by_key", value: "accessor", group: "lineage", comment: sql`key_comment` },
-  tags: { view: "usage_by_tags", value: "tags", group: "tags", comment: sql`null::text` },
+/** How a group is named, and the tables of that name. As in bi.usage_by_key, all keys of a rotation are one group. */
+const RANKED_NAMES = {
+  accessor: {
+    group: sql`coalesce(k.rotation, g.display)`,
+    comment: sql`coalesce(nullif(l.comment, ''), k.comment)`,
+    tables: sql`
+      left join usage_export.api_key k on k.project_id = s.project_id and k.api_key_id = g.display
+      left join usage_export.listed_key l on l.project_id = s.project_id and l.api_key_id = g.display
+    `,
+  },
+  tags: { group: sql`g.display`, comment: sql`null::text`, tables: sql`` },
 } as const;
 
 type RankingRow = {
@@ -128,7 +127,7 @@ export async function readRanking(
   period: Window,
 ): Promise<Ranking> {
   const names = new Map(series.map(({ projectId, project }) => [projectId, project]));
-  const row = await readRankingRow(tx, grouping, [...names.keys()], before, period);
+  const row = await readRankingRow(tx, grouping, series, before, period);
   // A request with two tags may count for both.
   const addsUp = grouping !== "tags";
   return {
@@ -148,33 +147,40 @@ export async function readRanking(
 async function readRankingRow(
   tx: Tx,
   grouping: Ranking["grouping"],
-  projectIds: readonly string[],
+  series: readonly ReportSeries[],
   before: Window,
   period: Window,
 ): Promise<RankingRow | undefined> {
-  const { view, value, group, comment } = RANKING_VIEWS[grouping];
+  const { group, comment, tables } = RANKED_NAMES[grouping];
   const { rows } = await sql<RankingRow>`
     with usage as (
-      select *, usage_date >= ${period.start}::date as current from ${sql.id("bi", view)}
-      where project_id = any(${projectIds}::text[])
-        and usage_date between ${before.start}::date and ${period.end}::date
+      select series_id, group_id, max(usage_date) as last_used, sum(hours) as hours, sum(requests) as requests
+      from ${visibleRows(series, period)} group by series_id, group_id
     ), by_value as materialized (
-      -- All rows of a value have the same group and comment; grouping by these columns as well would be much slower.
-      select project_id, max(${sql.ref(group)}) as "group", max(${comment}) as comment,
-        max(usage_date) filter (where current) as last_used,
-        sum(hours) filter (where current) as hours, sum(requests) filter (where current) as requests,
-        sum(hours) filter (where not current) as hours_before, sum(requests) filter (where not current) as requests_before
-      from usage group by project_id, ${sql.ref(value)}
+      select s.series_id, s.project_id, ${group} as "group", ${comment} as comment, u.last_used, u.hours, u.requests
+      from usage u
+      join usage_export.series s using (series_id)
+      join usage_export.group_value g using (group_id)
+      ${tables}
     ), by_group as (
-      -- Only groups with usage in the period itself, not those of the period before alone.
-      select project_id, "group", sum(hours) as hours, sum(requests) as requests,
-        sum(hours_before) as hours_before, sum(requests_before) as requests_before
-      from by_value group by project_id, "group" having max(last_used) is not null
-    ), ranked as (
+      select series_id, project_id, "group", sum(hours) as hours, sum(requests) as requests
+      from by_value group by series_id, project_id, "group"
+    ), ranked as materialized (
       select *, row_number() over (
         order by hours desc nulls last, requests desc nulls last, "group" collate "C" nulls last, project_id collate "C"
       ) as rank
       from by_group order by rank limit ${RANKED_GROUPS_MAX}
+    ), used_before as (
+      -- Read only for the groups that are shown. A replaced key of a rotation may have been used in the period before alone.
+      select ranked.rank, sum(r.hours) as hours, sum(r.requests) as requests
+      from ranked
+      join usage_export.series s using (series_id)
+      join usage_export.group_value g on g."grouping" = s."grouping"
+      ${tables}
+      cross join unnest(${daysOf(before)}::text[]::date[]) as day
+      join usage_export.snapshot_row r on r.series_id = s.series_id and r.usage_date = day and r.group_id = g.group_id
+      where ${group} is not distinct from ranked."group" and not r.gone
+      group by ranked.rank
     )
     select count(*)::integer as "groupCount", trim_scale(sum(hours))::text as hours,
       trim_scale(sum(requests))::text as requests,
@@ -187,12 +193,24 @@ async function readRankingRow(
             where v.project_id = ranked.project_id and v."group" = ranked."group" and v.comment is not null
             order by v.last_used desc nulls last, v.comment limit 1
           ),
-          'hours', trim_scale(hours)::text, 'requests', trim_scale(requests)::text,
-          'hoursBefore', trim_scale(hours_before)::text, 'requestsBefore', trim_scale(requests_before)::text
+          'hours', trim_scale(ranked.hours)::text, 'requests', trim_scale(ranked.requests)::text,
+          'hoursBefore', trim_scale(b.hours)::text, 'requestsBefore', trim_scale(b.requests)::text
         ) order by rank)
-        from ranked
+        from ranked left join used_before b using (rank)
       ) as groups
     from by_group
   `.execute(tx);
   return rows[0];
+}
+
+/**
+ * The rows that the views of these series show, in a part of the FROM clause. The views themselves join four tables for each row, and a
+ * report adds up hundreds of thousands of rows.
+ */
+function visibleRows(series: readonly ReportSeries[], { start, end }: Window) {
+  return sql`(
+    select * from usage_export.snapshot_row
+    where series_id = any(${series.map(({ seriesId }) => seriesId)}::integer[])
+      and usage_date between ${start}::date and ${end}::date and not gone
+  ) visible`;
 }
