@@ -1,4 +1,4 @@
-// The command `backfill`: reads the days of a range that its mode names, and prints what is complete and what is left.
+// The command `backfill`: reads the missing, the failed or all days of a range, and prints what is complete and what is left.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";

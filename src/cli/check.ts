@@ -1,4 +1,4 @@
-// The command `check`: checks the configuration, the database and, per project, what the service honours.
+// The command `check`: checks the configuration, the database and, per project, the key and what the service does with its requests.
 
 import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -7,10 +7,11 @@ import { checkEncryption, checkInstallation } from "../db/connection/installatio
 import { storePrices } from "../db/prices.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
-import { checkProject, type Finding } from "../jobs/check-project.ts";
+import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext } from "../jobs/open-context.ts";
+import type { Finding } from "../jobs/project-probe.ts";
 import { proxyOf } from "../proxy.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";

@@ -14,7 +14,7 @@ import {
   type WorkerHealth,
 } from "../health/state.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
-import { deliveryWarnings } from "../jobs/verify-key.ts";
+import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { counted, instantText, windowText } from "../report/format.ts";
 import { seriesText } from "../usage/series.ts";
 import { renderPause } from "./jobs.ts";

@@ -1,37 +1,34 @@
-// Checks a project for `check` by calling the service: whether its key works, and whether the service honours what is sent.
+// Checks a project for `check` by calling the service: whether its key works, and whether the service applies the windows, groupings
+// and filters that the exports send.
 
 import type { RotationConfig } from "../config/config.ts";
-import { snapshotSteps } from "../db/usage/undated-snapshots.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/policy.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
-import { dependsOnDialect, fetchBreakdown, groupingName } from "../service/usage.ts";
+import { dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
-import type { NormalisedSlice } from "../usage/columns.ts";
-import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { dayTotals, effectOf } from "../usage/filter-effect.ts";
-import { METRICS } from "../usage/metrics.ts";
-import { normalise } from "../usage/normalise.ts";
-import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
+import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
-import { type ProvenSpan, provenSpan, type Undated } from "../usage/slice.ts";
+import { checkUndated } from "./check-undated.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
 import type { ServiceContext } from "./export-context.ts";
 import { type FilterCheck, isRejected, type Strictness } from "./filter-check.ts";
-
-export type Finding = {
-  readonly what: string;
-  /** "warn": a person should look at it; it may be as intended. */
-  readonly state: "ok" | "warn" | "fail";
-  readonly text: string;
-};
-
-type Probe = ServiceContext & {
-  readonly filterCheck: FilterCheck;
-  readonly project: Project;
-  readonly today: Day;
-};
+import {
+  type CheckResult,
+  type Finding,
+  fail,
+  fetchAnswer,
+  ok,
+  type Probe,
+  readSlices,
+  rowCount,
+  slicesOf,
+  totalOf,
+  warn,
+} from "./project-probe.ts";
 
 type Check = { readonly what: string; readonly run: () => Promise<CheckResult> };
 
@@ -99,12 +96,6 @@ function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   }
   return checks;
 }
-
-type CheckResult = Omit<Finding, "what">;
-
-const ok = (text: string): CheckResult => ({ state: "ok", text });
-const warn = (text: string): CheckResult => ({ state: "warn", text });
-const fail = (text: string): CheckResult => ({ state: "fail", text });
 
 /** Longer than all attempts of a call take together, unless the service asks for a pause. */
 const FINDING_SECONDS_MAX = 180;
@@ -223,140 +214,15 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
   await filterCheck.readTotal(request, strict);
   const all = await readSlices(probe, totalOf(probe), request.window);
   const own = await readSlices(probe, request.series, request.window);
-  if (rowCount(all) === 0) return ok("no usage, so it is unknown whether it narrows anything");
+  if (rowCount(all) === 0) return ok("there is no usage, so it is unknown whether the filter narrows the numbers");
   const doubt = await filterCheck.doubtOf(request, own, await dialects.forRequest(request), strict);
   if (doubt?.kind === "filter-ignored") return { state: strict === "error" ? "fail" : "warn", text: doubt.reason };
-  if (rowCount(own) === 0) return warn("no usage with it on days that have some without it");
+  if (rowCount(own) === 0) return warn("no usage meets the filter on days that have usage");
   const isAll = effectOf(dayTotals(all), dayTotals(own)) === "same";
-  return ok(isAll ? "all usage fits it" : "narrows the numbers");
-}
-
-function totalOf({ project }: Probe): Series {
-  return { project, grouping: "none", filter: ALL_USAGE };
-}
-
-async function readSlices(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {
-  const request = { series, window };
-  return slicesOf(probe, request, await fetchAnswer(probe, request));
-}
-
-async function slicesOf(probe: Probe, request: UsageRequest, answer: unknown): Promise<NormalisedSlice[]> {
-  const dialect = await probe.dialects.forRequest(request);
-  return normalise(request, answer, probe.today, groupingName(request.series.grouping, dialect));
-}
-
-async function fetchAnswer(probe: Probe, request: UsageRequest): Promise<unknown> {
-  const { app, service, keys, dialects, filterCheck, project } = probe;
-  const dialect = await dialects.forRequest(request);
-  const sent = await filterCheck.asSent(request, dialect);
-  return keys.use(project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
+  return ok(isAll ? "all usage meets the filter" : "the filter narrows the numbers");
 }
 
 /** The last complete days. */
 function lastDays({ today }: Probe, count: number): Window {
   return { start: addDays(today, -count), end: addDays(today, -1) };
-}
-
-function rowCount(slices: readonly NormalisedSlice[]): number {
-  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
-}
-
-// Finds out whether the answers to an export without a window carry dates and, if not, which span of time they provably cover.
-
-type Proof = { readonly span: ProvenSpan; readonly by: string };
-
-/** `jobs` are exports without a window. */
-async function checkUndated(probe: Probe, jobs: readonly ExportJob[]): Promise<CheckResult> {
-  const declared = jobs.map(({ undated }) => undated).find((undated) => undated !== "snapshot");
-  const answer = await readIgnoringDays(probe, undefined);
-  if (!answer.some(({ undated }) => undated)) {
-    return declared === undefined
-      ? ok("the answers name their days")
-      : warn(`the answers name their days, so "undated": "${declared}" has no effect`);
-  }
-  if (rowCount(answer) === 0) {
-    return ok("no usage, so it is unknown whether the answers carry dates");
-  }
-  const proof = (await provenByWindow(probe, answer)) ?? (await provenBySteps(probe));
-  return declared === undefined ? undeclaredResult(proof) : declaredResult(declared, proof);
-}
-
-const WITHOUT_DATE =
-  "the answers carry no date: they are snapshots in bi.usage_snapshot, and in no usage view, total or report";
-
-const HOW_TO_PROVE =
-  "of which span they are is not proved yet: let the export run several times a day for some days, and check again";
-
-function undeclaredResult(proof: Proof | undefined): CheckResult {
-  if (!proof) return warn(`${WITHOUT_DATE}; ${HOW_TO_PROVE}`);
-  if (proof.span === "running-total") return warn(`${WITHOUT_DATE}; ${proof.by}`);
-  const may = `the configuration may say ${declaration(proof.span)}`;
-  return warn(`${WITHOUT_DATE}; ${proof.by}, so ${may}`);
-}
-
-function declaredResult(declared: Undated, proof: Proof | undefined): CheckResult {
-  const configured = `"undated": "${declared}" is configured`;
-  if (!proof) return fail(`${configured}, and the answers carry no date; ${HOW_TO_PROVE}, without it`);
-  if (proof.span === declared) return ok(`the answers carry no date; ${proof.by}, as ${configured}`);
-  const instead = proof.span === "running-total" ? "remove it" : `it is ${declaration(proof.span)}`;
-  return fail(`${configured}, and ${proof.by}: ${instead}`);
-}
-
-function declaration(span: "day" | "day-before"): string {
-  return span === "day"
-    ? '"undated": "day", which stores them under the day of the run (what is used after it is missing, so run late in the UTC day)'
-    : '"undated": "day-before", which stores them under the day before the run ("undated": "day" is the day of the run itself)';
-}
-
-const BY_STEPS: Readonly<Record<ProvenSpan, string>> = {
-  "running-total": "they grew within a day and never fell, as a running total does, which is no usage of a day",
-  day: "they grew within each day and fell by more than half at every midnight (UTC): they count from midnight on",
-  "day-before": "they stayed the same within each day, and fell from day to day as only the usage of a day does",
-};
-
-/** Proves the span by how the stored answers without a date changed from one to the next. */
-async function provenBySteps({ db, project }: Probe): Promise<Proof | undefined> {
-  const span = db && provenSpan(await snapshotSteps(db, project.id));
-  return span && { span, by: BY_STEPS[span] };
-}
-
-/**
- * Proves the span by requests with windows, which a service may honour although its answers carry no date. It honours them if the
- * answers for two single days add up to the answer for both. The answer without a window then covers the day whose answer it equals.
- */
-async function provenByWindow(probe: Probe, answer: readonly NormalisedSlice[]): Promise<Proof | undefined> {
-  const yesterday = addDays(probe.today, -1);
-  const before = addDays(yesterday, -1);
-  const of = (start: string, end: string) => readIgnoringDays(probe, { start, end });
-  const [one, other, both] = [await of(yesterday, yesterday), await of(before, before), await of(before, yesterday)];
-  const [a, b, sum] = [amountOf(one), amountOf(other), amountOf(both)];
-  if (a <= 0 || b <= 0 || Math.abs(a + b - sum) > 1e-9 * sum) return undefined;
-  const by = (day: string) =>
-    `asked for one day and for two, the service honours the window; its answer to none is ${day}`;
-  if (isSame(answer, one)) return { span: "day-before", by: by("yesterday's usage") };
-  const today = await of(probe.today, probe.today);
-  return isSame(answer, today) ? { span: "day", by: by("today's usage up to now") } : undefined;
-}
-
-/** Requests all usage, and reads the answer as one without a window, which need not name any day. */
-async function readIgnoringDays(probe: Probe, window: Window | undefined): Promise<NormalisedSlice[]> {
-  const series = totalOf(probe);
-  return slicesOf(probe, { series, window: undefined }, await fetchAnswer(probe, { series, window }));
-}
-
-const REQUESTS = METRICS.indexOf("requests");
-const HOURS = METRICS.indexOf("hours");
-
-/** A sum of doubles, precise enough for a comparison. */
-function amountOf(answer: readonly NormalisedSlice[]): number {
-  const amounts = answer.flatMap(({ columns: { groups, metrics } }) =>
-    groups.map((_, row) => metrics[REQUESTS]?.[row] ?? metrics[HOURS]?.[row] ?? 0),
-  );
-  return amounts.reduce<number>((sum, amount) => sum + Number(amount), 0);
-}
-
-function isSame(a: readonly NormalisedSlice[], b: readonly NormalisedSlice[]): boolean {
-  const numbers = (answer: readonly NormalisedSlice[]) =>
-    answer.flatMap(({ rowCount, contentHash }) => (rowCount > 0 ? [contentHash] : [])).join();
-  return numbers(a) === numbers(b);
 }

@@ -19,7 +19,8 @@ import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import { NO_COUNTS, type RunTrigger } from "../usage/export.ts";
 import type { RotationContext } from "./export-context.ts";
-import { lastUse, refusalReason, verifyKey } from "./verify-key.ts";
+import { lastUse } from "./key-last-use.ts";
+import { refusalReason, verifyKey } from "./verify-key.ts";
 
 export type RotationOptions = {
   readonly now?: boolean | undefined;

@@ -123,21 +123,21 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     },
     found: /^fail project production: filter production: .*ignore tags "prod".*service\.dialect/m,
   },
-  "a filter that all usage fits": {
+  "a filter that all usage meets": {
     emulator: { usage: () => [{ requests: 5, tags: ["prod"] }] },
     config: { exports: [{ filters: [{ name: "production", dimensions: { tags: "prod" } }] }] },
-    found: /^ok project production: filter production: all usage fits it/m,
+    found: /^ok project production: filter production: all usage meets the filter/m,
     status: 0,
   },
   "a filter that no usage fits": {
     config: { exports: [{ filters: [{ name: "own", dimensions: { accessor: "nobody" } }] }] },
-    found: /^warn project production: filter own: no usage with it on days that have some/m,
+    found: /^warn project production: filter own: no usage meets the filter on days that have usage/m,
     status: 0,
   },
   "a day without usage": {
     emulator: { usage: () => [] },
     config: { exports: [{ filters: [DIARIZED] }] },
-    found: /^ok project production: filter diarized: no usage, so it is unknown whether/m,
+    found: /^ok project production: filter diarized: there is no usage, so it is unknown whether/m,
     status: 0,
   },
   "a project that the key does not belong to": {

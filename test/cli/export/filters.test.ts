@@ -185,7 +185,7 @@ test("in dialect 2026 a filter by a model sends its id, whether the name or the 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
 
   expect(await filtered()).toEqual({ "nova-3": "5 5", [modelId("nova-2")]: "7 7" });
-  expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: narrows the numbers/);
+  expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: the filter narrows the numbers/);
 });
 
 test("a filter by an unlisted model, or by a name that several models have, fails", async ({ context }) => {

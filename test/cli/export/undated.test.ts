@@ -156,7 +156,7 @@ async function datesLine(context: ProgramContext): Promise<string> {
   return stdout.split("\n").find((line) => line.includes(" dates: ")) ?? stdout;
 }
 
-test("check says that an answer without a date is a snapshot, and that a running total is no usage of a day", async ({
+test("check says that an answer without a date is a snapshot, and that a running total is not the usage of a day", async ({
   context,
 }) => {
   await serveSummary(context);
@@ -166,7 +166,9 @@ test("check says that an answer without a date is a snapshot, and that a running
   await exportNights(context, 1);
   requests += 10;
   await context.run(["export"]);
-  expect(await datesLine(context)).toMatch(/^ {2}warn dates: .* grew within a day and never fell.*no usage of a day$/);
+  expect(await datesLine(context)).toMatch(
+    /^ {2}warn dates: .* grew within a day and never fell.*not the usage of a day$/,
+  );
 
   await context.configure(
     smallConfig((await serveSummary(context)).url, { exports: [{ window: undefined, undated: "day" }] }),
