@@ -242,6 +242,8 @@ export type Backlog = {
   readonly enter: () => Promise<() => void>;
   /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
+  /** Resolves when no request waits for the service. */
+  readonly untilIdle: () => Promise<void>;
   /** Counts the rows as waiting until `work` has ended. */
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
@@ -262,6 +264,9 @@ export function openBacklog(requestsMax: number): Backlog {
   return {
     async untilRoom() {
       while (isFull()) await changed.promise;
+    },
+    async untilIdle() {
+      while (requests > 0) await changed.promise;
     },
     async enter() {
       while (isFull()) await changed.promise;

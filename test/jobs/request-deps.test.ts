@@ -36,7 +36,8 @@ function contextOf(service: Service, scrubber = new Scrubber()) {
   };
   const keys: KeyRing = { use: (_, call) => call(KEY), useToRotate: (_, call) => call(KEY) };
   const dialects = openDialects({ app, db, service, keys });
-  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db), backlog: openBacklog(2) };
+  const backlog = openBacklog(2);
+  const shared = { fetchNumbers: openFetchNumbers(db), writer: openAnswerWriter(db, backlog.untilIdle), backlog };
   return { app, db, service, keys, dialects, groupings: openGroupingCheck(), ...shared };
 }
 

@@ -18,6 +18,7 @@ const WANTED_MAX = 1_000;
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
+  let queryMs = VALID_MS;
   let refilling = false;
   const take = batched<undefined, number>(
     async (wanted) => {
@@ -25,6 +26,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
       const numbers = await withRetries(() => nextNumbers(db, wanted.length + SPARE));
       spare = numbers.splice(wanted.length);
       takenMs = askedMs;
+      queryMs = now() - askedMs;
       return numbers;
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
@@ -38,7 +40,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => {
     const ageMs = now() - takenMs;
     const kept = ageMs <= VALID_MS ? spare.shift() : undefined;
-    const isRunningOut = ageMs > VALID_MS / 2 || spare.length < SPARE / 2;
+    const isRunningOut = ageMs > Math.max(VALID_MS / 2, VALID_MS - 4 * queryMs) || spare.length < SPARE / 2;
     if (kept !== undefined && isRunningOut && !refilling) void refill();
     return kept ?? (await take(undefined));
   };

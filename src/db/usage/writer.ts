@@ -13,17 +13,25 @@ export type AnswerWriter = (answer: Answer) => Promise<StoredAnswer>;
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
 /** How long a batch waits for more answers: too short to be noticed, and worth it, as a transaction costs as much as some hundred rows. */
-const GATHER_MS = 10;
+const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
 
-export function openAnswerWriter(db: Database): AnswerWriter {
+/** `untilIdle` resolves when no more answers are coming soon: then a batch does not wait for them. */
+export function openAnswerWriter(db: Database, untilIdle: () => Promise<void>): AnswerWriter {
   return batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
     weightMax: BATCH_ROWS_MAX,
     weightOf: rowCount,
-    beforeBatch: () => sleep(GATHER_MS),
+    beforeBatch: () => gather(untilIdle),
     concurrency: BATCHES_AT_ONCE,
   });
+}
+
+async function gather(untilIdle: () => Promise<void>): Promise<void> {
+  const over = new AbortController();
+  const waited = sleep(GATHER_MS, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([waited, untilIdle()]);
+  over.abort();
 }
 
 type WriteOutcome = StoredAnswer | Error;

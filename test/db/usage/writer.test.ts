@@ -1,6 +1,7 @@
 // Answers that arrive at the same time are stored together. The result of each must not depend on the others.
 
 import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Answer } from "../../../src/db/usage/batches.ts";
@@ -13,6 +14,8 @@ import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
 const { db } = await testDatabase();
 const DAY = "2026-03-16";
 const NEXT_DAY = "2026-03-17";
+/** More answers are always coming. */
+const never = () => new Promise<void>(() => {});
 
 async function incoming(seriesId: number, slices: readonly NormalisedSlice[], part: Partial<Answer> = {}) {
   return {
@@ -40,7 +43,7 @@ async function transactions(): Promise<number> {
 
 test("answers of several series that come together are stored in one transaction", async () => {
   const before = await transactions();
-  const write = openAnswerWriter(db);
+  const write = openAnswerWriter(db, never);
   const series = await Promise.all(Array.from({ length: 5 }, () => newSeries(db)));
   const answers = await Promise.all(
     series.map(({ seriesId }, i) =>
@@ -65,8 +68,28 @@ test("answers of several series that come together are stored in one transaction
   expect((await transactions()) - before).toBe(1);
 });
 
+test.each([
+  { what: "more answers are coming", untilIdle: never, expected: 1 },
+  { what: "no more answers are coming", untilIdle: async () => {}, expected: 2 },
+])("$what: an answer and the next one are stored in $expected transactions", async ({ untilIdle, expected }) => {
+  const before = await transactions();
+  const write = openAnswerWriter(db, untilIdle);
+  const [one, other] = [await newSeries(db), await newSeries(db)];
+  const answers = [
+    await incoming(one.seriesId, [slice(DAY, { listen: "1" })]),
+    await incoming(other.seriesId, [slice(DAY, { listen: "1" })]),
+  ];
+  const stored: Promise<unknown>[] = [];
+  for (const answer of answers) {
+    stored.push(write(answer));
+    await setImmediate();
+  }
+  await Promise.all(stored);
+  expect((await transactions()) - before).toBe(expected);
+});
+
 test("data that Postgres refuses fails only its own answer", async () => {
-  const write = openAnswerWriter(db);
+  const write = openAnswerWriter(db, never);
   const [good, bad, later] = [await newSeries(db), await newSeries(db), await newSeries(db)];
   const answers = await Promise.all([
     incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
@@ -85,7 +108,7 @@ test("data that Postgres refuses fails only its own answer", async () => {
 });
 
 test("two answers for one slice are stored one after the other, and the later fetch is shown", async () => {
-  const write = openAnswerWriter(db);
+  const write = openAnswerWriter(db, never);
   const { project, seriesId } = await newSeries(db);
   const earlier = await incoming(seriesId, [slice(DAY, { listen: "1" })]);
   const later = await incoming(seriesId, [slice(DAY, { listen: "2" })]);
@@ -97,7 +120,7 @@ test("two answers for one slice are stored one after the other, and the later fe
 });
 
 test("an answer is not stored if the other work of its transaction fails", async () => {
-  const write = openAnswerWriter(db);
+  const write = openAnswerWriter(db, never);
   const { project, seriesId } = await newSeries(db);
   const failing = () => Promise.reject(new Error("not counted"));
   await expect(
