@@ -22,7 +22,7 @@ LABEL org.opencontainers.image.title="usage-export" \
 COPY --from=build /app/package.json /app/
 COPY --from=build /app/dist /app/dist
 # Puts the command on the path, and creates the folder to which jobs.config.json delivers keys.
-RUN ln -s /app/dist/usage-export.js /usr/local/bin/usage-export && install -d -o 1000 -g 1000 -m 700 /config/secrets
+RUN ln -s /app/dist/usage-export.cjs /usr/local/bin/usage-export && install -d -o 1000 -g 1000 -m 700 /config/secrets
 
 # Where jobs.config.json is looked for, apart from the program, so that a whole folder can be mounted.
 WORKDIR /config

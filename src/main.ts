@@ -28,26 +28,31 @@ const printWarnings = process.listeners("warning");
 process.removeAllListeners("warning").on("warning", (warning) => {
   if (warning.name !== "ExperimentalWarning") for (const print of printWarnings) print(warning);
 });
-const { runCommandLine } = await import("./cli/command-line.ts");
-// The space for new objects is large enough now, and must not grow with the answers.
-setFlagsFromString("--semi-space-growth-factor=1");
 
 const EXIT_MS = 500;
 
 // A reader that closes the pipe is no failure. An answer that can't be written, such as to a full disk, is one.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") return;
-  process.stderr.write(`usage-export: the answer could not be written to standard output: ${error.message}\n`);
+  process.stderr.write(`usage-export: standard output takes no more of the answer: ${error.message}\n`);
   process.exitCode ||= 1;
 });
 // If the log can't be written, the work continues, because there is no other place to report that.
 process.stderr.on("error", () => {});
 
-// 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
-const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
-if (status !== 0) process.exitCode = status;
-// Everything is closed by now. A connection whose other end does not answer must not keep the process running.
-setTimeout(() => process.exit(), EXIT_MS).unref();
+void main();
+
+// A function, because the bundle is CommonJS, which has no await outside of one.
+async function main(): Promise<void> {
+  const { runCommandLine } = await import("./cli/command-line.ts");
+  // The space for new objects is large enough now, and must not grow with the answers.
+  setFlagsFromString("--semi-space-growth-factor=1");
+  // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
+  const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
+  if (status !== 0) process.exitCode = status;
+  // Everything is closed by now. A connection whose other end does not answer must not keep the process running.
+  setTimeout(() => process.exit(), EXIT_MS).unref();
+}
 
 /** The first signal stops the work in an orderly way; a second one ends the process. */
 function abortOnSignals(...names: readonly NodeJS.Signals[]): AbortSignal {

@@ -4,6 +4,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type OutputChunk, rolldown } from "rolldown";
+import { lessOfPackages } from "./less-of-packages.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const DIST = path.join(ROOT, "dist");
@@ -21,6 +22,7 @@ const bundle = await rolldown({
   },
   platform: "node",
   external: EXTERNAL,
+  plugins: [lessOfPackages],
   transform: { target: OLDEST_NODE },
   onLog(level, log) {
     if (level === "warn") throw new Error(`the bundler warns: ${log.message}`);
@@ -29,12 +31,14 @@ const bundle = await rolldown({
 const { output } = await bundle.write({
   dir: DIST,
   cleanDir: true,
-  entryFileNames: "[name].js",
-  chunkFileNames: "chunks/[name]-[hash].js",
+  // Loads faster than ES modules: an import of node:fs reads all that it exports, and so loads what is behind.
+  format: "cjs",
+  entryFileNames: "[name].cjs",
+  chunkFileNames: "chunks/[name]-[hash].cjs",
   // Names and lines stay, so that a stack trace can be read without a source map; comments cost size only.
   comments: { legal: true, annotation: false, jsdoc: false },
 });
-fs.chmodSync(path.join(DIST, "usage-export.js"), 0o755);
+fs.chmodSync(path.join(DIST, "usage-export.cjs"), 0o755);
 fs.cpSync(path.join(ROOT, "migrations/views"), path.join(DIST, "migrations/views"), { recursive: true });
 const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
 fs.writeFileSync(path.join(DIST, "THIRD-PARTY-LICENSES.txt"), licenses(chunks));

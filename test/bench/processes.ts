@@ -14,7 +14,7 @@ let built: Promise<void> | undefined;
 export async function builtProgram(): Promise<string> {
   built ??= run(process.execPath, [path.join(ROOT, "tools/build.ts")], { env: {} });
   await built;
-  return path.join(ROOT, "dist/usage-export.js");
+  return path.join(ROOT, "dist/usage-export.cjs");
 }
 
 type Options = {

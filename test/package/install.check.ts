@@ -24,7 +24,7 @@ const PACKED = [
   "compose/bi-reader.sql",
   "compose/program-role.sql",
   "dist/THIRD-PARTY-LICENSES.txt",
-  "dist/usage-export.js",
+  "dist/usage-export.cjs",
   "jobs.config.json",
   "jobs.config.schema.json",
   "monitor/alerts.yml",
@@ -123,7 +123,7 @@ describe.each([
 
 test("a Node that is too old gets an error of one sentence", async () => {
   const bin = await installNode(TOO_OLD_NODE);
-  const program = path.join(ROOT, "dist/usage-export.js");
+  const program = path.join(ROOT, "dist/usage-export.cjs");
 
   const refused = run(path.join(bin, "node"), [program, "--help"]);
 

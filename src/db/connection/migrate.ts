@@ -148,7 +148,7 @@ async function missingMigrations(db: Database): Promise<readonly string[]> {
 
 /** In the order in which they are applied. */
 async function migrationFiles(): Promise<readonly string[]> {
-  return (await fs.readdir(MIGRATIONS_FOLDER)).filter((file) => /\.[jt]s$/.test(file)).sort();
+  return (await fs.readdir(MIGRATIONS_FOLDER)).filter((file) => /\.c?[jt]s$/.test(file)).sort();
 }
 
 function nameOf(file: string): string {
