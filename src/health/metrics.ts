@@ -231,7 +231,7 @@ const GAUGES = {
   workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
   worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
   queue_jobs: {
-    help: "Jobs in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
+    help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;

@@ -3,7 +3,7 @@
 import type { Logger } from "pino";
 import { raiseLaggingSequences } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
-import type { InSameTransaction } from "../db/usage/batches.ts";
+import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
@@ -29,15 +29,15 @@ export type RequestSettings = {
   readonly idOf: (request: UsageRequest) => number;
   readonly check: FilterCheck;
   readonly log: Logger;
-  /** Work that is committed in the transaction that stores the answer. */
-  readonly inSameTransaction?: InSameTransaction;
+  /** Records outcomes in the transactions that store them. */
+  readonly record?: RecordOutcomes;
   /** Whether a request that fails for this reason is tried again by the same run. */
   readonly isRetried?: (code: string) => boolean;
 };
 
 export function requestDeps(context: RequestContext, settings: RequestSettings): RequestDeps {
   const { app, db, fetchNumbers, backlog, writer } = context;
-  const { runId, policy, idOf, check, log, inSameTransaction, isRetried } = settings;
+  const { runId, policy, idOf, check, log, record, isRetried } = settings;
   const { emptyGuard, cliffGuard, undated } = policy;
   return {
     nextFetchNo: fetchNumbers,
@@ -49,21 +49,17 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     async store(request, attempt, answer) {
       const { series, window } = request;
       const target = { seriesId: idOf(request), grouping: series.grouping, ownDays: window === undefined };
-      const how = { runId, emptyGuard, cliffGuard, undated, inSameTransaction };
+      const how = { runId, emptyGuard, cliffGuard, undated, recording: record && { request, record } };
       const stored = await writer({ ...answer, ...attempt, ...target, ...how });
       // Either another process was faster, or the database was replaced by a copy of itself while this process ran.
       if (stored.slices.some(({ decision }) => decision === "stale")) await raiseLaggingSequences(app, db);
       return stored;
     },
-    fail: (request, fetchNo, days, { reason, code }) =>
-      recordFailure(db, {
-        seriesId: idOf(request),
-        days,
-        fetchNo,
-        code,
-        reason: app.scrubber.scrub(reason),
-        isRetried: isRetried?.(code) ?? false,
-      }),
+    fail(request, fetchNo, days, { reason: unscrubbed, code }) {
+      const refusal = { reason: app.scrubber.scrub(unscrubbed), code };
+      const failure = { seriesId: idOf(request), days, fetchNo, ...refusal, isRetried: isRetried?.(code) ?? false };
+      return recordFailure(db, failure, async (tx) => record?.(tx, new Map([[request, refusal]])));
+    },
   };
 }
 

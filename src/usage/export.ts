@@ -39,7 +39,7 @@ export const NO_COUNTS: RunCounts = {
 
 const COUNT_NAMES = Object.keys(NO_COUNTS) as readonly (keyof RunCounts)[];
 
-function addCounts(a: RunCounts, b: RunCounts): RunCounts {
+export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
   return Object.fromEntries(COUNT_NAMES.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
@@ -73,10 +73,15 @@ export type ExportRun = {
   readonly runDay: Day;
   /** Once it is aborted, no further request is started. Requests that were started are completed, unlike with `signal`. */
   readonly stopStarting?: AbortSignal;
+  /**
+   * Counts a request in the backlog until its answer is stored, not only until it is answered: if the process is killed, no more
+   * requests than that have to be repeated.
+   */
+  readonly countsUntilStored?: boolean;
 };
 
 export type ExportResult = RunCounts & { readonly failures: readonly RequestFailure[] };
-type RequestFailure = FailedRequest & { readonly request: UsageRequest };
+export type RequestFailure = FailedRequest & { readonly request: UsageRequest };
 
 /**
  * Makes every request, even if others fail, so that one broken project does not cost the rest their snapshots. Failures are
@@ -110,11 +115,11 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     const onAnswer = () => {
-      leave();
+      if (!run.countsUntilStored) leave();
       resolve();
     };
     answered.push(promise);
-    done.push(runRequest(request, onAnswer));
+    done.push(runRequest(request, onAnswer).finally(leave));
   }
   deps.onStarted?.();
   await Promise.all(answered);
@@ -205,7 +210,9 @@ export async function exportRequest(
     if (refusal !== undefined) throw new AppError("rejected", refusal);
     const answer = await deps.fetch(request, runDay, signal, onPermit);
     onAnswer();
-    return await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, attempt, answer));
+    const stored = await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, attempt, answer));
+    deps.log.debug(describeRequest(request), "usage request done");
+    return stored;
   } catch (error) {
     signal.throwIfAborted();
     if (!concernsRequest(error)) throw error;

@@ -1,4 +1,4 @@
-// A consumer: claims queue jobs while it has capacity, renews their heartbeat, and releases what it can't finish.
+// A consumer: claims queue jobs one after the other, renews their heartbeat, and releases what it can't finish.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -8,11 +8,18 @@ import { AppError, errorCode, errorText } from "../errors.ts";
 
 export type ConsumerSettings = {
   readonly queue: QueueName;
-  /** How many jobs are handled at once. */
-  readonly concurrency: number;
   /** How long to wait when the queue is empty. */
   readonly idleMs: number;
-  readonly handle: (job: ClaimedJob, signal: AbortSignal) => Promise<void>;
+  readonly handle: (job: ClaimedJob, handling: Handling) => Promise<void>;
+};
+
+export type Handling = {
+  /** Aborts the work. */
+  readonly signal: AbortSignal;
+  /** Aborted when the worker stops: what is in flight is to be ended, and the rest to be released. */
+  readonly stopping: AbortSignal;
+  /** To be called when the next job can be claimed. If it is not called, that is when this job has been handled. */
+  readonly onReady: () => void;
 };
 
 export type ConsumerDeps = {
@@ -37,43 +44,46 @@ const HEARTBEAT_MS = 4_000;
 export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Consumer {
   const { queue, log, reportDatabase, hardStop } = deps;
   const handled = new Map<ClaimedJob, Promise<void>>();
-  let stopping = false;
+  const stop = new AbortController();
   let wakeUp = new AbortController();
   const heartbeats = setInterval(() => void heartbeat(), HEARTBEAT_MS);
   const claiming = claimUntilStopped();
 
   async function claimUntilStopped(): Promise<void> {
-    while (!stopping) {
-      const free = settings.concurrency - handled.size;
-      const jobs = free > 0 ? await claim(free) : [];
-      for (const job of jobs) {
-        handled.set(
-          job,
-          handle(job).finally(() => handled.delete(job)),
-        );
-      }
-      if (jobs.length < free) await sleep(settings.idleMs, undefined, { signal: wakeUp.signal }).catch(() => {});
-      // The queue has more jobs: they are claimed as soon as one is finished.
-      else if (handled.size >= settings.concurrency) await Promise.race(handled.values());
+    while (!stop.signal.aborted) {
+      const job = await claim();
+      if (job) await start(job);
+      else await sleep(settings.idleMs, undefined, { signal: wakeUp.signal }).catch(() => {});
       wakeUp = new AbortController();
     }
   }
 
-  async function claim(count: number): Promise<readonly ClaimedJob[]> {
+  async function claim(): Promise<ClaimedJob | undefined> {
     try {
-      const jobs = await queue.claim(settings.queue, count);
+      const [job] = await queue.claim(settings.queue, 1);
       reportDatabase();
-      return jobs;
+      return job;
     } catch (error) {
       reportDatabase(error);
-      return [];
+      return undefined;
     }
   }
 
+  /** Resolves when the next job can be claimed. */
+  function start(job: ClaimedJob): Promise<void> {
+    const { promise: ready, resolve: onReady } = Promise.withResolvers<void>();
+    const over = handle(job, onReady).finally(() => {
+      handled.delete(job);
+      onReady();
+    });
+    handled.set(job, over);
+    return ready;
+  }
+
   /** Never throws. If a failure can't be recorded in the queue, another process claims the job after its heartbeats stopped. */
-  async function handle(job: ClaimedJob): Promise<void> {
+  async function handle(job: ClaimedJob, onReady: () => void): Promise<void> {
     try {
-      await settings.handle(job, hardStop);
+      await settings.handle(job, { signal: hardStop, stopping: stop.signal, onReady });
     } catch (error) {
       if (hardStop.aborted) {
         await queue.release(job).catch(() => {});
@@ -103,7 +113,7 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
   return {
     wake: () => wakeUp.abort(),
     async drain() {
-      stopping = true;
+      stop.abort();
       wakeUp.abort();
       await claiming;
       await Promise.all(handled.values());

@@ -1,13 +1,13 @@
 // A run that workers share, from the decision at a tick through its queue jobs to the report of its end.
 
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
+import { addRequests } from "../db/jobs/queued-requests.ts";
 import { insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
 import { nextFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
@@ -16,19 +16,9 @@ import { latestOccurrence } from "../schedule/cron.ts";
 import { jitterMs, type ScheduledJob } from "../schedule/due.ts";
 import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import type { BackfillPlan } from "../usage/backfill.ts";
-import { DAY_MS, startOfDay } from "../usage/days.ts";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
-import {
-  configuredSeries,
-  type ExportJob,
-  type ExportPlan,
-  FEATURE_CHECKS,
-  type Overlap,
-  totalSliceCount,
-  type UsageRequest,
-} from "../usage/plan.ts";
-import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
-import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
+import { configuredSeries, type ExportJob, type ExportPlan, type Overlap, sliceCount } from "../usage/plan.ts";
+import { type Chunk, chunksOf, priorityOf, queuedRequest } from "./chunks.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
@@ -118,21 +108,31 @@ export async function enqueueRun(
   const runId = randomUUID();
   if (!(await insertRun(tx, { runId, kind: "export", job: job.name, trigger, scheduledFor }))) return undefined;
   const { requests, runDay, due } = plan;
-  const seriesIds = new Set(requests.map(({ series }) => seriesIdOf(ids, series)));
-  if (due) await extendDue(tx, [...seriesIds], due);
-  const { emptyGuard, cliffGuard, checkFeatures, undated } = job;
-  const sameForAll = { runId, fetchNo: await nextFetchNo(tx), runDay, job: job.name };
+  if (due) await extendDue(tx, [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))], due);
+  const { emptyGuard, cliffGuard, checkFeatures, undated, name } = job;
   const policy = { emptyGuard, cliffGuard, checkFeatures, undated };
-  const jobs = requests.map((request) => {
-    const { series, window } = request;
-    const seriesId = seriesIdOf(ids, series);
-    const data: QueuedRequest = { ...sameForAll, ...policy, seriesId, ...series, ...(window && { window }) };
-    return { key: requestKey(data), priority: priorityOf(data), data, request };
+  const sameForAll = { runId, fetchNo: await nextFetchNo(tx), runDay, job: name, ...policy };
+  const positions = new Map(requests.map((request, position) => [request, position]));
+  const chunks = chunksOf(requests, runDay).map((chunk) => {
+    const chunkId = randomUUID();
+    const data: Chunk = { ...sameForAll, chunkId };
+    const ofChunk = chunk.map((request) => ({
+      ...queuedRequest({ ...request, seriesId: seriesIdOf(ids, request.series) }),
+      chunkId,
+      position: positions.get(request) ?? 0,
+      slices: sliceCount(request),
+    }));
+    return { key: chunkId, priority: priorityOf(chunk, runDay), data, rows: ofChunk };
   });
-  const added = await queue.add(tx, "usage_request", jobs);
-  const slices = totalSliceCount(added.map(({ request }) => request));
-  await recordQueuedRequests(tx, runId, { requests: added.length, slices });
-  return { runId, requests: added.length };
+  const rows = chunks.flatMap(({ rows: ofChunk }) => ofChunk);
+  const added = await addRequests(tx, runId, rows);
+  const queued = rows.filter(({ key }) => added.has(key));
+  const queuedChunks = new Set(queued.map(({ chunkId }) => chunkId));
+  const jobs = chunks.filter(({ key }) => queuedChunks.has(key));
+  await queue.add(tx, "usage_request", jobs);
+  const slices = queued.reduce((sum, row) => sum + row.slices, 0);
+  await recordQueuedRequests(tx, runId, { requests: queued.length, slices });
+  return { runId, requests: queued.length };
 }
 
 export type QueuedBackfill = QueuedRun & { readonly job: string };
@@ -157,54 +157,6 @@ export async function enqueueBackfill(
   } finally {
     await queue.stop();
   }
-}
-
-// A usage request in the queue. It contains all its settings, so that a worker with another configuration does the same.
-
-const Text = z.string();
-
-const QueuedRequest = z.object({
-  runId: Text,
-  job: Text,
-  seriesId: z.int(),
-  /** Taken when the run started. A slice with a higher fetch number has been read since then. */
-  fetchNo: z.number(),
-  /** The day on which the run was planned. */
-  runDay: Text,
-  emptyGuard: z.enum(GUARD_MODES),
-  /** Missing in requests that an older version queued. */
-  cliffGuard: z.enum(GUARD_MODES).default("confirm"),
-  checkFeatures: z.enum(FEATURE_CHECKS),
-  /** Missing in requests that an older version queued. */
-  undated: z.enum(UNDATED).default("snapshot"),
-  project: z.object({ id: Text, name: Text }),
-  grouping: z.enum(GROUPINGS),
-  filter: z.object({
-    name: Text,
-    features: z.record(Text, Text),
-    dimensions: z.partialRecord(z.enum(DIMENSIONS), Text),
-  }),
-  window: z.object({ start: Text, end: Text }).optional(),
-});
-
-export type QueuedRequest = z.output<typeof QueuedRequest>;
-
-export function parseQueuedRequest(data: unknown): QueuedRequest {
-  return QueuedRequest.parse(data);
-}
-
-export function requestOf({ project, grouping, filter, window }: QueuedRequest): UsageRequest {
-  return { series: { project, grouping, filter }, window };
-}
-
-/** Requests of different runs for the same days of a series have the same key, and are made once. */
-function requestKey({ seriesId, window }: Pick<QueuedRequest, "seriesId" | "window">): string {
-  return window ? `${seriesId} ${window.start} ${window.end}` : `${seriesId}`;
-}
-
-/** The newest days come first, because people look at them. A nightly run therefore comes before a backfill. */
-function priorityOf({ window, runDay }: Pick<QueuedRequest, "window" | "runDay">): number {
-  return Math.floor(startOfDay(window?.end ?? runDay).getTime() / DAY_MS);
 }
 
 // Reports that a run ended: in the metrics, and in the log or, on a terminal, in a line for a person.

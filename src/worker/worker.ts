@@ -26,7 +26,7 @@ import { setTimers } from "../schedule/timers.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext } from "./context.ts";
-import { filterCheckByRun, handleDeadLetter, handleRequest } from "./handle-request.ts";
+import { filterCheckByRun, handleChunk, handleDeadLetter } from "./handle-chunk.ts";
 import type { Liveness } from "./liveness.ts";
 import { handleRotation } from "./rotation.ts";
 import { reportRunEnd } from "./runs.ts";
@@ -99,19 +99,17 @@ async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void
 }
 
 function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
-  const { queue, service, config } = context;
+  const { queue, service } = context;
   // Each run repeats calls that the service refused in an earlier run: the key may have been given the right since then.
   const filterCheckOfRun = filterCheckByRun(context, () => service.forgetAuthFailures());
   const settings: readonly ConsumerSettings[] = [
     {
       queue: "usage_request",
-      // Twice the concurrent calls: while answers are stored, other requests can call.
-      concurrency: 2 * config.service.maxConcurrent,
       idleMs: 1_000,
-      handle: (job, signal) => handleRequest(context, filterCheckOfRun, job, signal),
+      handle: (job, handling) => handleChunk(context, filterCheckOfRun, job, handling),
     },
-    { queue: "usage_request_dead", concurrency: 1, idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
-    { queue: "rotation", concurrency: 1, idleMs: 2_000, handle: (job) => handleRotation(context, job) },
+    { queue: "usage_request_dead", idleMs: 5_000, handle: (job) => handleDeadLetter(context, job) },
+    { queue: "rotation", idleMs: 2_000, handle: (job) => handleRotation(context, job) },
   ];
   return settings.map((one) =>
     openConsumer(one, { queue, log: context.app.log, reportDatabase: liveness.reportDatabase, hardStop }),

@@ -22,7 +22,7 @@ async function idle(context: WorkerContext): Promise<void> {
     });
     pollMs += await timed(async () => {
       for (let second = 1; second <= 60; second++) {
-        await context.queue.claim("usage_request", context.config.service.maxConcurrent);
+        await context.queue.claim("usage_request", 1);
         if (second % 2 === 0) await context.queue.claim("rotation", 1);
         if (second % 5 === 0) await context.queue.claim("usage_request_dead", 1);
       }

@@ -237,6 +237,28 @@ export function testHealth(db: Database): void {
     });
   });
 
+  test("the requests of a chunk are counted, and not the chunk; of a failed one those that were left", async () => {
+    const [waiting, active, failed] = [randomUUID(), randomUUID(), randomUUID()];
+    const data = (chunkId: string) => JSON.stringify({ chunkId });
+    await sql`
+      insert into usage_export_queue.job (name, state, singleton_key, completed_on, data, output)
+      values ('usage_request', 'created', 'a', null, ${data(waiting)}, null),
+        ('usage_request', 'active', 'b', null, ${data(active)}, null),
+        ('usage_request', 'failed', 'c', now(), ${data(failed)}, '{"requests": 7}')
+    `.execute(db);
+    await sql`
+      insert into usage_export.queued_request (request_key, run_id, chunk_id, position, request)
+      select chunk || n, gen_random_uuid(), chunk::uuid, n, '{}'
+      from (values (${waiting}, 50), (${active}, 3)) as chunks (chunk, requests), generate_series(1, requests) n
+    `.execute(db);
+    const counts = (await samplesOf())
+      .filter(({ gauge, labels }) => gauge === "queue_jobs" && labels.queue === "usage_request")
+      .map(({ labels, value }) => [labels.state, value]);
+    await sql`delete from usage_export_queue.job`.execute(db);
+    await sql`delete from usage_export.queued_request`.execute(db);
+    expect(Object.fromEntries(counts)).toEqual({ waiting: 50, retrying: 0, active: 3, dead: 7 });
+  });
+
   async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {
     return metricSamples(await readHealth(db, config));
   }

@@ -293,6 +293,25 @@ test("the next request is made while an answer waits for the database", async ()
   expect(result).toMatchObject({ requests: 3, complete: 6 });
 });
 
+test("if requests count until they are stored, the next one is not made before that", async () => {
+  let unstored = 0;
+  let most = 0;
+  const { deps } = testDeps({
+    fetch: async () => {
+      most = Math.max(most, ++unstored);
+      return GOOD;
+    },
+    store: async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      unstored--;
+      return BOTH_REPLACED;
+    },
+  });
+  const requests = Array.from({ length: 10 }, () => TOTAL);
+  await exportUsage({ ...run(...requests), countsUntilStored: true }, deps, NEVER);
+  expect(most).toBe(2);
+});
+
 test("onAnswered gets the failed requests once all are answered, while answers still wait for the database", async () => {
   const { promise: allAnswered, resolve } = Promise.withResolvers<readonly UsageRequest[]>();
   const { deps } = testDeps({

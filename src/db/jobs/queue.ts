@@ -24,7 +24,8 @@ export type ClaimedJob = {
   readonly lastCode: string | undefined;
 };
 
-type JobFailure = { readonly reason: string; readonly code: string };
+/** `requests` is how many requests of a chunk are left. */
+type JobFailure = { readonly reason: string; readonly code: string; readonly requests?: number };
 
 export type NewJob = {
   /** While a job waits or is handled, no other job of the queue can have its key. */
@@ -271,17 +272,21 @@ export type QueueDepth = {
 };
 
 /**
- * "dead" counts the jobs whose last attempt failed in the last 24 hours. Older ones do not matter: coverage says whether their days are
- * complete.
+ * Counts requests, not chunks of them. "dead" counts those whose last attempt failed in the last 24 hours. Older ones do not matter:
+ * coverage says whether their days are complete.
  */
 export async function queueDepths(db: Database): Promise<readonly QueueDepth[]> {
   const { rows } = await sql<QueueDepth>`
-    select q.name as queue, s.label as state, count(j.id)::integer as jobs
+    select q.name as queue, s.label as state,
+      coalesce(sum(coalesce(r.requests, (j.output->>'requests')::integer, 1)) filter (where j.id is not null), 0)::integer as jobs
     from ${sql.id(QUEUE_SCHEMA, "queue")} q
     cross join (values ('created', 'waiting'), ('retry', 'retrying'), ('active', 'active'), ('failed', 'dead')) as s (state, label)
     left join ${sql.id(QUEUE_SCHEMA, "job")} j
       on j.name = q.name and j.state::text = s.state
       and (s.state <> 'failed' or j.completed_on > now() - interval '24 hours')
+    left join (
+      select chunk_id, count(*)::integer as requests from usage_export.queued_request group by chunk_id
+    ) r on r.chunk_id = (j.data->>'chunkId')::uuid
     where q.name not like '\\_\\_pgboss\\_\\_%'
     group by q.name, s.label
   `.execute(db);

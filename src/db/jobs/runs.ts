@@ -139,22 +139,22 @@ const runEnd = sql`
   ) as counts
 `;
 
-/** Counts the outcome of one request of a queued run. The last request ends the run. Returns the run if it ended. */
-export async function recordOutcome(
+/** Counts the outcomes of requests of a queued run. The last request ends the run. Returns the run if it ended. */
+export async function recordOutcomes(
   tx: Tx,
   runId: string,
-  { complete, suspect, undated, failed, stale, rowsChanged }: RunCounts,
+  { requests, complete, suspect, undated, failed, stale, rowsChanged }: RunCounts,
   error: string | undefined,
 ): Promise<RunEnd | undefined> {
   const { rows } = await sql<RunEnd & { open: number }>`
     update usage_export.run
-    set requests_open = requests_open - 1, requests = requests + 1, slices_complete = slices_complete + ${complete},
+    set requests_open = requests_open - ${requests}, requests = requests + ${requests}, slices_complete = slices_complete + ${complete},
       slices_suspect = slices_suspect + ${suspect}, slices_failed = slices_failed + ${failed},
       slices_undated = slices_undated + ${undated},
       slices_stale = slices_stale + ${stale}, rows_changed = rows_changed + ${rowsChanged}, heartbeat_at = now(),
       error = coalesce(error, ${error === undefined ? null : storableText(error)}),
-      finished_at = case when requests_open = 1 then now() end,
-      status = case when requests_open > 1 then 'running'
+      finished_at = case when requests_open <= ${requests} then now() end,
+      status = case when requests_open > ${requests} then 'running'
         when slices_suspect + ${suspect} + slices_failed + ${failed} = 0 then 'ok' else 'failed' end
     where run_id = ${runId} and requests_open > 0
     returning ${runEnd}, requests_open as open
@@ -201,7 +201,16 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
     )
     returning ${runEnd}
   `;
-  return (await execute(db, end)).rows;
+  const ended = await execute(db, end);
+  await execute(
+    db,
+    sql`
+      delete from usage_export.queued_request q where not exists (
+        select from usage_export.run r where r.run_id = q.run_id and r.status = 'running'
+      )
+    `,
+  );
+  return ended.rows;
 }
 
 /**

@@ -2,7 +2,8 @@
 
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Day } from "../../usage/days.ts";
-import type { Attempt, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
+import type { Attempt, FailedRequest, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
+import type { UsageRequest } from "../../usage/plan.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   decideSlice,
@@ -46,11 +47,15 @@ export type Answer = FetchedAnswer &
     readonly undated: Undated;
     /** No window was sent: the answer itself says which days are due. */
     readonly ownDays: boolean;
-    /** Runs in the transaction that stores the answer: both are committed, or neither. */
-    readonly inSameTransaction?: InSameTransaction | undefined;
+    /** Whose outcome is recorded in the transaction that stores the answer, and how: both are committed, or neither. */
+    readonly recording?: { readonly request: UsageRequest; readonly record: RecordOutcomes } | undefined;
   };
 
-export type InSameTransaction = (tx: Tx, stored: StoredAnswer) => Promise<void>;
+/** Is called with all outcomes of a transaction that have this function. */
+export type RecordOutcomes = (
+  tx: Tx,
+  outcomes: ReadonlyMap<UsageRequest, StoredAnswer | FailedRequest>,
+) => Promise<void>;
 
 type IncomingSlice = NormalisedSlice &
   Pick<Answer, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: Answer };
@@ -153,8 +158,19 @@ async function decideAndWrite(
   const results = answers.map((answer) =>
     storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows),
   );
-  for (const [i, answer] of answers.entries()) if (results[i]) await answer.inSameTransaction?.(tx, results[i]);
+  await recordAll(tx, answers, results);
   return results;
+}
+
+async function recordAll(tx: Tx, answers: readonly Answer[], results: readonly StoredAnswer[]): Promise<void> {
+  const outcomes = new Map<RecordOutcomes, Map<UsageRequest, StoredAnswer>>();
+  for (const [i, { recording }] of answers.entries()) {
+    const stored = results[i];
+    if (!recording || !stored) continue;
+    const sameRecord = outcomes.get(recording.record) ?? new Map<UsageRequest, StoredAnswer>();
+    outcomes.set(recording.record, sameRecord.set(recording.request, stored));
+  }
+  for (const [record, sameRecord] of outcomes) await record(tx, sameRecord);
 }
 
 function storedAnswer(

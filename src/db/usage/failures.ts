@@ -24,6 +24,7 @@ export type SliceFailure = {
 export async function recordFailure(
   db: Database,
   { seriesId, days, fetchNo, reason, code, isRetried = false }: SliceFailure,
+  inSameTransaction: (tx: Tx) => Promise<void> = async () => {},
 ): Promise<void> {
   const text = storableText(reason);
   await inTransaction(db, async (tx) => {
@@ -40,6 +41,7 @@ export async function recordFailure(
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
         and greatest(fetch_no, suspect_fetch_no) < ${fetchNo}
     `.execute(tx);
+    await inSameTransaction(tx);
   });
 }
 
@@ -131,10 +133,11 @@ type Retries = { readonly code: string; readonly requests: number; readonly next
 
 async function retriesByCode(tx: Tx): Promise<ReadonlyMap<string, Retries>> {
   const { rows } = await sql<Retries>`
-    select j.output->>'code' as code, count(*)::integer as requests,
+    select r.error_code as code, count(*)::integer as requests,
       min(case when j.state::text = 'retry' then j.start_after else now() end) as "nextTry"
-    from ${sql.id(QUEUE_SCHEMA, "job")} j
-    where j.name = 'usage_request' and j.state::text in ('retry', 'active') and j.output->>'code' is not null
+    from usage_export.queued_request r
+    join ${sql.id(QUEUE_SCHEMA, "job")} j on (j.data->>'chunkId')::uuid = r.chunk_id
+    where j.name = 'usage_request' and j.state::text in ('retry', 'active') and r.error_code is not null
     group by 1
   `.execute(tx);
   return new Map(rows.map((row) => [row.code, row]));

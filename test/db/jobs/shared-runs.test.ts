@@ -5,7 +5,7 @@ import {
   endRunsWithoutJobs,
   insertRun,
   type RunEnd,
-  recordOutcome,
+  recordOutcomes,
   recordQueuedRequests,
 } from "../../../src/db/jobs/runs.ts";
 import type { RunCounts } from "../../../src/usage/export.ts";
@@ -31,7 +31,7 @@ async function inserted(job: string, scheduledFor: Date | undefined, runId: stri
   return inTransaction(db, (tx) => insertRun(tx, run));
 }
 
-/** What `recordOutcome` returns for each request of a run. */
+/** What `recordOutcomes` returns for each request of a run. */
 async function recorded(outcomes: readonly RunCounts[]): Promise<readonly (RunEnd | undefined)[]> {
   const runId = randomUUID();
   await inserted(`job-${runId}`, undefined, runId);
@@ -39,7 +39,7 @@ async function recorded(outcomes: readonly RunCounts[]): Promise<readonly (RunEn
   await inTransaction(db, (tx) => recordQueuedRequests(tx, runId, counts));
   const ends: (RunEnd | undefined)[] = [];
   for (const outcome of outcomes)
-    ends.push(await inTransaction(db, (tx) => recordOutcome(tx, runId, outcome, undefined)));
+    ends.push(await inTransaction(db, (tx) => recordOutcomes(tx, runId, outcome, undefined)));
   return ends;
 }
 
@@ -73,7 +73,7 @@ test("if the queue jobs of a run were lost, its open requests count as failed, h
   const runId = randomUUID();
   await inserted(`job-${runId}`, undefined, runId);
   await inTransaction(db, (tx) => recordQueuedRequests(tx, runId, { requests: 3, slices: 3 }));
-  await inTransaction(db, (tx) => recordOutcome(tx, runId, { ...READ, complete: 30, stale: 0 }, undefined));
+  await inTransaction(db, (tx) => recordOutcomes(tx, runId, { ...READ, complete: 30, stale: 0 }, undefined));
   const ended = await endRunsWithoutJobs(db);
   expect(ended.find((run) => run.runId === runId)).toMatchObject({
     status: "failed",

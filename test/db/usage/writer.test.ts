@@ -9,6 +9,7 @@ import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { openAnswerWriter } from "../../../src/db/usage/writer.ts";
 import type { NormalisedSlice } from "../../../src/usage/columns.ts";
 import { testDatabase } from "../../support/database.ts";
+import { sampleRequest } from "../../usage/sample-request.ts";
 import { newSeries, rowOf, rowsOn, shown, slice } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -124,7 +125,11 @@ test("an answer is not stored if the other work of its transaction fails", async
   const { project, seriesId } = await newSeries(db);
   const failing = () => Promise.reject(new Error("not counted"));
   await expect(
-    write(await incoming(seriesId, [slice(DAY, { listen: "1" })], { inSameTransaction: failing })),
+    write(
+      await incoming(seriesId, [slice(DAY, { listen: "1" })], {
+        recording: { request: sampleRequest("none"), record: failing },
+      }),
+    ),
   ).rejects.toThrow("not counted");
   expect(await shown(db, project)).toEqual({});
 });

@@ -1,0 +1,182 @@
+// Handles a chunk of usage requests from the queue. Storing an answer, removing its request from the chunk and counting it in the run
+// are one transaction.
+
+import { inTransaction } from "../db/connection/transaction.ts";
+import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
+import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "../db/jobs/queued-requests.ts";
+import { type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
+import type { RecordOutcomes } from "../db/usage/batches.ts";
+import { recordFailure } from "../db/usage/failures.ts";
+import { syncKeyList } from "../jobs/api-keys.ts";
+import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
+import { requestDeps } from "../jobs/request-deps.ts";
+import { daysOf } from "../usage/days.ts";
+import {
+  addCounts,
+  countOutcome,
+  describeRequest,
+  exportUsage,
+  type FailedRequest,
+  NO_COUNTS,
+  type RequestFailure,
+} from "../usage/export.ts";
+import type { UsageRequest } from "../usage/plan.ts";
+import { type Chunk, parseChunk, parseRequest } from "./chunks.ts";
+import type { Handling } from "./consumer.ts";
+import type { WorkerContext } from "./context.ts";
+import { reportRunEnd } from "./runs.ts";
+
+/** The codes of failures that may be over in a minute. After any other failure another attempt would have the same result. */
+const RETRIED_CODES = new Set<string>(["unavailable", "rate_limited"]);
+
+export type FilterCheckOfRun = (runId: string) => FilterCheck;
+
+type OpenRequests = ReadonlyMap<UsageRequest, OpenRequest & { readonly seriesId: number }>;
+
+/** Makes the requests of the chunk that have no outcome yet, and completes, fails or releases the chunk. */
+export async function handleChunk(
+  context: WorkerContext,
+  filterCheckOf: FilterCheckOfRun,
+  claimed: ClaimedJob,
+  { signal, stopping, onReady }: Handling,
+): Promise<void> {
+  const { app, db, queue, config, backlog } = context;
+  const chunk = parseChunk(claimed.data);
+  const { runId, job, runDay } = chunk;
+  const open = await readOpen(context, chunk);
+  const recorder = outcomeRecorder(context, claimed, chunk, open);
+  const deps = {
+    ...requestDeps(context, {
+      runId,
+      policy: chunk,
+      check: filterCheckOf(runId),
+      idOf: (request) => open.get(request)?.seriesId ?? 0,
+      log: app.log.child({ job, runId }),
+      record: recorder.record,
+      isRetried: (code) => RETRIED_CODES.has(code),
+    }),
+    onStarted: () => void backlog.untilRoom().then(onReady),
+    onProgress: recorder.report,
+  };
+  const stopStarting = AbortSignal.any([stopping, recorder.lost]);
+  const run = { requests: [...open.keys()], runDay, stopStarting, countsUntilStored: true };
+  const { requests, failures } = await exportUsage(run, deps, signal);
+  const retried = failures.filter(({ code }) => RETRIED_CODES.has(code));
+  if (requests < open.size) await queue.release(claimed);
+  else if (retried[0]) await retryLater(context, claimed, chunk, retried[0], retried.length);
+  else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
+  // The worker that handled the last request of the run does this, so it is done once a run.
+  if (recorder.hasEnded()) await syncKeyList(context, config.exports.find(({ name }) => name === job)?.projects ?? []);
+}
+
+async function readOpen({ db }: WorkerContext, { chunkId }: Chunk): Promise<OpenRequests> {
+  const rows = await openRequests(db, chunkId);
+  return new Map(
+    rows.map((row) => {
+      const { seriesId, ...request } = parseRequest(row.request);
+      return [request, { ...row, seriesId }];
+    }),
+  );
+}
+
+async function retryLater(
+  { queue, app }: WorkerContext,
+  claimed: ClaimedJob,
+  { job, runId }: Chunk,
+  { request, reason, code }: RequestFailure,
+  requests: number,
+): Promise<void> {
+  const nextAttemptAt = await queue.fail(claimed, { reason: app.scrubber.scrub(reason), code, requests });
+  const attempt = { attempt: claimed.retryCount + 1, attempts: REQUEST_ATTEMPTS_MAX, nextAttemptAt };
+  app.log.warn(
+    { job, runId, code, reason, ...describeRequest(request), requests, ...attempt },
+    nextAttemptAt ? "usage request failed, to be tried again" : "usage request failed for the last time",
+  );
+}
+
+/** Counts what is left of a chunk as failed. Each attempt failed because its process ended or the service was not available. */
+export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJob): Promise<void> {
+  const { app, db, queue } = context;
+  const chunk = parseChunk(claimed.data);
+  const { job, runId, fetchNo, runDay } = chunk;
+  const open = await readOpen(context, chunk);
+  const recorder = outcomeRecorder(context, claimed, chunk, open);
+  for (const [request, { seriesId, error, errorCode }] of open) {
+    const { window } = request;
+    const text = `${error ?? claimed.lastError ?? "no answer"}; given up after all tries of this run`;
+    const reason = app.scrubber.scrub(text);
+    const failure = { seriesId, fetchNo, days: window ? daysOf(window) : [runDay], reason };
+    const outcome: FailedRequest = { reason, code: "internal" };
+    await recordFailure(db, { ...failure, code: errorCode ?? claimed.lastCode }, (tx) =>
+      recorder.record(tx, new Map([[request, outcome]])),
+    );
+    app.log.error({ job, runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX }, "usage request given up");
+  }
+  await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
+  recorder.report();
+}
+
+/** Counts each outcome in the run once, however many workers handle the chunk. */
+function outcomeRecorder({ app, metrics }: WorkerContext, claimed: ClaimedJob, chunk: Chunk, open: OpenRequests) {
+  const lost = new AbortController();
+  let end: RunEnd | undefined;
+  let isReported = false;
+  let rowsReported = 0;
+
+  const record: RecordOutcomes = async (tx, outcomes) => {
+    const keys = new Map<string, UsageRequest>();
+    for (const [request, outcome] of outcomes) {
+      const key = open.get(request)?.key ?? "";
+      if ("reason" in outcome && RETRIED_CODES.has(outcome.code)) await recordAttempt(tx, key, outcome);
+      else keys.set(key, request);
+    }
+    const closed = await closeRequests(tx, claimed, chunk.chunkId, [...keys.keys()]);
+    // Another worker has claimed the chunk.
+    if (closed.size < keys.size) lost.abort();
+    if (closed.size === 0) return;
+    let counts = NO_COUNTS;
+    let error: string | undefined;
+    for (const [key, request] of keys) {
+      const outcome = outcomes.get(request);
+      if (!outcome || !closed.has(key)) continue;
+      counts = addCounts(counts, countOutcome(request, outcome));
+      if ("reason" in outcome) error ??= outcome.reason;
+    }
+    end = await recordOutcomes(tx, chunk.runId, counts, error);
+  };
+
+  return {
+    record,
+    lost: lost.signal,
+    /** To be called after the commit. */
+    report({ rowsChanged }: { readonly rowsChanged: number } = NO_COUNTS): void {
+      metrics.rowsChanged(chunk.job, rowsChanged - rowsReported);
+      rowsReported = rowsChanged;
+      if (!end || isReported) return;
+      isReported = true;
+      reportRunEnd({ app, metrics }, { ...end, kind: "export" });
+    },
+    hasEnded: () => isReported,
+  };
+}
+
+/** More than the number of runs that overlap. */
+const CHECKS_MAX = 16;
+
+/**
+ * One filter check for each run, so that each run reads anew which names the service knows. `onNewRun` is called at a run's first
+ * request.
+ */
+export function filterCheckByRun(context: FilterCheckDeps, onNewRun: () => void): FilterCheckOfRun {
+  const checks = new Map<string, FilterCheck>();
+  return (runId) => {
+    const known = checks.get(runId);
+    if (known) return known;
+    onNewRun();
+    const check = new FilterCheck(context);
+    checks.set(runId, check);
+    const [oldest] = checks.keys();
+    if (checks.size > CHECKS_MAX && oldest !== undefined) checks.delete(oldest);
+    return check;
+  };
+}

@@ -1,0 +1,118 @@
+// A chunk of 50 requests, whose worker is killed, suspended or meets failures: the service sees what is asked again.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import { testDatabase } from "../../support/database.ts";
+import { BUSY_MS } from "../../support/limits.ts";
+import { holdAnswersFrom } from "../hold-answers.ts";
+import { lastDays } from "../numbers.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
+import { smallConfig } from "../small-config.ts";
+import { breakdowns, coverage, farSchedule, manyFilters, type Run, runs } from "../workers.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = programTest(database);
+
+const REQUESTS = 50;
+/** At most twice the concurrent calls are in the hands of a worker. */
+const IN_HAND_MAX = 8;
+const WHOLE = { status: "ok", requests: REQUESTS, planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
+
+test("another worker takes up the chunk of a killed one within 40 seconds, and repeats only the requests that were in flight", async ({
+  context,
+}) => {
+  const emulator = await serveChunk(context);
+  const killed = context.start(["start"]);
+  await holdAnswersFrom(emulator, 20);
+  killed.kill("SIGKILL");
+  await killed.ended;
+  const killedMs = performance.now();
+  const askedBefore = breakdowns(emulator).length;
+  const stored = ((await coverage(db)).complete ?? 0) / 2;
+  expect(stored).toBeGreaterThan(10);
+
+  emulator.fault = undefined;
+  context.start(["start"]);
+  await expect.poll(backfillRun).toMatchObject(WHOLE);
+
+  expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
+  const repeated = breakdowns(emulator).length - REQUESTS;
+  expect(repeated).toBe(askedBefore - stored);
+  expect(repeated).toBeLessThanOrEqual(IN_HAND_MAX);
+  await expectStoredOnce();
+});
+
+test("a suspended worker that wakes up beside the one that has its chunk now neither stores nor counts anything twice", async ({
+  context,
+}) => {
+  const emulator = await serveChunk(context);
+  const sleeper = context.start(["start"]);
+  const releaseAnswers = await holdAnswersFrom(emulator, 20);
+  sleeper.kill("SIGSTOP");
+  const askedBefore = breakdowns(emulator).length;
+  emulator.fault = () => ({ kind: "delay", delayMs: 200 });
+  releaseAnswers();
+  const other = context.start(["start"]);
+  await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(askedBefore + 5);
+  sleeper.kill("SIGCONT");
+
+  await expect.poll(backfillRun).toMatchObject(WHOLE);
+  for (const worker of [sleeper, other]) {
+    worker.kill("SIGTERM");
+    expect(await worker.ended).toMatchObject({ status: 0 });
+  }
+  expect(await backfillRun()).toMatchObject(WHOLE);
+  await expectStoredOnce();
+  // The one that woke up does not go on with the chunk.
+  expect(breakdowns(emulator).length).toBeLessThanOrEqual(REQUESTS + 2 * IN_HAND_MAX);
+});
+
+test("a request that fails for a while is made again later, and the others of its chunk are not", async ({
+  context,
+}) => {
+  const emulator = await serveChunk(context);
+  const fails = (path: string) => path.includes("accessor-7&") || path.endsWith("accessor-7");
+  emulator.fault = ({ path }) => (fails(path) ? { kind: "answer", status: 503 } : undefined);
+  const worker = context.start(["start"]);
+  const line = JSON.parse(await worker.waitFor("usage request failed, to be tried again"));
+  expect(line).toMatchObject({ code: "unavailable", requests: 1, filter: "accessor 7", attempt: 1 });
+  const open = { status: "running", requests: REQUESTS - 1, complete: 2 * (REQUESTS - 1) };
+  expect(await backfillRun()).toMatchObject(open);
+  const { stdout } = await context.run(["status"]);
+  expect(stdout).toContain("1 waiting for a retry");
+
+  emulator.fault = undefined;
+  await expect.poll(backfillRun).toMatchObject(WHOLE);
+  expect(breakdowns(emulator).filter((path) => !fails(path))).toHaveLength(REQUESTS - 1);
+});
+
+/** Queues a chunk of 50 requests, before there is a worker. */
+async function serveChunk(context: ProgramContext): Promise<Emulator> {
+  const emulator = await context.serve({ usage: () => [{ accessor: "accessor-1", endpoint: "listen", requests: 5 }] });
+  const job = { schedule: farSchedule(), checkFeatures: "off", filters: manyFilters(REQUESTS) };
+  const service = { maxConcurrent: IN_HAND_MAX / 2 };
+  await context.configure({ ...smallConfig(emulator.url, { service, exports: [job] }), monitor: { port: 0 } });
+  const { start, end } = lastDays(2);
+  const { status } = await context.run(["backfill", "--from", start, "--to", end, "--enqueue"]);
+  expect(status).toBe(0);
+  // A run of so few requests has smaller chunks: the first one gets the requests of all.
+  const first = sql`(select (data->>'chunkId')::uuid from usage_export_queue.job order by id limit 1)`;
+  await sql`update usage_export.queued_request set chunk_id = ${first}`.execute(db);
+  await sql`delete from usage_export_queue.job where (data->>'chunkId')::uuid <> ${first}`.execute(db);
+  return emulator;
+}
+
+async function backfillRun(): Promise<Run | undefined> {
+  return (await runs(db)).find(({ trigger }) => trigger === "backfill");
+}
+
+async function expectStoredOnce(): Promise<void> {
+  expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });
+  const { rows } = await sql`
+    select count(*)::integer as rows, max(revision) as revision from usage_export.snapshot_row
+  `.execute(db);
+  expect(rows).toEqual([{ rows: 2, revision: 1 }]);
+  expect((await sql`select from usage_export.queued_request`.execute(db)).rows).toEqual([]);
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { addDays } from "../../src/usage/days.ts";
+import type { UsageRequest } from "../../src/usage/plan.ts";
+import { ALL_USAGE } from "../../src/usage/series.ts";
+import { chunksOf, priorityOf } from "../../src/worker/chunks.ts";
+
+const RUN_DAY = "2026-03-19";
+
+type Part = { readonly project?: string; readonly end?: string };
+
+function requestOf({ project = "production", end = "2026-03-18" }: Part = {}): UsageRequest {
+  const series = { project: { id: project, name: project }, grouping: "none", filter: ALL_USAGE } as const;
+  return { series, window: { start: addDays(end, -1), end } };
+}
+
+const many = (count: number, part: Part = {}) => Array.from({ length: count }, () => requestOf(part));
+
+test.each([
+  [1, [1]],
+  [32, Array(32).fill(1)],
+  [300, Array(30).fill(10)],
+  [1_600, Array(32).fill(50)],
+  [3_210, [...Array(64).fill(50), 10]],
+])(
+  "%i requests are shared out so that several workers are busy until the end, at most 50 in a chunk",
+  (count, sizes) => {
+    expect(chunksOf(many(count), RUN_DAY).map(({ length }) => length)).toEqual(sizes);
+  },
+);
+
+test("no request is lost or doubled", () => {
+  const requests = ["2026-03-18", "2026-02-01"].flatMap((end) =>
+    ["production", "staging", "test"].flatMap((project) => many(33, { project, end })),
+  );
+  const chunked = chunksOf(requests, RUN_DAY).flat();
+  expect(chunked).toHaveLength(requests.length);
+  expect(new Set(chunked)).toEqual(new Set(requests));
+});
+
+describe("of requests with other days and projects", () => {
+  const alternating = Array.from({ length: 160 }, (_, i) =>
+    requestOf({ project: `project-${i % 4}`, end: i < 80 ? "2026-02-15" : "2026-03-18" }),
+  );
+  const chunks = chunksOf(alternating, RUN_DAY);
+
+  test("the newest days come first, with the highest priority", () => {
+    const days = chunks.map((chunk) => chunk[0]?.window?.end);
+    expect(days).toEqual([...Array(16).fill("2026-03-18"), ...Array(16).fill("2026-02-15")]);
+    const priorities = chunks.map((chunk) => priorityOf(chunk, RUN_DAY));
+    expect(priorities).toEqual(priorities.toSorted((a, b) => b - a));
+    expect(priorities[0]).toBeGreaterThan(priorities.at(-1) ?? 0);
+  });
+
+  test("those of a project stay together", () => {
+    const projects = chunks.map((chunk) => new Set(chunk.map(({ series }) => series.project.id)).size);
+    expect(projects).toEqual(chunks.map(() => 1));
+  });
+});
+
+test("a request without a window has the priority of the run's day", () => {
+  const windowless = { ...requestOf(), window: undefined };
+  expect(priorityOf([windowless], RUN_DAY)).toBe(priorityOf([requestOf({ end: RUN_DAY })], RUN_DAY));
+});
