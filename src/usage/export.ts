@@ -188,7 +188,7 @@ export type RequestDeps = {
 };
 
 /** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
-export async function exportRequest(
+async function exportRequest(
   request: UsageRequest,
   runDay: Day,
   deps: RequestDeps,
