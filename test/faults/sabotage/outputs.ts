@@ -65,8 +65,8 @@ export const OUTPUTS: readonly Sabotage[] = [
   {
     name: "the reason of a failure is stored with the secrets in it",
     file: "src/jobs/request-deps.ts",
-    replace: "reason: app.scrubber.scrub(reason),",
-    by: "reason,",
+    replace: "{ reason: app.scrubber.scrub(unscrubbed), code }",
+    by: "{ reason: unscrubbed, code }",
     caughtBy: ["test/jobs/request-deps.test.ts", "the reason of a failure is stored without the secrets"],
   },
   {

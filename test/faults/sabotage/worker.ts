@@ -47,6 +47,26 @@ export const WORKER: readonly Sabotage[] = [
     caughtBy: ["test/db/jobs/shared-runs.test.ts", "a run fails if a slice fails"],
   },
   {
+    name: "the requests of a chunk that were answered are made again if its worker ends",
+    file: "src/db/jobs/queued-requests.ts",
+    replace: "delete from usage_export.queued_request",
+    by: "update usage_export.queued_request set position = position",
+    caughtBy: [
+      "test/cli/recovery/chunks.test.ts",
+      "another worker takes up the chunk of a killed one within 40 seconds, and repeats only the requests",
+    ],
+  },
+  {
+    name: "a worker goes on with a chunk that another one has claimed meanwhile",
+    file: "src/worker/handle-chunk.ts",
+    replace: "if (closed.size < keys.size) lost.abort();",
+    by: "",
+    caughtBy: [
+      "test/cli/recovery/chunks.test.ts",
+      "a suspended worker that wakes up beside the one that has its chunk",
+    ],
+  },
+  {
     name: "a heartbeat waits for jobs that are being completed, which may deadlock",
     file: "src/db/jobs/queue.ts",
     replace: "order by id for update skip locked",
