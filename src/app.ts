@@ -79,7 +79,7 @@ function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   throw new AppError(
     "config",
-    "NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: remove it; an authority of your own is added by NODE_EXTRA_CA_CERTS=FILE",
+    "NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the checks of certificates: remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE",
   );
 }
 

@@ -155,7 +155,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
     name: "health",
     summary: "asks the worker on this machine whether it can work",
     examples: ["health", "health --live"],
-    options: [new Option("--live", "asks only whether it lives")],
+    options: [new Option("--live", "asks only whether its process is alive")],
     run: async (app, options) => (await import("./health.ts")).runHealth(app, options),
   },
   {

@@ -18,10 +18,7 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
   const folder = path.dirname(path.resolve(file));
   const parent = await stat(folder).catch(() => undefined);
   if (!parent?.isDirectory()) {
-    throw new AppError(
-      "config",
-      `${option}: expected a file in a folder that is there, got ${file}; make ${folder} first`,
-    );
+    throw new AppError("config", `${option}: expected a file in an existing folder, got ${file}; make ${folder} first`);
   }
   const existing = await stat(file).catch(() => undefined);
   if (existing && !existing.isFile()) {

@@ -92,7 +92,7 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   if (dated.length === 0) {
     throw new AppError(
       "config",
-      `nothing to backfill: days can be asked for by exports with a "window" only, and ${quotedList(dateless)} has none`,
+      `nothing to backfill: only exports with a "window" can ask for days, and ${quotedList(dateless)} has none`,
     );
   }
   return { jobs: distinctSeries(dated, selection), dateless, range };

@@ -257,7 +257,7 @@ function filterProblem(filter: FilterAtPath, earlier: readonly FilterAtPath[]): 
     return '"all" is all usage, without conditions: give this filter another name';
   }
   const twice = earlier.find((other) => other.exportIndex === filter.exportIndex && other.name === filter.name);
-  if (twice) return `expected each filter of an export once; ${name} stands at ${formatPath(twice.path)} already`;
+  if (twice) return `expected each filter of an export once; ${name} is already at ${formatPath(twice.path)}`;
 
   const otherMeaning = earlier.find((other) => other.name === filter.name && other.conditions !== filter.conditions);
   if (otherMeaning) {
@@ -302,7 +302,7 @@ function duplicateIssues(named: readonly NameAtPath[], expected: string): Config
     const first = value === undefined ? index : named.findIndex((other) => other.value === value);
     const earlier = named[first];
     if (first === index || !earlier) return [];
-    const message = `expected ${expected}; got ${describeReceived(path, value)}, which stands at ${formatPath(earlier.path)} already`;
+    const message = `expected ${expected}; got ${describeReceived(path, value)}, which is already at ${formatPath(earlier.path)}`;
     return [{ path, message }];
   });
 }

@@ -108,7 +108,7 @@ function toReference(written: { env: string } | { file: string }) {
 }
 
 function neverInThisFile(word: string): string {
-  return `(the ${word} itself never stands in this file: put it in an environment variable and use { "env": "NAME" })`;
+  return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
 function referenceForms(word: string) {
@@ -186,7 +186,7 @@ export const BaseUrl = z
 /** The message never contains an address that may hold a password. */
 function baseUrlProblem(text: string): string | undefined {
   if (/^\w+:\/\/[^/]*@/.test(text)) {
-    return "a name or password in the address is refused (and not shown here): remove what stands before the @";
+    return "a name or password in the address is refused (and not shown here): remove the part before the @";
   }
   if (text.includes("?") || text.includes("#")) return `expected an address without "?" and "#" ${BASE_URL_EXAMPLE}`;
   // The URL parser accepts and changes backslashes, missing slashes, spaces and line breaks.

@@ -6,7 +6,7 @@ import { ExactNumber } from "../usage/json-value.ts";
 import { decimalText } from "../usage/metrics.ts";
 import type { Path, Position } from "./messages.ts";
 
-/** A name that stands twice in one object: JSON.parse would silently take the last. */
+/** A name that occurs twice in one object: JSON.parse would silently take the last. */
 export type DuplicateName = { readonly path: Path; readonly firstLine: number };
 
 export type JsonDocument = {
@@ -155,14 +155,15 @@ function foundAt(text: string, at: number): string {
 
 function hintFor(text: string, at: number, expected: string): string {
   const found = text.charAt(at);
-  if (found === "'") return "strings and names stand in double quotes";
+  if (found === "'") return "strings and names are written in double quotes";
   if (found === "/" || found === "#") return "JSON has no comments: remove it";
   if ((found === "}" || found === "]") && text.slice(0, at).trimEnd().endsWith(","))
     return "remove the comma before it";
   if (found === '"' && isWholeString(text, at)) return expected.startsWith('","') ? "a comma is missing before it" : "";
   if (found === '"')
     return 'this string is not closed on its line, or holds a wrong escape: a backslash is written "\\\\", a line break "\\n"';
-  if (/[A-Za-z_]/.test(found)) return "text stands in double quotes; bare are only numbers, true, false and null";
+  if (/[A-Za-z_]/.test(found))
+    return "text is written in double quotes; only numbers, true, false and null are written without";
   return "";
 }
 

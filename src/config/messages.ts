@@ -162,7 +162,7 @@ function unknownFieldMessage(path: Path, known: readonly string[]): string {
   if (guess !== "") return `unknown field${guess}`;
   const fields = `unknown field; expected ${oneOf(known)}`;
   if (!isKeyPath(path) && !/key|token|secret|password/i.test(name)) return fields;
-  return `${fields}; a key itself never stands in this file: a project has "key": { "env": "NAME" }`;
+  return `${fields}; never write a key itself into this file: a project has "key": { "env": "NAME" }`;
 }
 
 /** `object` in fields.ts puts the known fields into the message of the issue, as JSON. */

@@ -115,7 +115,9 @@ const Export = object({
   overlap: z
     .enum(OVERLAPS)
     .default("skip")
-    .describe("What happens to a run that is due while the run before it is still going: skipped, or run after it."),
+    .describe(
+      "What happens to a run that is due before the previous run has ended: it is skipped, or it runs afterwards.",
+    ),
   projects: z.array(Name).min(1).describe("The names of the projects to read."),
   window: Window.exactOptional().describe(
     "The days to ask for. Left out, no date is sent, and a missed night can't be filled later.",
@@ -133,7 +135,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      "What happens to a filter by a feature, tag, model or other value that the service does not know: its interface does not name it, it never listed it, and its numbers do not prove it.",
+      "What happens to a filter with a feature, tag, model or other value that the service does not seem to know: its published interface does not name it, Get Fields never listed it, and no numbers prove it.",
     ),
   emptyGuard: z
     .enum(GUARD_MODES)
@@ -205,7 +207,7 @@ const Retire = z
 
 const Rotation = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
-  schedule: Schedule.describe("When to look whether a key is due: a cron expression in the time zone."),
+  schedule: Schedule.describe("When to check whether a key is due: a cron expression in the time zone."),
   timezone: Timezone.default("UTC").describe("The IANA time zone of the schedule."),
   jitterSeconds: JitterSeconds,
   project: Name.describe("The name of the project whose key is rotated."),
@@ -227,7 +229,9 @@ const Rotation = object({
     .describe("How long the previous key must not have been seen in use before it is due for removal."),
   expiresInDays: wholeNumber(1, 7300)
     .exactOptional()
-    .describe("When the service lets the key die by itself. More than maxAgeDays and graceDays together."),
+    .describe(
+      "After how many days the service itself lets the key expire. More than maxAgeDays and graceDays together.",
+    ),
   deliver: z.array(Sink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: Retire.prefault("keep").describe(
     'What happens to a replaced key after its grace: "keep" lists it as due for removal; "delete" deletes it at the service once the usage by accessor covers the whole grace and does not show it.',
@@ -239,7 +243,7 @@ const Access = z
     [
       object({
         bearer: secretReference("token").describe(
-          "The token that is asked for, as `Authorization: Bearer …`. Never the token itself.",
+          "The token that a visitor must send, as `Authorization: Bearer …`. Never the token itself.",
         ),
       }),
       object({
@@ -247,8 +251,10 @@ const Access = z
           username: z
             .string()
             .regex(/^[A-Za-z0-9._@+-]{1,100}$/, 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"')
-            .describe("The user name that is asked for."),
-          password: secretReference("password").describe("The password that is asked for. Never the password itself."),
+            .describe("The user name that a visitor must send."),
+          password: secretReference("password").describe(
+            "The password that a visitor must send. Never the password itself.",
+          ),
         }).describe("A user name and password, which a browser asks for."),
       }),
     ],
@@ -285,7 +291,7 @@ const Monitor = object({
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
   publicUrl: PublicUrl.exactOptional(),
   access: Access.exactOptional().describe(
-    "What is asked for before anything but a health check is answered. Without it the dashboard is open on this machine's own address (127.0.0.1), and shut on any other.",
+    "What a visitor must send for everything but the health checks. Without it the dashboard is shown only on this machine's own address (127.0.0.1).",
   ),
 });
 
@@ -299,7 +305,7 @@ const Notify = object({
   deadMan: secretReference("address")
     .exactOptional()
     .describe(
-      "What is called every minute while all is well: the service there raises an alarm when the calls stop. Never the address itself.",
+      "What is called every minute while all is well. The service at that address raises an alarm when the calls stop. Never the address itself.",
     ),
 });
 

@@ -99,7 +99,8 @@ function headerValueProblem(secret: string, word: string, schemeHint = ""): stri
   const quotes = quotesProblem(secret, word);
   if (quotes !== undefined) return quotes;
   const scheme = SCHEME_AND_KEY.exec(secret)?.[1];
-  if (scheme !== undefined) return `begins with the word "${scheme}": remove it, the ${word} stands alone${schemeHint}`;
+  if (scheme !== undefined)
+    return `begins with the word "${scheme}": remove it, only the ${word} is expected${schemeHint}`;
   if (/\s/.test(secret)) return `holds a space or line break: expected the ${word} alone, on one line`;
   if (!/^[\x21-\x7e]+$/.test(secret)) {
     return `holds a control character or one outside ASCII: expected the ${word} alone, as it was shown`;

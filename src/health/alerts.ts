@@ -249,7 +249,7 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
       "attention",
       needsAttention(failedAttempts),
       `${counted(failedAttempts, "attempt")} failed in a row, and nothing is created until somebody runs "rotate --now". The last error: ${lastError}`,
-      "no person is needed any more, it creates keys again.",
+      "it creates keys again; nobody has to act any more.",
     ),
     condition(
       "fallback",
@@ -267,7 +267,7 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
       "orphans",
       orphans > 0,
       `${counted(orphans, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by.`,
-      "there is no key any more whose secret is lost.",
+      "no key with a lost secret is left.",
     ),
     condition(
       "removal",
@@ -275,7 +275,7 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
       retire === "keep"
         ? `${counted(removable, "key")} can be removed at the service: "keys" shows which.`
         : `${counted(removable, "key")} due for removal, and not deleted: "keys" says why.`,
-      "there is no key any more to be removed at the service.",
+      "no key is left to be removed at the service.",
     ),
   ];
 }

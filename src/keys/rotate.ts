@@ -163,7 +163,7 @@ export async function runStep(task: RotationTask, step: RotationStep): Promise<v
 }
 
 /**
- * The intent is recorded before the POST and its id stands in the key's comment: whatever happens in between, the key that may have
+ * The intent is recorded before the POST and its id is in the key's comment: whatever happens in between, the key that may have
  * been made can be found. The POST is sent once. Everything that can be checked is checked before it.
  */
 async function createKey({ job, deps, signal }: RotationTask, reason: string): Promise<void> {

@@ -194,7 +194,7 @@ export async function testKeyCommand(program: string): Promise<void> {
       .catch(() => undefined);
     if (found?.isFile()) return;
   }
-  throw new AppError("delivery", `the command ${JSON.stringify(program)} is not there, or may not be run`);
+  throw new AppError("delivery", `the command ${JSON.stringify(program)} does not exist, or may not be run`);
 }
 
 export async function runKeyCommand(

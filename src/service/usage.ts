@@ -52,7 +52,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     if (RESERVED_PARAMETERS.has(feature)) {
       throw new AppError(
         "config",
-        `the filter "${filter.name}" has "${feature}" as a feature, which the service does not take for one`,
+        `the filter "${filter.name}" has "${feature}" as a feature, but the service reads a parameter of that name as something else`,
       );
     }
     query.set(feature, value);

@@ -124,7 +124,7 @@ function pageOf(route: Route, gate: Gate, { method, headers }: IncomingMessage, 
 }
 
 function notFoundPage(routes: Routes): Page {
-  return textPage(404, ["there is nothing here; there is:", ...Object.keys(routes)]);
+  return textPage(404, ["there is no such page; there are:", ...Object.keys(routes)]);
 }
 
 function send(response: ServerResponse, { status, contentType, body, headers }: Page, keepsOpen: boolean): void {

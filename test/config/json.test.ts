@@ -15,10 +15,10 @@ test.each([
   ['{ "a": }', 'line 1, column 8: expected a value, found "}"'],
   [
     "{ 'a': 1 }",
-    'line 1, column 3: expected a name in double quotes, found "\'"; strings and names stand in double quotes',
+    'line 1, column 3: expected a name in double quotes, found "\'"; strings and names are written in double quotes',
   ],
-  ["{ a: 1 }", 'found "a"; text stands in double quotes'],
-  ['{ "a": yes }', 'line 1, column 8: expected a value, found "y"; text stands in double quotes'],
+  ["{ a: 1 }", 'found "a"; text is written in double quotes'],
+  ['{ "a": yes }', 'line 1, column 8: expected a value, found "y"; text is written in double quotes'],
   ['{ "a": trueish }', 'line 1, column 8: expected a value, found "t"'],
   ['{ "a": 1 } // note', 'line 1, column 12: expected the end of the file, found "/"; JSON has no comments: remove it'],
   [

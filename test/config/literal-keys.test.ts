@@ -67,7 +67,7 @@ test.each(["projects[0].key", "projects[2].key.first", "rotations[0].createWith"
   "the message about a literal key at %s says what to write instead",
   (place) => {
     expect(messageFor(sampleWith(place, WORD))).toMatch(
-      /the key itself never stands in this file.*use \{ "env": "NAME" \}/,
+      /never write the key itself into this file.*use \{ "env": "NAME" \}/,
     );
   },
 );

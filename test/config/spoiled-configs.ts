@@ -21,8 +21,8 @@ const SERVICE: readonly Case[] = [
   ["service.baseUrl", "http://api.example.com", 'write "https://api.example.com"'],
   ["service.baseUrl", "http://127.0.0.1.example.com", "http is for this machine only"],
   ["service.baseUrl", "http://10.0.0.1", "http is for this machine only"],
-  ["service.baseUrl", "https://user:hunter2@api.example.com", "remove what stands before the @"],
-  ["service.baseUrl", "https://@api.example.com", "remove what stands before the @"],
+  ["service.baseUrl", "https://user:hunter2@api.example.com", "remove the part before the @"],
+  ["service.baseUrl", "https://@api.example.com", "remove the part before the @"],
   ["service.baseUrl", "https://api.example.com?", 'without "?" and "#"'],
   ["service.baseUrl", "https://api.example.com#top", 'without "?" and "#"'],
   ["service.baseUrl", "https://api.example.com/v1", 'without "/v1"'],
@@ -67,11 +67,7 @@ const EXPORTS: readonly Case[] = [
   ["exports", {}, "expected a list [ … ]; got an empty object"],
   ["exports[0]", "nightly", 'expected an object { … }; got "nightly"'],
   ["exports[0].name", undefined, "missing; expected a string of 1 to 100 characters"],
-  [
-    "exports[1].name",
-    "nightly",
-    'a name that no other export has; got "nightly", which stands at exports[0].name already',
-  ],
+  ["exports[1].name", "nightly", 'a name that no other export has; got "nightly", which is already at exports[0].name'],
   ["exports[0].schedule", "15 2 * *", "expected 5 or 6 fields but got 4"],
   ["exports[0].schedule", "15 25 * * *", "its hour is wrong"],
   ["exports[0].schedule", "0 0 31 2 *", "its day is wrong"],
@@ -95,7 +91,7 @@ const EXPORTS: readonly Case[] = [
   [
     "exports[0].groupings[2]",
     "none",
-    'expected each grouping once; got "none", which stands at exports[0].groupings[0] already',
+    'expected each grouping once; got "none", which is already at exports[0].groupings[0]',
   ],
   ["exports[0].groupings[2]", null, "; got null"],
   ["exports[0].jitterSeconds", 3601, "expected a whole number from 0 to 3600; got 3601"],
@@ -216,12 +212,12 @@ const ROTATIONS: readonly Case[] = [
   [
     "rotations[1].deliver",
     [{ file: "./secrets/../secrets/lab.key" }],
-    "stands at rotations[0].deliver[0].file already",
+    "is already at rotations[0].deliver[0].file",
     "rotations[1].deliver[0].file",
   ],
   ["rotations[0].retire", "remove", 'expected one of "keep", "delete"; got "remove"'],
   ["notify", "https://hooks.example.com/x", "expected an object { … }; got a string, not shown here"],
-  ["notify.webhook", "https://hooks.example.com/x", "(the address itself never stands in this file"],
+  ["notify.webhook", "https://hooks.example.com/x", "(never write the address itself into this file"],
   ["notify.webhook", { url: "https://hooks.example.com/x" }, 'expected { "env": "NAME" } or { "file": "PATH" }'],
   ["notify.webhook.env", "https://hooks.example.com/x", "the name of an environment variable"],
   ["notify.deadMan.file", "https://ping.example.com/x", "this looks like the address itself"],
@@ -238,7 +234,7 @@ const ROTATIONS: readonly Case[] = [
   ["monitor.access.basic.username", "a:b", 'a name of 1 to 100 letters, digits, ".", "_", "@", "+" and "-"'],
   ["monitor.access.basic.username", undefined, "missing; expected a string"],
   ["monitor.access.basic.password", undefined, 'missing; expected { "env": "NAME" } or { "file": "PATH" }'],
-  ["monitor.access.basic.password", "", "(the password itself never stands in this file"],
+  ["monitor.access.basic.password", "", "(never write the password itself into this file"],
 ];
 
 export const SPOILED = [...SERVICE, ...PROJECTS, ...EXPORTS, ...FILTERS, ...ROTATIONS].map(

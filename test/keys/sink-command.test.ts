@@ -121,7 +121,7 @@ test("a missing program fails the test of the sink, and the delivery", async () 
   const program = "no-such-program-anywhere";
   await expect(testKeyCommand(program)).rejects.toMatchObject({
     code: "delivery",
-    message: `the command "${program}" is not there, or may not be run`,
+    message: `the command "${program}" does not exist, or may not be run`,
   });
   const sink = { kind: "command", command: [program], timeoutSeconds: 1 } as const;
   await expect(runKeyCommand(sink, KEY, "id", (text) => text)).rejects.toMatchObject({

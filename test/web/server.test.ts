@@ -72,7 +72,7 @@ test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
     await using monitor = await testMonitor();
     const response = await fetch(monitor.url + path);
     expect(response.status).toBe(404);
-    expect(await response.text()).toMatch(/there is:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n$/);
+    expect(await response.text()).toMatch(/there are:\n\/\n\/report\.html\n\/livez\n\/readyz\n\/metrics\n$/);
   },
 );
 

@@ -64,7 +64,7 @@ test("exports without a window are left out, and named", () => {
 
 test("if only exports without a window are selected, there is nothing to backfill", () => {
   expect(() => choose({ job: ["dateless"] })).toThrow(
-    'nothing to backfill: days can be asked for by exports with a "window" only, and "dateless" has none',
+    'nothing to backfill: only exports with a "window" can ask for days, and "dateless" has none',
   );
 });
 

@@ -140,7 +140,7 @@ describe("a mistake in the options is reported before anything is written", () =
       /^--from, --to: the rows of bi.freshness have no day to choose them by; leave them out$/,
     ],
     [{ view: "api_keys", to: "2026-03-17" }, /^--from, --to: the rows of bi.api_keys have no day/],
-    [{ out: "no/such/folder/x.csv" }, /^--out: expected a file in a folder that is there, got no\/such\/folder\/x.csv/],
+    [{ out: "no/such/folder/x.csv" }, /^--out: expected a file in an existing folder, got no\/such\/folder\/x.csv/],
   ] as const)("%j", async ([part, message], { context }) => {
     const app = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
     const out = path.join(context.folder, "x.csv");

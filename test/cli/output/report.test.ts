@@ -76,7 +76,7 @@ testWithoutDatabase.for([
   [["--to", addDays(today, 1)], "--to: expected"],
   [["--from", "2026-03-02", "--to", "2026-03-01"], "--from: expected 2026-03-01 or before"],
   [["--from", "2024-01-01", "--to", "2026-01-01"], "at most 366 days"],
-  [["--out", "no/such/report.html"], "--out: expected a file in a folder that is there, got no/such/report.html"],
+  [["--out", "no/such/report.html"], "--out: expected a file in an existing folder, got no/such/report.html"],
   [["--out", "folder"], "--out: expected the name of a file, got folder"],
   [["--out", "/dev/null"], "--out: expected the name of a file, got /dev/null"],
 ] as const)("%j is refused before the database is opened", async ([args, message], { context }) => {

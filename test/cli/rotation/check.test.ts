@@ -23,7 +23,7 @@ test("check says which sink can't be written", async ({ context }) => {
   await context.configure({ deliver: [{ command: ["no-such-program"] }] });
   const { status, stdout } = await context.run(["check"]);
   expect(status).toBe(1);
-  expect(stdout).toContain('FAIL rotation exporter: the command "no-such-program" is not there, or may not be run');
+  expect(stdout).toContain('FAIL rotation exporter: the command "no-such-program" does not exist, or may not be run');
 });
 
 test("check uses the rotated key once there is one", async ({ context }) => {

@@ -66,7 +66,7 @@ test("a sink that can't be delivered to is reported before the service is called
   const { status, stdout } = await context.run(["rotate"]);
   expect({ status, stdout }).toEqual({
     status: 1,
-    stdout: 'exporter\n  failed: the command "no-such-program" is not there, or may not be run\n',
+    stdout: 'exporter\n  failed: the command "no-such-program" does not exist, or may not be run\n',
   });
   expect(context.emulator.requests).toEqual([]);
   expect(existsSync(context.sink)).toBe(false);
