@@ -48,7 +48,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   pg: ["db/connection/database.ts"],
   "@electric-sql/pglite": ["db/connection/database.ts"],
   "pg-boss": ["db/jobs/queue.ts"],
-  undici: ["proxy-agent.ts", "service/client.ts", "health/webhook.ts"],
+  undici: ["proxy-agent.ts", "service/client.ts", "service/exchange.ts", "health/webhook.ts"],
   "prom-client": ["health/metrics.ts"],
   jose: ["keys/seal.ts"],
   commander: ["cli/command-line.ts", "cli/commands.ts"],

@@ -5,26 +5,17 @@ import { sleep as sleepFor } from "../async.ts";
 import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
-import { isIdentifier, isReadable, type Outcome, readAnswer, type ServiceAnswer } from "./answer.ts";
+import { isIdentifier, type Outcome, readAnswer, type ServiceAnswer } from "./answer.ts";
 import { openAttempts, withReport } from "./attempts.ts";
 import { openAuthFailures } from "./auth-failures.ts";
 import { connectionFailure, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
+import { exchange } from "./exchange.ts";
 import { openLeasedRateLimiter } from "./rate-lease.ts";
 import { LocalRateLimiter, type OnLongWait } from "./rate-limiter.ts";
 import { serviceTimeMs } from "./retry.ts";
 import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
-/** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
-const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/**
- * This many chunks are joined into one, because a chunk takes more than a hundred bytes of memory besides its content, which can be
- * one byte. An ordinary body has fewer chunks.
- */
-const CHUNKS_MAX = 4096;
-/** The limit for a body that is read only for an error message. Of a longer one nothing is shown. */
-const ERROR_BYTES_MAX = 64 * 1024;
-
 const SHOWN_ID_LENGTH_MAX = 60;
 
 /** Limit for reading the service's clock: no command should wait long for a comparison of clocks. */
@@ -40,7 +31,8 @@ const CONNECTION_OPTIONS = {
 
 export function openService(settings: ServiceSettings, deps: ServiceDeps): Service {
   const { now = () => performance.now(), random = Math.random, sleep = sleepFor, waitMsMax = WAIT_MS_MAX } = deps;
-  const base = new URL(settings.baseUrl);
+  const { origin, pathname } = new URL(settings.baseUrl);
+  const base: Base = { origin, path: pathname.replace(/\/$/, "") };
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
   // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows
   // whether the request arrived.
@@ -93,7 +85,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     forgetAuthFailures: authFailures.forget,
     serviceTime: () => (serviceAheadMs === undefined ? undefined : new Date(serviceAheadMs + now())),
     async fetchTime(signal) {
-      const head = { origin: base.origin, path: base.pathname, method: "HEAD" } as const;
+      const head = { origin, path: pathname, method: "HEAD" } as const;
       const reply = await exchange(shared, head, { seconds: FETCH_TIME_SECONDS, signal }).catch(() => undefined);
       signal.throwIfAborted();
       const timeMs = reply && serviceTimeMs(reply.headers);
@@ -106,8 +98,11 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   };
 }
 
+/** Where the paths of the service begin; `path` has no slash at its end. */
+type Base = { readonly origin: string; readonly path: string };
+
 function requestOptions(
-  base: URL,
+  base: Base,
   scheme: ServiceSettings["authScheme"],
   call: ServiceCall,
   key: Secret,
@@ -122,7 +117,7 @@ function requestOptions(
 }
 
 /** Escaping is no guard: `..` escaped is still `..`, and leads out of the project. */
-function pathOf(base: URL, { path, query }: ServiceCall): string {
+function pathOf(base: Base, { path, query }: ServiceCall): string {
   const wrong = path.find((part) => !isIdentifier(part));
   if (wrong !== undefined) {
     const shown = JSON.stringify(wrong.slice(0, SHOWN_ID_LENGTH_MAX));
@@ -130,7 +125,7 @@ function pathOf(base: URL, { path, query }: ServiceCall): string {
     throw new AppError("config", message, { details: { sent: "no" } });
   }
   const search = query === undefined || query.size === 0 ? "" : `?${query}`;
-  return `${base.pathname.replace(/\/$/, "")}/${path.join("/")}${search}`;
+  return `${base.path}/${path.join("/")}${search}`;
 }
 
 function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: boolean): Record<string, string> {
@@ -160,65 +155,4 @@ function logLongWaits(log: ServiceDeps["log"]): OnLongWait {
         "calls to the service wait: other processes use all of service.maxConcurrent",
       );
   };
-}
-
-type TimeLimit = { readonly seconds: number; readonly signal: AbortSignal | undefined };
-
-/** Sends once and reads the answer, all of it within the limit. */
-async function exchange(agent: Dispatcher, options: Dispatcher.RequestOptions, limit: TimeLimit): Promise<Reply> {
-  // A signal that is already aborted fires no event.
-  limit.signal?.throwIfAborted();
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  const controller = new AbortController();
-  const end = (reason: unknown) => {
-    controller.abort(reason);
-    // While undici is connecting it does not look at its signal.
-    reject(reason);
-  };
-  const timer = setTimeout(
-    () => end(new AppError("unavailable", `no whole answer within ${limit.seconds} s`)),
-    limit.seconds * 1000,
-  );
-  const stop = () => end(limit.signal?.reason);
-  limit.signal?.addEventListener("abort", stop, { once: true });
-  try {
-    const { statusCode, headers, body } = await Promise.race([
-      agent.request({ ...options, signal: controller.signal }),
-      ended,
-    ]);
-    return { status: statusCode, headers, body: await readBody(body, isReadable(statusCode, headers)) };
-  } finally {
-    clearTimeout(timer);
-    limit.signal?.removeEventListener("abort", stop);
-  }
-}
-
-/** Returns the whole body. If it is cut or too long, throws if it is wanted, and otherwise returns undefined. */
-async function readBody(body: Dispatcher.ResponseData["body"], isWanted: boolean): Promise<Uint8Array | undefined> {
-  try {
-    return await readAtMost(isWanted ? BODY_BYTES_MAX : ERROR_BYTES_MAX, body);
-  } catch (error) {
-    if (isWanted) throw error;
-    return undefined;
-  }
-}
-
-/** Reads by events: iterating over the body would copy the chunks that arrive together, and keep them and the copy. */
-function readAtMost(bytesMax: number, body: Dispatcher.ResponseData["body"]): Promise<Uint8Array> {
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const joined: Uint8Array[] = [];
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  body.on("data", (chunk: Uint8Array) => {
-    bytes += chunk.length;
-    if (bytes > bytesMax) {
-      body.destroy(new AppError("bad_answer", `the answer is longer than ${bytesMax} bytes`));
-      return;
-    }
-    chunks.push(chunk);
-    if (chunks.length === CHUNKS_MAX) joined.push(Buffer.concat(chunks.splice(0)));
-  });
-  body.once("end", () => resolve(Buffer.concat([...joined, ...chunks])));
-  body.once("error", reject);
-  return promise;
 }

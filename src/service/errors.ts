@@ -143,9 +143,13 @@ export type Redact = (text: string) => string;
 
 /** Replaces the key of a call, which the service may repeat in any encoding, and everything that `scrub` replaces. */
 export function redactorFor(key: Secret, scrub: Redact = (text) => text): Redact {
-  const scrubber = new Scrubber();
-  scrubber.add(key);
+  let scrubber: Scrubber | undefined;
   return (text) => {
+    if (!scrubber) {
+      // Made when it is needed: most answers have nothing to redact, and there is a redactor for each call.
+      scrubber = new Scrubber();
+      scrubber.add(key);
+    }
     const hidden = scrub(scrubber.scrub(text));
     return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";
   };
