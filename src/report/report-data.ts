@@ -4,6 +4,7 @@
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import type { Grouping, SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
+import type { UsageChange } from "./usage-change.ts";
 
 export type ReportData = {
   readonly period: Window;
@@ -11,6 +12,8 @@ export type ReportData = {
   readonly before: Window;
   readonly madeAt: Date;
   readonly totals: Totals;
+  /** Of hours if there are any, else of requests; split by one grouping. */
+  readonly change: UsageChange;
   /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
   readonly breakdowns: readonly Breakdown[];
   /** By accessor and by tags, in this order; only groupings that are read for at least one project. */

@@ -2,6 +2,7 @@
 
 import { dayCount } from "../usage/days.ts";
 import { breakdownSection } from "./breakdown-section.ts";
+import { changeSection } from "./change-section.ts";
 import { coverageSection } from "./coverage-section.ts";
 import { counted, instantText, windowText } from "./format.ts";
 import { html } from "./html.ts";
@@ -30,6 +31,7 @@ export function usageSections(data: ReportData): readonly Section[] {
   if (data.coverage.series.length === 0) return [coverageSection(data)];
   return [
     { id: "summary", title: "In short", body: headlineFigures(data) },
+    ...[changeSection(data) ?? []].flat(),
     ...data.breakdowns.map(breakdownSection),
     ...data.rankings.map(rankingSection),
     coverageSection(data),

@@ -126,7 +126,7 @@ function contributors(metric: MetricChange, { grouping, parts }: ChangeBreakdown
 }
 
 /** "+90", "-46". */
-function signedText(amount: string): string {
+export function signedText(amount: string): string {
   return amount.startsWith("-") || isZero(amount) ? roundedText(amount) : `+${roundedText(amount)}`;
 }
 

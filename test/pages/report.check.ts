@@ -139,7 +139,7 @@ test("each chart shows one drawing with its name: the wide one on a desktop scre
     const { page } = await openPage(browser, PAGES.troubled, { viewport: { width, height: 900 } });
     const charts = page.getByRole("img");
     expect(await charts.evaluateAll((all) => all.map((one) => one.getAttribute("class")))).toEqual(
-      Array(6).fill(shown),
+      Array(7).fill(shown),
     );
     expect(await page.getByRole("img", { name: "Hours by day and model" }).count()).toBe(1);
     await page.context().close();

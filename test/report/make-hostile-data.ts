@@ -9,10 +9,22 @@ const name = (i: number): string => HOSTILE_NAMES[i % HOSTILE_NAMES.length] ?? "
 /** `shift` is the index of the first name to use. With several shifts every name is used for every text. */
 export function makeHostileData(shift: number): ReportData {
   const data = makeTroubledData({ days: 14, groups: 12, series: 12 });
-  const { breakdowns, rankings, coverage, restatements, totals } = data;
+  const { breakdowns, change, rankings, coverage, restatements, totals } = data;
   return {
     ...data,
     totals: { ...totals, sources: [{ project: name(shift), grouping: "none" }], projectsLeftOut: [name(shift + 1)] },
+    change: {
+      ...change,
+      metrics: change.metrics.map((metric) => ({
+        ...metric,
+        breakdowns: metric.breakdowns.map((one) => ({
+          ...one,
+          parts: one.parts.map((part, i) =>
+            part.part === "group" ? { ...part, group: name(shift + i), project: name(shift + i + 1) } : part,
+          ),
+        })),
+      })),
+    },
     breakdowns: breakdowns.map((one) => ({
       ...one,
       projects: [name(shift), name(shift + 1)],

@@ -8,7 +8,8 @@ import type {
   SeriesCoverage,
   Shortfall,
 } from "../../src/report/report-data.ts";
-import { addDays, type Day, daysOf } from "../../src/usage/days.ts";
+import type { ChangePart, UsageChange } from "../../src/report/usage-change.ts";
+import { addDays, type Day, dayCount, daysOf } from "../../src/usage/days.ts";
 import type { SliceStatus } from "../../src/usage/slice.ts";
 
 export const LAST_DAY = "2026-11-20";
@@ -40,6 +41,7 @@ export function makeReportData(
       ],
       ...WHOLE,
     },
+    change: makeChange(period, groups),
     breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],
     rankings: [makeRanking("accessor", groups), makeRanking("tags", groups)],
     coverage: {
@@ -55,6 +57,64 @@ export function makeReportData(
     },
     restatements: { ...COUNTED, byDaysLate: [], largest: [] },
     ...overrides,
+  };
+}
+
+/** From 1000 hours: a new model, a vanished one, and others that rose and fell. */
+function makeChange(period: UsageChange["period"], groups: number): UsageChange {
+  const length = dayCount(period);
+  const changes = ["+210", "-96.25", "+40.5", "-12", "+7", "0", "-3.5", "+1"].slice(0, groups);
+  const parts = changes.map((change, i): ChangePart => {
+    const status = i === 2 ? "new" : i === 3 ? "vanished" : change === "0" ? "same" : "changed";
+    const before = status === "new" ? 0 : status === "vanished" ? 12 : 120;
+    const after = before + Number(change);
+    return {
+      ...{ part: "group", group: MODELS[i] ?? `group ${i}`, project: null, status, groups: 1 },
+      ...{ before: String(before), after: String(after), change: String(Number(change)) },
+      ...{
+        firstDay: status === "new" ? LAST_DAY : null,
+        lastDay: status === "vanished" ? addDays(period.start, -1) : null,
+      },
+    };
+  });
+  const sum = changes.reduce((all, change) => all + Number(change), 0);
+  const amounts = { before: "1000", after: String(1000 + sum + 5), change: String(sum + 5) };
+  const rest = { group: null, project: null, status: null, groups: 1, firstDay: null, lastDay: null } as const;
+  const inBefore = parts.reduce((all, { before }) => all + Number(before), 0);
+  parts.push({
+    ...{
+      ...rest,
+      part: "not attributed",
+      before: String(1000 - inBefore),
+      after: String(1005 - inBefore),
+      change: "5",
+    },
+  });
+  return {
+    period,
+    before: { start: addDays(period.start, -length), end: addDays(period.start, -1) },
+    projects: ["production", "staging"],
+    lackingDays: [],
+    notFinalDays: [],
+    metrics: [
+      {
+        ...{
+          metric: "hours",
+          ...amounts,
+          compared: amounts,
+          notCompared: null,
+          daysCompared: length,
+          daysInAll: length,
+        },
+        breakdowns: [
+          {
+            ...{ grouping: "model", daysCompared: length, daysInAll: length, parts },
+            newGroups: parts.filter(({ status }) => status === "new").length,
+            vanishedGroups: parts.filter(({ status }) => status === "vanished").length,
+          },
+        ],
+      },
+    ],
   };
 }
 

@@ -11,6 +11,7 @@ const empty = makeReportData();
 const EMPTY: ReportData = {
   ...empty,
   totals: { ...empty.totals, sources: [], metrics: [] },
+  change: { ...empty.change, metrics: [] },
   breakdowns: [],
   rankings: [],
   coverage: { ...empty.coverage, series: [], counts: { complete: 0, suspect: 0, failed: 0, missing: 0 } },

@@ -1,13 +1,15 @@
 // Reads the data of a report in one snapshot, so that all its figures agree with each other.
 
-import type { Breakdown, Ranking, ReportData } from "../../report/report-data.ts";
+import { isZero } from "../../report/format.ts";
+import type { Breakdown, MetricTotal, Ranking, ReportData } from "../../report/report-data.ts";
 import { addDays, dayCount, type Window } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readRestatements } from "./restatements.ts";
-import { chooseSources, countLackingDays, seriesBy } from "./sources.ts";
+import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
+import { type ChangeQuestion, readUsageChange } from "./usage-change.ts";
 
 type ReadLimits = {
   readonly statementSecondsMax?: number | undefined;
@@ -27,6 +29,8 @@ export async function readReportData(
     const series = await reportSeries(tx, before, period);
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
+    signal?.throwIfAborted();
+    const change = await readUsageChange(tx, changeQuestion(before, period, series, metrics));
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
@@ -50,6 +54,7 @@ export async function readReportData(
         metrics,
         ...countLackingDays(sources.totals),
       },
+      change,
       breakdowns,
       rankings,
       coverage: await readCoverage(tx, series, period),
@@ -57,6 +62,28 @@ export async function readReportData(
     };
   };
   return readSnapshot(db, readAll, statementSecondsMax);
+}
+
+/** The change is split by the first of these groupings that is read. */
+const CHANGE_GROUPINGS = ["model", "endpoint", "accessor", "tags", "method", "deployment", "feature_set"] as const;
+const CHANGE_GROUPS_MAX = 8;
+
+function changeQuestion(
+  before: Window,
+  period: Window,
+  series: readonly ReportSeries[],
+  totals: readonly MetricTotal[],
+): ChangeQuestion {
+  const hours = totals.find(({ metric }) => metric === "hours");
+  const hasHours = [hours?.amount, hours?.before].some((amount) => amount != null && !isZero(amount));
+  const grouping = CHANGE_GROUPINGS.find((one) => seriesBy(series, one).length > 0);
+  return {
+    period,
+    before,
+    metrics: [hasHours ? "hours" : "requests"],
+    groupings: grouping ? [grouping] : [],
+    groupsMax: CHANGE_GROUPS_MAX,
+  };
 }
 
 /** The same number of days, right before the period. */

@@ -105,18 +105,19 @@ function amounts(filter: RawBuilder<unknown>): RawBuilder<unknown> {
 
 /** Defines `shown`: the parts of each metric and grouping. The groups beyond `groupsMax` are one part. */
 function shownParts(groupsMax: number): RawBuilder<unknown> {
-  return sql`part as (
+  return sql`several as materialized (
+      select count(distinct project_id) > 1 as projects from change
+    ), part as (
       -- Keys of two projects may have the same name.
       select metric, "grouping", part, group_value as "group",
-        case when "grouping" = 'accessor' and part = 'group' and several then project end as project,
+        case when "grouping" = 'accessor' and part = 'group' and (select projects from several) then project end as project,
         sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
-      from change, (select count(distinct project_id) > 1 as several from change) projects
-      where "grouping" <> 'none'
+      from change where "grouping" <> 'none'
       group by 1, 2, 3, 4, 5
       union all
       select metric, 'project', part, case when part = 'group' then project end, null, sum(before), sum(after), sum(change), null, null
       from change
-      where "grouping" = 'none' and (select count(distinct project_id) from change) > 1
+      where "grouping" = 'none' and (select projects from several)
       group by 1, 2, 3, 4
     ), ranked as (
       select *, least(${groupsMax}::integer + 1, row_number() over (

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
+import { readReportData } from "../../../src/db/report/report.ts";
 import { type ChangeQuestion, readUsageChange } from "../../../src/db/report/usage-change.ts";
 import type { ChangePart } from "../../../src/report/usage-change.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -132,4 +133,25 @@ test("without usage in either period there are no metrics and no projects", asyn
   expect(await read({ metrics: ["tokens_in"] })).toMatchObject({ metrics: [] });
   const { rows } = await sql<{ days: number }>`select count(*)::integer as days from bi.usage_total`.execute(db);
   expect(rows).toEqual([{ days: 2 }]);
+});
+
+test("a report explains the change of hours, or of requests where there are no hours, by the first grouping that is read", async () => {
+  const project = newProject();
+  const report = () => readReportData(db, { start: back(1), end: back(1) }, new Date());
+  expect((await report()).change.metrics).toEqual([]);
+  await storeSeries(db, [
+    { project, grouping: "none", usage: requests({ all: ["10", "14"] }) },
+    { project, grouping: "tags", usage: requests({ a: ["10", "14"] }) },
+    { project, grouping: "method", usage: requests({ sync: ["10", "14"] }) },
+  ]);
+  const { metrics } = (await report()).change;
+  expect(metrics).toMatchObject([{ metric: "requests", change: "4", breakdowns: [{ grouping: "tags" }] }]);
+  expect(metrics[0]?.breakdowns).toHaveLength(1);
+
+  await forgetAll(db);
+  const hours: Usage = { [back(2)]: [["nova", { hours: "0.1" }]], [back(1)]: [["nova", { hours: "0.3" }]] };
+  await storeSeries(db, [{ project, grouping: "model", usage: hours }]);
+  expect((await report()).change.metrics).toMatchObject([
+    { metric: "hours", change: "0.2", breakdowns: [{ grouping: "model" }] },
+  ]);
 });
