@@ -127,7 +127,7 @@ function fairShares(
   return shares;
 }
 
-/** The rate allows another process to start a call on these slots after `nextStartMs` milliseconds. */
+/** Gives all slots back. By the rate, another process may start a call on them in `nextStartMs` milliseconds. */
 export async function releaseLease(db: Database, service: string, id: string, nextStartMs: number): Promise<void> {
   await sql`
     update usage_export.rate_limit

@@ -135,7 +135,8 @@ async function readSchemas(tx: Tx): Promise<readonly Schema[]> {
       has_schema_privilege(n.oid, 'create') as "mayCreate", array(
         select pg_describe_object(d.classid, d.objid, 0) from pg_depend d
         where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.deptype = 'n'
-          -- The row type of a table and a composite type are part of what they describe.
+          -- A table and a composite type are listed once: the type of a table's rows, and the relation of a composite type, do not
+          -- depend on the schema themselves.
           and d.classid in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass)
         order by 1
       ) as objects

@@ -64,8 +64,8 @@ export type RotationRow = RotationStatus & {
   /** Seconds since the key in use was requested, or since a person restored it. */
   readonly ageSeconds: number | null;
   /**
-   * The number of keys by state. `longDue` keys have been due for removal for more than an hour. Runs delete due keys at once, so
-   * they decided to keep these.
+   * The number of keys by state. `longDue` keys have been due for removal for more than an hour: a run
+   * deletes at once what it may delete, so a run has decided to keep these.
    */
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval" | "longDue", number>>;
 };

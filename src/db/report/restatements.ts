@@ -34,7 +34,7 @@ export async function readRestatements(
         r.revision, r.seen_at, r.days_late
       from usage_export.series s
       join bi.restatements r on r.project_id = s.project_id and r."grouping" = s."grouping" and r.filter = s.filter
-      -- No view has the time at which a day was first read after it was over.
+      -- For closed_at, which no view has: the time at which a day was first read after it was over.
       join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = r.usage_date
       where s.series_id = any(${sources.map(({ seriesId }) => seriesId)}::integer[])
         and r.usage_date between ${start}::date and ${end}::date and r.seen_at > sl.closed_at

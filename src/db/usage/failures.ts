@@ -112,7 +112,7 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
   const { rows } = await sql<FailedSlicesRow>`
     select sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
       case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null
-        -- Each request has an id of its own, and the same reason.
+        -- Texts are compared without the request id, which is another one for each request.
         else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as words,
       sl.failures, d.series_id is not null as "caughtUp", min(coalesce(sl.failing_since, sl.attempted_at)) as since,
       min(sl.attempted_at) as "firstAttemptAt", max(sl.attempted_at) as "lastAttemptAt", count(*)::integer as slices,
@@ -120,7 +120,7 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
       coalesce((array_agg(sl.error order by sl.error like '%the service answered%' desc, sl.attempted_at desc))[1], '') as error
     from usage_export.slice sl
     join usage_export.series s using (series_id)
-    -- Without a window no day can be read again.
+    -- Only series with a window: without one no day can be requested again, so nothing retries it.
     left join usage_export.due_series d
       on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
     where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null

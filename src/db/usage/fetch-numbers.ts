@@ -31,7 +31,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
     },
     { weightMax: WANTED_MAX, weightOf: () => 1 },
   );
-  /** Replaces the spare numbers before they are too old, so that no call waits. Errors are ignored: the next call that waits meets them. */
+  /** Replaces the spare numbers before they are too old, so that no call waits. Errors are ignored: the next call that has to wait gets its own. */
   const refill = async () => {
     refilling = true;
     await take(undefined).catch(() => {});

@@ -39,12 +39,13 @@ export async function mergeRows(
   const extras = slices.flatMap(({ columns }) => columns.extras);
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
     with incoming as (
-      -- In the select list the arrays are read side by side, and shorter ones are filled up with nulls. In the from clause each array
-      -- would be materialized first.
+      -- unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
+      -- array that is shorter than the others is filled up with nulls.
       select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
     ), replaced as (
-      -- Slices are looked up here and not for each row: the planner can't estimate the number of rows, and would read all slices.
+      -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
+      -- every stored slice for them.
       select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
       from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
@@ -69,7 +70,7 @@ export async function mergeRows(
       select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
       from placed where revision = 1
     ), superseded as (
-      -- Sees the rows as they were before this statement.
+      -- Every part of a statement sees the rows as they were before it: these are the rows that "updated" replaces.
       insert into usage_export.superseded_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
           last_changed_at, superseded_at)
