@@ -39,12 +39,16 @@ export type ChangeBreakdown = {
   readonly daysInAll: number;
   readonly newGroups: number;
   readonly vanishedGroups: number;
-  /** Groups with the largest change first, then what is not attributed and the days not compared. */
+  /** The groups, those with the largest change first; then the other parts. */
   readonly parts: readonly ChangePart[];
 };
 
 export type ChangePart = Amounts & {
-  /** "others" are the groups that are not shown, added up. */
+  /**
+   * - "others": the groups that are not shown, added up
+   * - "not attributed": what the total has and no group accounts for; negative if groups overlap
+   * - "days not compared": the total of the days that only one of the two periods has
+   */
   readonly part: "group" | "others" | "not attributed" | "days not compared";
   /** Null for no value, and if it is no group. */
   readonly group: string | null;

@@ -15,7 +15,7 @@ export const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const sa
 /** "account": the quantities of all projects together decide on tier and minimum. */
 export const PRICE_VOLUMES = ["account", "project"] as const;
 
-/** What the price of an hour is multiplied by to get from the price of such a unit to the price of an hour. */
+/** How many of such a unit an hour has: by this the price of the unit is multiplied to get the price of an hour. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
@@ -36,7 +36,7 @@ type DayRange = { readonly from: Day; readonly until?: Day | undefined };
 type PriceTerms = {
   /** An ISO 4217 code. */
   readonly currency: string;
-  /** The decimals to which amounts in the currency are rounded, at last. */
+  /** The number of decimals to which an amount in the currency is rounded when everything has been added up. */
   readonly digits: number;
   /** A power of ten, or one of PRICED_TIMES. */
   readonly per: string;
@@ -50,7 +50,7 @@ type PriceTerms = {
 
 export type Price = PricedUsage & DayRange & PriceTerms;
 
-/** A price as the database has it: never a withdrawal. */
+/** A price as the database has it: its `price` is never null. */
 export type StoredPrice = Price & { readonly id: number };
 
 /** The factor from the written price to the price of one unit of the metric, as exact decimal text: no price is ever divided. */
@@ -154,7 +154,7 @@ function without(price: Price, range: DayRange): Price[] {
   return isAfter ? [...before, { ...price, from: addDays(until, 1) }] : before;
 }
 
-/** Two prices with the same key are the same version. The currency decides its digits. */
+/** Two prices with the same key are the same version. `digits` is not part of it, because it follows from the currency. */
 function priceKey(price: Price): string {
   const { currency, per, price: base, minimum = null, volume, from, until = null } = price;
   const tiers = price.tiers.map(({ above, price }) => [above, price]);

@@ -62,7 +62,7 @@ const CHUNKS_MIN = 32;
 
 /**
  * Returns the requests of each chunk. The newest days come first, because people look at them. The requests of a project stay
- * together, because a worker reads the names and totals of each project that it has requests of.
+ * together, because for each project of a chunk the worker requests the names that the service knows, and totals.
  */
 export function chunksOf(requests: readonly UsageRequest[], runDay: Day): (readonly UsageRequest[])[] {
   const byDay = [...Map.groupBy(requests, (request) => newestDay(request, runDay))].sort(([a], [b]) =>

@@ -55,6 +55,7 @@ export async function handleChunk(
       record: recorder.record,
       isRetried: (code) => RETRIED_CODES.has(code),
     }),
+    // All requests of this chunk are under way: another chunk can be claimed as soon as there is room for its requests.
     onStarted: () => void backlog.untilRoom().then(onReady),
     onProgress: recorder.report,
   };
@@ -131,7 +132,7 @@ function outcomeRecorder({ app, metrics }: WorkerContext, claimed: ClaimedJob, c
       else keys.set(key, request);
     }
     const closed = await closeRequests(tx, claimed, chunk.chunkId, [...keys.keys()]);
-    // Another worker has claimed the chunk.
+    // Another worker has claimed the chunk, and has the requests that could not be closed here.
     if (closed.size < keys.size) lost.abort();
     if (closed.size === 0) return;
     let counts = NO_COUNTS;

@@ -6,8 +6,9 @@ export type SendStatement = (text: string, values: readonly unknown[]) => Promis
 const BEGIN = /^(?:begin|start transaction[\w ]*)$/;
 
 /**
- * Holds the beginning of a transaction back until the next statement. Only statements without parameters can be sent together;
- * before another one, the beginning is sent alone. If the two fail, the caller rolls back, as after any failed statement.
+ * Holds the beginning of a transaction back until the next statement. Statements can be sent together only if none has parameters: if
+ * the next one has some, the beginning is sent before it, alone. If a joined beginning fails, the caller rolls back, as after any failed
+ * statement.
  */
 export function joinBegin(send: SendStatement): SendStatement {
   let begin: string | undefined;

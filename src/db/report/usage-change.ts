@@ -154,7 +154,10 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
     )`;
 }
 
-/** Defines `day`: each day of the two periods, and whether the total of some project was not read, or may still change. */
+/**
+ * Defines `day`: each day of the two periods, and whether the total of some project was not read, or may still change. `total_from` is
+ * the grouping whose sum is the total of the project.
+ */
 function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
   return sql`day as (
       select d.day, bool_or(not is_read) as is_lacking, bool_or(is_read and (c.status <> 'complete' or c.finality <> 'final')) as is_not_final
@@ -167,7 +170,7 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
       left join bi.coverage c on c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered and c.usage_date = d.day
         and c.usage_date >= least(${before.start}::date, ${period.start}::date)
         and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
-      -- As in bi.usage_change.
+      -- The same condition as in bi.usage_change, so that the days named here are those that it left out.
       cross join lateral (select c.fetched_at is not null and c.status <> 'missing' as is_read) as known
       group by d.day
     )`;
