@@ -26,7 +26,7 @@ import { progressBar, progressCount, progressEvents, ZERO_PROGRESS } from "./pro
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
 /**
- * Reads the days of a range that its mode names. Stored slices are not missing any more, so a second run continues where a stopped or
+ * Reads the days of a range that `only` names. Stored slices are not missing any more, so a second run continues where a stopped or
  * killed one ended.
  */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {

@@ -22,6 +22,7 @@ type FindingGroup = { readonly of: string; readonly findings: readonly Finding[]
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await readConfig(app);
+  // Called for its error: --offline does not open the database.
   databaseUrlOf(app.env);
   const { receivers, access } = await requireSecrets(app, config);
   const proxy = proxyOf(app.env);

@@ -97,7 +97,7 @@ function projectIssues(
 ): ConfigIssue[] {
   const issues = rotationReferenceIssues(config, key.rotation, name, [...path, "key", "rotation"]);
   if (isExample || id !== PLACEHOLDER_ID) return issues;
-  const message = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" only holds its place`;
+  const message = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
   return [...issues, { path: [...path, "id"], message }];
 }
 
@@ -169,7 +169,7 @@ function expiryIssues(job: LenientRotation, path: Path): ConfigIssue[] {
   const { maxAgeDays = MAX_AGE_DAYS_DEFAULT, graceDays = GRACE_DAYS_DEFAULT, expiresInDays } = job;
   const neededDays = maxAgeDays + graceDays;
   if (expiresInDays === undefined || expiresInDays > neededDays) return [];
-  const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key dies while it is in use; got ${expiresInDays}`;
+  const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
   return [{ path: [...path, "expiresInDays"], message }];
 }
 
@@ -214,7 +214,7 @@ function deliveryIssues({ rotations }: LenientConfig, { baseDir, ownPaths = {} }
   const otherUse = (file: string): string | undefined => {
     const own = Object.entries(ownPaths).find(([own]) => file === own || file.startsWith(`${own}${path.sep}`));
     if (own) return own[1];
-    if (creatorFiles.includes(file)) return "the key that a rotation creates with";
+    if (creatorFiles.includes(file)) return "the file of the key that a rotation creates keys with";
     const other = delivered.find(
       ({ value = "" }) => file.startsWith(value) && TEMPORARY_KEY_FILE.test(file.slice(value.length)),
     );

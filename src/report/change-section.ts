@@ -70,11 +70,11 @@ function stepsOf(metric: MetricChange, { grouping, parts }: ChangeBreakdown): re
   let level = chartNumber(metric.before);
   const steps = ordered.map((part): Step => {
     const from = level;
-    // The last level is that of the amount after: the sum of rounded numbers might differ from it.
     level = from + (falls(part) ? -chartNumber(part.change.slice(1)) : chartNumber(part.change));
     const colour = falls(part) ? "var(--series-2)" : "var(--series-1)";
     return { name: partName(grouping, part), from, to: level, text: signedText(part.change), colour };
   });
+  // The last bar is drawn from the amount itself: the sum of the rounded steps might differ from it.
   return [whole("before", metric.before), ...steps, whole("after", metric.after)];
 }
 

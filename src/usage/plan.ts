@@ -103,7 +103,7 @@ export type DueDays = {
    * promises the days between those and the first scheduled run.
    */
   readonly first: Day | undefined;
-  /** The oldest stretch of consecutive days. */
+  /** The oldest consecutive days of the run. */
   readonly oldest: Window;
   /** The newest of the days that is over. */
   readonly through: Day;
@@ -139,12 +139,12 @@ export function planRun(
   job: ExportJob,
   today: Day,
   selection: Selection = {},
-  unsettled: DaysToReread = new Map(),
+  toReread: DaysToReread = new Map(),
 ): ExportPlan {
   const due = dueDays(job, today, selection);
   const before = due && !selection.days ? seriesOf(job, selection) : [];
   const again = before.flatMap((series) => {
-    const days = unsettled.get(seriesKey(series)) ?? [];
+    const days = toReread.get(seriesKey(series)) ?? [];
     return requestsOfDays(
       series,
       days.filter((day) => due !== undefined && day < due.oldest.start),

@@ -138,6 +138,7 @@ export async function markDated(tx: Tx, seriesId: number): Promise<void> {
  * read), because all series of a project cover the same span.
  */
 export async function snapshotSteps(db: Database, projectId: string): Promise<readonly SnapshotStep[]> {
+  // The first metric that a row has, requests before all others: snapshots are only compared with each other.
   const amount = sql.join(
     [...METRICS].reverse().map((metric) => sql.ref(`r.${metric}`)),
     sql`, `,

@@ -115,7 +115,7 @@ test.for([
   [["a.key", "a.key.next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
   [["a.key.probe", "./a.key"], 0, /the temporary file of the delivery to \/\S+\/a.key/],
   [["a.key", "a.key.usage-export-next"], 1, /the temporary file of the delivery to \/\S+\/a.key/],
-  [["a.key", "creator.key"], 1, "the key that a rotation creates with"],
+  [["a.key", "creator.key"], 1, "the file of the key that a rotation creates keys with"],
 ] as const)("deliveries to %j are refused before the service is called", async ([files, wrong, what], { context }) => {
   await context.configure({ deliver: files.map((file) => ({ file })), createWith: { file: "creator.key" } });
   for (const args of [["check", "--offline"], ["rotate"]]) {
