@@ -24,8 +24,10 @@ const REPLACED: Readonly<Record<string, string>> = {
   // The size is Node's default.
   "undici node:http": "exports.maxHeaderSize = 16384; exports.IncomingMessage = class {};",
   "commander node:child_process": "",
+  "node-cron child_process": "",
   // The log is written in the main thread.
   "pino worker_threads": "exports.isMainThread = true;",
+  "pino ./lib/transport": "",
   "pino ./transport": "module.exports = () => { throw new Error('the log has no transports'); };",
 };
 

@@ -1,6 +1,6 @@
 // Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { constants } from "node:fs";
@@ -205,6 +205,7 @@ export async function runKeyCommand(
 ): Promise<void> {
   const [program = "", ...args] = sink.command;
   const { PATH, HOME } = process.env;
+  const { spawn } = await import("node:child_process");
   const child = spawn(program, args, {
     // Nothing else of this process's environment, which holds other secrets.
     env: { PATH, HOME, USAGE_EXPORT_API_KEY_ID: apiKeyId },

@@ -3,22 +3,27 @@
 import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
 import { type Html, html, joinHtml } from "./html.ts";
 
+// Each is made when it is first used: that takes milliseconds, and most commands show no amounts.
 /** To whole units; amounts below 100 to three significant digits. */
-const ROUNDED_FORMAT = new Intl.NumberFormat("en-US", {
-  maximumFractionDigits: 0,
-  maximumSignificantDigits: 3,
-  roundingPriority: "morePrecision",
-});
-const COMPACT_FORMAT = new Intl.NumberFormat("en-US", {
-  notation: "compact",
-  maximumSignificantDigits: 4,
-  useGrouping: true,
-});
-const PERCENT_FORMAT = new Intl.NumberFormat("en-US", {
-  style: "percent",
-  maximumFractionDigits: 1,
-  signDisplay: "exceptZero",
-});
+const roundedFormat = once(
+  () =>
+    new Intl.NumberFormat("en-US", {
+      maximumFractionDigits: 0,
+      maximumSignificantDigits: 3,
+      roundingPriority: "morePrecision",
+    }),
+);
+const compactFormat = once(
+  () => new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 4, useGrouping: true }),
+);
+const percentFormat = once(
+  () => new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1, signDisplay: "exceptZero" }),
+);
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
 
 const HEADLINE_DIGITS_MAX = 5;
 /** With more digits a compact number would grow with the amount, because Intl has no name beyond trillions. */
@@ -29,13 +34,13 @@ const CHART_NUMBER_MAX = 1e300;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
-  return isNumeric(amount) ? ROUNDED_FORMAT.format(amount) : amount;
+  return isNumeric(amount) ? roundedFormat().format(amount) : amount;
 }
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K", with more than eighteen "1.23E18". */
 export function headlineText(amount: string): string {
   if (!isNumeric(amount) || wholeDigits(amount) <= HEADLINE_DIGITS_MAX) return roundedText(amount);
-  return wholeDigits(amount) <= NAMED_DIGITS_MAX ? COMPACT_FORMAT.format(amount) : powerOfTen(amount);
+  return wholeDigits(amount) <= NAMED_DIGITS_MAX ? compactFormat().format(amount) : powerOfTen(amount);
 }
 
 /** Computed from the text: to Intl, an amount beyond the range of a double is infinite. */
@@ -56,12 +61,12 @@ export function exactText(amount: string): string {
 
 /** A whole number with its noun in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${ROUNDED_FORMAT.format(count)} ${count === 1 ? one : many}`;
+  return `${roundedFormat().format(count)} ${count === 1 ? one : many}`;
 }
 
 /** For an axis. */
 export function compactText(value: number): string {
-  return COMPACT_FORMAT.format(value);
+  return compactFormat().format(value);
 }
 
 /** For lengths in a chart only; a figure would lose digits. */
@@ -80,7 +85,7 @@ export function changeText(amount: string, before: string | null): string {
   if (isZero(before)) return "new";
   const ratio = (Number(amount) - Number(before)) / Math.abs(Number(before));
   if (!Number.isFinite(ratio)) return "not comparable";
-  return Math.abs(ratio) < 0.0005 ? "about the same" : PERCENT_FORMAT.format(ratio);
+  return Math.abs(ratio) < 0.0005 ? "about the same" : percentFormat().format(ratio);
 }
 
 function wholeDigits(amount: string): number {
@@ -92,12 +97,14 @@ function isNumeric(text: string): text is `${number}` {
   return /^-?\d+(\.\d+)?$/.test(text);
 }
 
-const MONTH_DAY_FORMAT = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
+const monthDayFormat = once(
+  () => new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" }),
+);
 const STRETCHES_SHOWN_MAX = 6;
 
 /** "Nov 3", for an axis. */
 export function dayLabel(day: Day): string {
-  return MONTH_DAY_FORMAT.format(startOfDay(day));
+  return monthDayFormat().format(startOfDay(day));
 }
 
 /** "2026-11-20 02:15 UTC". */

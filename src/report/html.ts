@@ -81,7 +81,13 @@ ${content}</details>
 }
 
 const NO_VALUE = "no value";
-const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+/** Made when it is first used: that takes milliseconds, and most commands show no names of groups. */
+function graphemes(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
+
 /** The longest emoji has fewer code units; a letter with many stacked accents has more. */
 const GRAPHEME_UNITS_MAX = 16;
 
@@ -138,7 +144,7 @@ export function truncatedName(name: string, columnsMax: number): string {
   let columns = 0;
   let whole = "";
   let cut = "";
-  for (const { segment } of GRAPHEMES.segment(oneLine(name))) {
+  for (const { segment } of graphemes(oneLine(name))) {
     columns += isWide(segment) ? 2 : 1;
     if (columns > columnsMax) return `${cut.trimEnd()}…`;
     whole += segment.length > GRAPHEME_UNITS_MAX ? String.fromCodePoint(segment.codePointAt(0) ?? 0xfffd) : segment;
@@ -148,7 +154,7 @@ export function truncatedName(name: string, columnsMax: number): string {
 }
 
 export function columnsOf(label: string): number {
-  return [...GRAPHEMES.segment(label)].reduce((sum, { segment }) => sum + (isWide(segment) ? 2 : 1), 0);
+  return [...graphemes(label)].reduce((sum, { segment }) => sum + (isWide(segment) ? 2 : 1), 0);
 }
 
 function oneLine(name: string): string {

@@ -12,7 +12,7 @@ import type { Database } from "./database.ts";
 import { describeMissingRight, prepareSchemas, repairReader } from "./installation.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
-import { newerVersion, replaceViews, requireCurrentViews } from "./views.ts";
+import { newerVersion, replaceViews, requireCurrentViews, STORED_VIEWS, type StoredView } from "./views.ts";
 
 /** Any fixed number works, but it must not change between versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -98,7 +98,7 @@ async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
   const grants = await prepareSchemas(tx);
-  const migrations = await missingMigrations(tx);
+  const migrations = await missingMigrations(await appliedMigrations(tx));
   for (const file of migrations) await applyMigration(tx, file);
   const views = await replaceViews(tx);
   for (const grant of grants) await sql.raw(grant).execute(tx);
@@ -129,18 +129,31 @@ export async function newestMigration(): Promise<string> {
   return nameOf((await migrationFiles()).at(-1) ?? "");
 }
 
-/** Throws an error that names the next step if the schema is not the one this program was written for. */
+/** SQLSTATE of a table or a schema that does not exist. */
+const NOT_THERE = new Set(["42P01", "3F000"]);
+const NOT_UP_TO_DATE = "the database is not up to date; run: usage-export migrate";
+
+/**
+ * Throws an error that names the next step if the schema is not the one this program was written for. One statement, as every command
+ * begins with it.
+ */
 export async function requireCurrentSchema(db: Database): Promise<void> {
-  if ((await missingMigrations(db)).length > 0) {
-    throw new AppError("database", "the database is not up to date; run: usage-export migrate");
-  }
-  await requireCurrentViews(db);
+  const stored = await sql<{ migrations: readonly string[]; views: readonly StoredView[] }>`
+    select array(select name::text from usage_export.kysely_migration order by name) as migrations,
+      coalesce((select json_agg(v) from (${STORED_VIEWS}) v), '[]') as views
+  `
+    .execute(db)
+    .catch((cause: unknown) => {
+      throw hasCode(cause, NOT_THERE) ? new AppError("database", NOT_UP_TO_DATE) : cause;
+    });
+  const { migrations = [], views = [] } = stored.rows[0] ?? {};
+  if ((await missingMigrations(migrations)).length > 0) throw new AppError("database", NOT_UP_TO_DATE);
+  await requireCurrentViews(views);
 }
 
-/** The files of the migrations that the database lacks. Throws if it has a migration that this program does not know. */
-async function missingMigrations(db: Database): Promise<readonly string[]> {
+/** The files of the migrations that are not applied. Throws if one is applied that this program does not know. */
+async function missingMigrations(applied: readonly string[]): Promise<readonly string[]> {
   const files = await migrationFiles();
-  const applied = await appliedMigrations(db);
   const unknown = applied.filter((name) => !files.some((file) => nameOf(file) === name));
   if (unknown.length > 0) throw newerVersion(`it has ${unknown.join(", ")}`);
   return files.filter((file) => !applied.includes(nameOf(file)));
