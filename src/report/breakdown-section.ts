@@ -24,7 +24,16 @@ const BREAKDOWN_METRICS: readonly { readonly metric: Metric; readonly title: str
 /** Longest label in the legend, in characters of normal width. */
 const LABEL_WIDTH_MAX = 26;
 
+const drawn = new WeakMap<Breakdown, Section>();
+
+/** Remembered for each breakdown, because its charts take longer than all else of a page, and may be drawn while the rest is read. */
 export function breakdownSection(breakdown: Breakdown): Section {
+  const section = drawn.get(breakdown) ?? drawSection(breakdown);
+  drawn.set(breakdown, section);
+  return section;
+}
+
+function drawSection(breakdown: Breakdown): Section {
   const { grouping, groups } = breakdown;
   const layers = layersOf(breakdown);
   return {

@@ -48,8 +48,8 @@ export async function openMonitoring(
     log: app.log,
     readiness,
     readOperations: () => readOperations(db, config),
-    readReport: (period, now, signal) =>
-      readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, signal }),
+    readReport: (period, now, options) =>
+      readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, ...options }),
   });
   const deps = { log: app.log, scrub, access, readiness, metrics: metrics.scrape, dashboard };
   const monitor = await openMonitor(config.monitor, deps);

@@ -27,7 +27,7 @@ export const readDashboard: Work = async ({ db, config }) => {
     log: await openLog("warn", false, new Scrubber()),
     readiness: () => ({ live: true, reasons: [] }),
     readOperations: () => readOperations(db, config),
-    readReport: (period, now) => readReportData(db, period, now),
+    readReport: (period, now, options) => readReportData(db, period, now, options),
   });
   return secondsOf(async () => {
     const { status, body } = await dashboard.page(new URLSearchParams());

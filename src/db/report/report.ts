@@ -11,10 +11,12 @@ import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
 import { type ChangeQuestion, readUsageChange } from "./usage-change.ts";
 
-type ReadLimits = {
+type ReadReportOptions = {
   readonly statementSecondsMax?: number | undefined;
   /** Checked before each part is read. */
   readonly signal?: AbortSignal | undefined;
+  /** Called with each breakdown as soon as it is read, while the database reads the next part. It must not throw. */
+  readonly onBreakdown?: ((breakdown: Breakdown) => void) | undefined;
 };
 
 /** `now` is the time that the page shows. */
@@ -22,7 +24,7 @@ export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  { statementSecondsMax, signal }: ReadLimits = {},
+  { statementSecondsMax, signal, onBreakdown }: ReadReportOptions = {},
 ): Promise<ReportData> {
   const before = windowBefore(period);
   const readAll = async (tx: Tx): Promise<ReportData> => {
@@ -35,7 +37,11 @@ export async function readReportData(
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
       const ofGrouping = seriesBy(series, grouping);
-      if (ofGrouping.length > 0) breakdowns.push(await readBreakdown(tx, grouping, ofGrouping, period));
+      if (ofGrouping.length === 0) continue;
+      const breakdown = await readBreakdown(tx, grouping, ofGrouping, period);
+      breakdowns.push(breakdown);
+      // By then the next statement is on its way.
+      if (onBreakdown) setImmediate(onBreakdown, breakdown);
     }
     const rankings: Ranking[] = [];
     for (const grouping of ["accessor", "tags"] as const) {

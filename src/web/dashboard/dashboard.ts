@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
 import type { Operations } from "../../health/state.ts";
-import type { ReportData } from "../../report/report-data.ts";
+import type { Breakdown, ReportData } from "../../report/report-data.ts";
 import { dayOf, type Window } from "../../usage/days.ts";
 import { type Page, textPage } from "../page.ts";
 import type { Dashboard, Readiness } from "../routes.ts";
@@ -15,8 +15,10 @@ export type DashboardDeps = {
   readonly log: Logger;
   readonly readiness: () => Readiness;
   readonly readOperations: () => Promise<Operations>;
-  readonly readReport: (period: Window, now: Date, signal: AbortSignal) => Promise<ReportData>;
+  readonly readReport: (period: Window, now: Date, options: ReadOptions) => Promise<ReportData>;
 };
+
+type ReadOptions = { readonly signal: AbortSignal; readonly onBreakdown?: (breakdown: Breakdown) => void };
 
 /** How long a page waits for each read, the wait for earlier reads included. Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
@@ -27,17 +29,22 @@ export function openDashboard(
 ): Dashboard {
   const inTurnForOperations = oneAtATime(limits.operationsMs);
   const inTurnForUsage = oneAtATime(limits.usageMs);
-  const reportOf = (period: Window, signal: AbortSignal) => readReport(period, new Date(), signal);
 
   async function page(period: Period): Promise<Page> {
-    const pages = await import("./pages.ts");
-    const operations = await inTurnForOperations(readOperations);
+    const loading = import("./pages.ts");
+    // Both reads at once: each has a connection of its own.
+    const readingOperations = inTurnForOperations(readOperations);
+    const readingUsage = inTurnForUsage(async (signal) => {
+      const { usageContent, drawAhead } = await loading;
+      return usageContent(await readReport(period, new Date(), { signal, onBreakdown: drawAhead }));
+    });
+    const [pages, operations] = await Promise.all([loading, readingOperations]);
     if (!operations.ok) {
       const reason = errorText(operations.error);
       log.warn({ reason }, "dashboard not available: reading the health state failed");
       return pages.unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
-    const usage = await inTurnForUsage(async (signal) => pages.usageContent(await reportOf(period, signal)));
+    const usage = await readingUsage;
     if (!usage.ok)
       log.warn({ ...period, reason: errorText(usage.error) }, "dashboard without usage: reading it failed");
     return pages.dashboardPage({ period, operations: operations.value, usage, readiness: readiness() });
@@ -45,7 +52,9 @@ export function openDashboard(
 
   async function file(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
-    const report = await inTurnForUsage(async (signal) => pages.reportFilePage(await reportOf(period, signal)));
+    const report = await inTurnForUsage(async (signal) =>
+      pages.reportFilePage(await readReport(period, new Date(), { signal })),
+    );
     if (report.ok) return report.value;
     const reason = errorText(report.error);
     log.warn({ ...period, reason }, "report not available: reading the usage failed");

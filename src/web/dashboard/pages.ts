@@ -3,6 +3,7 @@
 import type { ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
 import type { Operations } from "../../health/state.ts";
+import { breakdownSection } from "../../report/breakdown-section.ts";
 import { windowText } from "../../report/format.ts";
 import { type Html, html } from "../../report/html.ts";
 import {
@@ -13,7 +14,7 @@ import {
   type Section,
 } from "../../report/page.ts";
 import { renderReport, usageSections } from "../../report/report.ts";
-import type { ReportData } from "../../report/report-data.ts";
+import type { Breakdown, ReportData } from "../../report/report-data.ts";
 import { trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
 import type { Readiness } from "../routes.ts";
@@ -61,6 +62,13 @@ export function dashboardPage({ period, operations, usage, readiness }: Dashboar
 
 export function usageContent(data: ReportData): UsageContent {
   return { trust: trustNotice(data), sections: usageSections(data) };
+}
+
+/** Draws a breakdown while the rest of the report is read. An error comes again when the page is made, where it is reported. */
+export function drawAhead(breakdown: Breakdown): void {
+  try {
+    breakdownSection(breakdown);
+  } catch {}
 }
 
 /** If the usage could not be read, the page shows the rest all the same. */
