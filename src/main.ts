@@ -14,9 +14,13 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MIN) {
   process.exit(1);
 }
 
-// Halves the time to start. The cache is code that is executed, so it is kept beside the packages and not in a folder for temporary
-// files that others can write to.
-module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
+// Halves the time to start. The cache is code that is executed, so it is kept beside the packages, or where they belong to somebody
+// else in the user's own folder, and not in a folder for temporary files that others can write to.
+const { FAILED } = module.constants.compileCacheStatus;
+const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
+if (cache.status === FAILED && process.env.HOME) {
+  module.enableCompileCache(path.join(process.env.HOME, ".cache/usage-export"));
+}
 // Most objects of an answer live briefly. The heap's space for new objects grows fast while the program loads, and keeps its size
 // after that (see the same flag below): measured, that saves a fifth of the time. The other flag keeps memory flat: old objects are
 // collected before the heap is twice as large as after the last collection, so a million rows take little more than ten thousand.

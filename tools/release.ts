@@ -14,9 +14,9 @@ const tag = `v${version}`;
 
 if (run("git", ["status", "--porcelain"]) !== "") refuse("there are changes that are not committed");
 if (run("git", ["tag", "--list", tag]) !== "") refuse(`the tag ${tag} exists: raise the version in package.json`);
-const heading = new RegExp(`^## ${version.replaceAll(".", "\\.")} - \\d{4}-\\d\\d-\\d\\d$`, "m");
+const heading = new RegExp(`^## \\[${version.replaceAll(".", "\\.")}\\] - \\d{4}-\\d\\d-\\d\\d$`, "m");
 if (!heading.test(fs.readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8"))) {
-  refuse(`CHANGELOG.md has no section "## ${version} - YYYY-MM-DD"`);
+  refuse(`CHANGELOG.md has no section "## [${version}] - YYYY-MM-DD"`);
 }
 
 const output = path.resolve(folder);

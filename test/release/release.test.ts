@@ -1,4 +1,4 @@
-// What a release refuses. The release itself runs .ci/run, and is made by a person.
+// What a release refuses, and what it makes. The checks of .ci/run are not part of this test.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -13,11 +13,12 @@ beforeAll(() => {
   repository = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-release-"));
   fs.mkdirSync(path.join(repository, "tools"));
   fs.copyFileSync(path.join(ROOT, "tools/release.ts"), path.join(repository, "tools/release.ts"));
-  // In place of the checks, which are not part of this test.
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   write("package.json", JSON.stringify({ name: "usage-export", version: "1.2.3", type: "module" }));
-  write("CHANGELOG.md", "# Changelog\n\n## 1.2.3 - 2026-11-22\n");
+  write("CHANGELOG.md", "# Changelog\n\n## [1.2.3] - 2026-11-22\n");
   git("init", "--quiet");
+  git("config", "user.name", "test");
+  git("config", "user.email", "test@localhost");
   commit();
 });
 
@@ -40,9 +41,9 @@ test("a version is not released twice", () => {
 });
 
 test("a version without its section in the changelog is not released", () => {
-  write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n");
+  write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n");
   commit();
-  expect(release("out")).toMatchObject({ status: 1, stderr: expect.stringContaining('"## 1.2.3 - YYYY-MM-DD"') });
+  expect(release("out")).toMatchObject({ status: 1, stderr: expect.stringContaining('"## [1.2.3] - YYYY-MM-DD"') });
   git("revert", "--no-edit", "HEAD");
 });
 
@@ -50,6 +51,18 @@ test("where the checks fail there is no tag and no tarball", () => {
   expect(release("out")).toMatchObject({ status: 1 });
   expect(git("tag", "--list")).toBe("");
   expect(fs.readdirSync(path.join(repository, "out"))).toEqual([]);
+});
+
+test("where the checks pass there are a tarball, its bill of materials and a tag", () => {
+  write(".ci/run", "#!/bin/sh\nexit 0\n", 0o755);
+  execFileSync("npm", ["install", "--package-lock-only"], { cwd: repository });
+  commit();
+  const output = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
+
+  expect(release(output)).toMatchObject({ status: 0, stdout: expect.stringContaining("git push origin v1.2.3") });
+  expect(fs.readdirSync(output).sort()).toEqual(["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"]);
+  expect(git("tag", "--list")).toBe("v1.2.3");
+  fs.rmSync(output, { recursive: true });
 });
 
 function release(...args: string[]) {
@@ -67,6 +80,5 @@ function commit(): void {
 }
 
 function git(...args: string[]): string {
-  const identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
-  return execFileSync("git", [...identity, ...args], { cwd: repository, encoding: "utf8" }).trim();
+  return execFileSync("git", args, { cwd: repository, encoding: "utf8" }).trim();
 }
