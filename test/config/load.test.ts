@@ -8,7 +8,7 @@ import { SAMPLE } from "./sample-config.ts";
 const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-config-"));
 afterAll(() => rm(folder, { recursive: true }));
 
-async function written(name: string, content: string | Uint8Array): Promise<string> {
+async function writeConfig(name: string, content: string | Uint8Array): Promise<string> {
   const file = path.join(folder, name);
   await writeFile(file, content);
   return file;
@@ -17,7 +17,7 @@ async function written(name: string, content: string | Uint8Array): Promise<stri
 const EXAMPLE = path.join(import.meta.dirname, "../../jobs.config.json");
 
 test("relative paths in the file start at its folder, wherever the program runs", async () => {
-  const config = await loadConfig(await written("good.json", JSON.stringify(SAMPLE)));
+  const config = await loadConfig(await writeConfig("good.json", JSON.stringify(SAMPLE)));
 
   expect(config.projects[1]?.key).toEqual({ kind: "file", path: path.join(folder, "secrets/staging.key") });
 });
@@ -38,7 +38,7 @@ test("outside the demo the example is refused, and the error asks for the projec
 });
 
 test("an error names the file it is in", async () => {
-  const file = await written("bad.json", '{ "service": 5 }');
+  const file = await writeConfig("bad.json", '{ "service": 5 }');
 
   await expect(loadConfig(file)).rejects.toMatchObject({
     code: "config",
@@ -61,7 +61,7 @@ test("the error for a folder in place of the file says that it is a folder", asy
 });
 
 test("the error for a file in another encoding says to save it as UTF-8", async () => {
-  const file = await written("utf16.json", Buffer.from(`\uFEFF${JSON.stringify(SAMPLE)}`, "utf16le"));
+  const file = await writeConfig("utf16.json", Buffer.from(`\uFEFF${JSON.stringify(SAMPLE)}`, "utf16le"));
 
   await expect(loadConfig(file)).rejects.toMatchObject({
     code: "config",

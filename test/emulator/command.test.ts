@@ -6,7 +6,7 @@ import { startEmulator } from "../../src/emulator/server.ts";
 const OPTIONS = { port: 0, dialect: "interface", window: "on", seed: 1, project: "demo" } as const;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
-async function started(env: Readonly<Record<string, string>>, options = OPTIONS) {
+async function startCommand(env: Readonly<Record<string, string>>, options = OPTIONS) {
   const stop = new AbortController();
   const said = Promise.withResolvers<string>();
   const ended = runEmulator(options, env, said.resolve, stop.signal);
@@ -19,7 +19,7 @@ const breakdown = (url: string, secret: string) =>
   fetch(`${url}/v1/projects/demo/usage/breakdown`, { headers: { authorization: `Token ${secret}` } });
 
 test("the command takes its first key from the environment, and does not print it", async () => {
-  const command = await started({ USAGE_EXPORT_KEY: "key-of-the-environment" });
+  const command = await startCommand({ USAGE_EXPORT_KEY: "key-of-the-environment" });
   expect((await breakdown(command.url, "key-of-the-environment")).status).toBe(200);
   expect(command.text).not.toContain("key-of-the-environment");
   command.stop();
@@ -27,7 +27,7 @@ test("the command takes its first key from the environment, and does not print i
 });
 
 test("without a key in the environment, a key is made in a file that only the user can read, and removed at the end", async () => {
-  const command = await started({});
+  const command = await startCommand({});
   const file = /\/\S+first\.key/.exec(command.text)?.[0] ?? "";
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const secret = readFileSync(file, "utf8").trim();
@@ -40,7 +40,7 @@ test("without a key in the environment, a key is made in a file that only the us
 });
 
 test("the command prints the fields of a configuration for the emulator", async () => {
-  const command = await started({ USAGE_EXPORT_KEY: "key-of-the-environment" });
+  const command = await startCommand({ USAGE_EXPORT_KEY: "key-of-the-environment" });
   expect(command.text).toContain(`"baseUrl": "${command.url}"`);
   expect(command.text).toContain('"key": {\n        "env": "USAGE_EXPORT_KEY"');
   command.stop();

@@ -17,7 +17,7 @@ function webhookAt(origin: string): Receiver {
 }
 
 /** Posts to a server with this script. Returns the requests that the server got, and the error; "" if there was none. */
-async function posted(script: Script, limits = FAST) {
+async function postTo(script: Script, limits = FAST) {
   await using server = await scriptedServer(script);
   const error = await failureOf(postText(webhookAt(server.origin), "hello", NEVER, limits));
   return { error, requests: server.requests };
@@ -31,7 +31,7 @@ async function failureOf(call: Promise<void>): Promise<string> {
 }
 
 test("a notification is posted as JSON with the text and nothing else", async () => {
-  const { error, requests } = await posted((_, response) => answer(response, 200, "ok"));
+  const { error, requests } = await postTo((_, response) => answer(response, 200, "ok"));
 
   expect(error).toBe("");
   expect(requests).toMatchObject([
@@ -47,7 +47,7 @@ test("a ping is a GET without a body", async () => {
 });
 
 test.each([429, 500, 503])("a call that is answered with %i is retried", async (status) => {
-  const { error, requests } = await posted(({ number }, response) => answer(response, number < 3 ? status : 200, ""));
+  const { error, requests } = await postTo(({ number }, response) => answer(response, number < 3 ? status : 200, ""));
 
   expect({ error, count: requests.length }).toEqual({ error: "", count: 3 });
 });
@@ -58,7 +58,7 @@ test.each([
   [404, 1, "notify.webhook answered 404"],
   [302, 1, "notify.webhook answered 302, which leads elsewhere and is not followed: expected the address it leads to"],
 ])("if every answer is %i, the call fails after attempt %i", async (status, count, message) => {
-  const { error, requests } = await posted((_, response) =>
+  const { error, requests } = await postTo((_, response) =>
     answer(response, status, "open-sesame", { location: "http://127.0.0.1:1/elsewhere" }),
   );
 
@@ -83,7 +83,7 @@ test("a call whose connection is cut is retried", async () => {
 
 test("all attempts together have one time limit", async () => {
   const startedMs = performance.now();
-  const { error, requests } = await posted(() => {}, { timeoutMs: 1_000, delayMs: 1 });
+  const { error, requests } = await postTo(() => {}, { timeoutMs: 1_000, delayMs: 1 });
 
   expect({ error, count: requests.length }).toEqual({ error: "notify.webhook did not answer within 1 s", count: 1 });
   expect(performance.now() - startedMs).toBeLessThan(30_000);
@@ -101,7 +101,7 @@ test("a TLS handshake without an answer ends with the time limit", async () => {
 });
 
 test("a pause between attempts ends with the time limit, and the last failure is reported", async () => {
-  const { error } = await posted((_, response) => answer(response, 503, ""), { timeoutMs: 2_000, delayMs: 60_000 });
+  const { error } = await postTo((_, response) => answer(response, 503, ""), { timeoutMs: 2_000, delayMs: 60_000 });
 
   expect(error).toBe("notify.webhook answered 503");
 });
@@ -135,7 +135,7 @@ test("the error about a proxy that refuses the credentials names the proxy witho
 });
 
 test("a call does not wait for the end of an endless answer", async () => {
-  const { error } = await posted((_, response) => {
+  const { error } = await postTo((_, response) => {
     response.writeHead(200);
     const flow = () => void (response.writable && response.write("x".repeat(65_536)));
     response.on("drain", flow);

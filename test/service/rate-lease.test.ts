@@ -8,7 +8,7 @@ const NEVER = new AbortController().signal;
 const CAP = 4;
 
 /** Waits until everything that needs no timer has run. */
-async function settled(): Promise<void> {
+async function waitUntilSettled(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -59,7 +59,7 @@ function openLimiter(
   async function pass(ms: number): Promise<void> {
     const untilMs = nowMs + ms;
     for (;;) {
-      await settled();
+      await waitUntilSettled();
       const [next] = [...timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
       if (next === undefined) break;
       timers.delete(next);
@@ -67,7 +67,7 @@ function openLimiter(
       next.fire();
     }
     nowMs = untilMs;
-    await settled();
+    await waitUntilSettled();
   }
   let started = 0;
   async function start() {
@@ -147,7 +147,7 @@ test("a process that can't renew its lease starts no call in the lease's last tw
   suspend(1);
   expect(permit.isValid()).toBe(false);
   void start();
-  await settled();
+  await waitUntilSettled();
   expect(started()).toBe(2);
 });
 
@@ -159,16 +159,16 @@ test("a suspended process starts no call before it has renewed its lease", async
   duringRenewal(() => renewed.promise);
   suspend(60_000);
   void start();
-  await settled();
+  await waitUntilSettled();
   expect(started()).toBe(2);
   await pass(0);
   expect(demands.at(-1)).toEqual({ kept: 4, wanted: 3 });
   renewed.resolve();
-  await settled();
+  await waitUntilSettled();
   expect(started()).toBe(2);
   expect(permits.map((permit) => permit.isValid())).toEqual([false, false]);
   for (const permit of permits) permit.release();
-  await settled();
+  await waitUntilSettled();
   expect(started()).toBe(3);
 });
 

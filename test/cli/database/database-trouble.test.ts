@@ -63,7 +63,7 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, message, need
     needsPasswords === true && (await letsIn(url("of nobody"))),
     "the given server lets everyone in without a password",
   );
-  const emulator = await prepared(context);
+  const emulator = await serveAndConfigure(context);
 
   const result = await context.run(["export"], { DATABASE_URL: url(context.newSecret()), LOG_LEVEL: "error" });
 
@@ -73,7 +73,7 @@ test.for(Object.entries(TROUBLES))("%s", async ([_, { url, status, message, need
 });
 
 test("a database without the schema says how to get it", async ({ context }) => {
-  const emulator = await prepared(context);
+  const emulator = await serveAndConfigure(context);
   const { url, template } = inject("postgres");
   const name = `${template}_empty`;
   await runStatement(url, `create database ${name}`);
@@ -94,7 +94,7 @@ async function letsIn(url: string): Promise<boolean> {
   );
 }
 
-async function prepared(context: ProgramContext) {
+async function serveAndConfigure(context: ProgramContext) {
   const emulator = await context.serve();
   await context.configure(smallConfig(emulator.url));
   return emulator;

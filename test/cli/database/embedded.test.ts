@@ -19,7 +19,7 @@ const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "endpoint", "tags", "model"], window: lastDays(2) };
 
 test("migrate, two exports and status work on the embedded database", async ({ context }) => {
-  const emulator = await prepared(context);
+  const emulator = await serveAndConfigure(context);
   const run = (command: string) => context.run([command], EMBEDDED);
 
   expect(await run("export")).toMatchObject({
@@ -35,7 +35,7 @@ test("migrate, two exports and status work on the embedded database", async ({ c
 });
 
 test("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
-  const emulator = await prepared(context);
+  const emulator = await serveAndConfigure(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
@@ -52,7 +52,7 @@ test("a second process names the process that uses the database, and does not di
 });
 
 test("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
-  const emulator = await prepared(context);
+  const emulator = await serveAndConfigure(context);
   await context.run(["migrate"], EMBEDDED);
   for (const [signal, status] of [
     ["SIGTERM", 1],
@@ -71,7 +71,7 @@ test("after exports that were stopped and killed, the next export stores what is
 });
 
 test("if the folder of the database can't be made, a command says so and names DATABASE_URL", async ({ context }) => {
-  await prepared(context);
+  await serveAndConfigure(context);
   await writeFile(path.join(context.folder, "data"), "");
 
   expect(await context.run(["status"], EMBEDDED)).toMatchObject({
@@ -80,7 +80,7 @@ test("if the folder of the database can't be made, a command says so and names D
   });
 });
 
-async function prepared(context: ProgramContext): Promise<Emulator> {
+async function serveAndConfigure(context: ProgramContext): Promise<Emulator> {
   const emulator = await context.serve();
   await context.configure(
     smallConfig(emulator.url, { service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] }),

@@ -31,7 +31,7 @@ const COMMANDS = [
   ["dump", "--view", "coverage", "--format", "csv"],
 ];
 
-async function prepared(context: ProgramContext): Promise<void> {
+async function configureProgram(context: ProgramContext): Promise<void> {
   const { url } = await context.serve();
   // Port 0: the worker takes a free one.
   await context.configure({ ...smallConfig(url), monitor: { port: 0 } });
@@ -44,7 +44,7 @@ function databaseLineIn(stderr: string): unknown {
 }
 
 test.for(COMMANDS)("%s says which server it uses, without the password", async (args, { context }) => {
-  await prepared(context);
+  await configureProgram(context);
   const password = context.newSecret();
   const url = new URL(database.url);
   const { host, pathname, username } = url;
@@ -59,7 +59,7 @@ test.for(COMMANDS)("%s says which server it uses, without the password", async (
 });
 
 test("a worker says which server it uses", async ({ context }) => {
-  await prepared(context);
+  await configureProgram(context);
   await using worker = context.start(["start"]);
   expect(databaseLineIn(await worker.waitFor('"msg":"database"'))).toMatchObject({ by: "DATABASE_URL" });
 });
@@ -67,7 +67,7 @@ test("a worker says which server it uses", async ({ context }) => {
 test("without DATABASE_URL a command says that it uses the embedded database, and in which folder", async ({
   context,
 }) => {
-  await prepared(context);
+  await configureProgram(context);
   for (const args of [["migrate"], ["status"]]) {
     const { stderr } = await context.run(args, EMBEDDED);
     const folder = path.join(context.folder, "data");
@@ -76,7 +76,7 @@ test("without DATABASE_URL a command says that it uses the embedded database, an
 });
 
 test("at a terminal the database is named in a line of plain text", async ({ context }) => {
-  await prepared(context);
+  await configureProgram(context);
   const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
     cwd: context.folder,
     env: { PATH: process.env.PATH, DATABASE_URL: database.url },
@@ -89,7 +89,7 @@ test("at a terminal the database is named in a line of plain text", async ({ con
 test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"]])(
   "%s refuses an empty DATABASE_URL, and makes no database",
   async (args, { context }) => {
-    await prepared(context);
+    await configureProgram(context);
     // Spaces count as empty; half of the commands get them, so that each command runs once.
     expect(await context.run(args, { DATABASE_URL: args.length > 1 ? "" : "  " })).toMatchObject({
       status: 2,
@@ -103,7 +103,7 @@ test.for([...COMMANDS, ["start"], ["start", "--embedded"], ["check", "--offline"
 );
 
 test("a worker without DATABASE_URL and --embedded does not start", async ({ context }) => {
-  await prepared(context);
+  await configureProgram(context);
   expect(await context.run(["start"], EMBEDDED)).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(/^usage-export: DATABASE_URL is not set: expected postgres:.*--embedded/),
@@ -112,7 +112,7 @@ test("a worker without DATABASE_URL and --embedded does not start", async ({ con
 });
 
 test("with --embedded a worker works on the embedded database", async ({ context }) => {
-  await prepared(context);
+  await configureProgram(context);
   await context.run(["migrate"], EMBEDDED);
   await using worker = context.start(["start", "--embedded"], EMBEDDED);
   await worker.waitFor("run finished");
@@ -121,7 +121,7 @@ test("with --embedded a worker works on the embedded database", async ({ context
 });
 
 test("--embedded together with DATABASE_URL is refused", async ({ context }) => {
-  await prepared(context);
+  await configureProgram(context);
   expect(await context.run(["start", "--embedded"])).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(/^usage-export: --embedded: DATABASE_URL is set/),

@@ -20,7 +20,7 @@ const today = dayOf(new Date());
 const DAYS = 30;
 
 /** Exports one row for each day that is over. From then on, the emulator has no usage. */
-async function exported(context: ProgramContext, fault?: Fault) {
+async function exportThenEmpty(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;
   const usage = (day: string) => (isEmpty || day === today ? [] : [{ endpoint: "listen", requests: 5 }]);
   const emulator = await context.serve({ usage, fault: () => fault });
@@ -35,7 +35,7 @@ async function exported(context: ProgramContext, fault?: Fault) {
 test("an answer without rows makes all days of its period suspect, until a later run confirms it", async ({
   context,
 }) => {
-  const { good } = await exported(context);
+  const { good } = await exportThenEmpty(context);
 
   expect(await context.run(["export"])).toMatchObject({
     status: 1,
@@ -52,7 +52,7 @@ test("an answer without rows makes all days of its period suspect, until a later
 });
 
 test("days that lie in the answer's period before its first row become suspect too", async ({ context }) => {
-  const { emulator, good } = await exported(context);
+  const { emulator, good } = await exportThenEmpty(context);
   const first = addDays(today, -3);
   emulator.fault = () => ({
     kind: "body",
@@ -70,7 +70,7 @@ test("days that lie in the answer's period before its first row become suspect t
 
 test("an answer without rows and dates fails, and empties no day", async ({ context }) => {
   const bare: Fault = { kind: "body", change: ({ results }) => ({ results }) };
-  const { good } = await exported(context, bare);
+  const { good } = await exportThenEmpty(context, bare);
 
   expect(await context.run(["export"])).toMatchObject({
     ...{ status: 1, stdout: expect.stringContaining("has no rows and names no day, though earlier ones had") },

@@ -21,7 +21,7 @@ const test = rotationTest({ emulator: { usage: usageOf(() => usage) } });
 type Replaced = { readonly old: string; readonly oldSecret: string; readonly current: string };
 
 /** Makes a key that was replaced `daysAgo` days ago, and the one in its place. */
-async function replaced(context: RotationContext, daysAgo: number): Promise<Replaced> {
+async function replaceKey(context: RotationContext, daysAgo: number): Promise<Replaced> {
   usage = [];
   await context.prepare();
   const oldSecret = sinkSecret(context) ?? "";
@@ -36,7 +36,7 @@ const noteOf = async ({ db }: RotationContext) => (await ledgerRows(db))[0]?.not
 const deletesOf = ({ emulator }: RotationContext) => emulator.requests.filter(({ method }) => method === "DELETE");
 
 test("in its grace period a replaced key is left alone, and the service is not asked about it", async ({ context }) => {
-  await replaced(context, 6);
+  await replaceKey(context, 6);
   const before = context.emulator.requests.length;
   expect((await context.run(["rotate"])).status).toBe(0);
   // The one call verifies the key in its place.
@@ -46,7 +46,7 @@ test("in its grace period a replaced key is left alone, and the service is not a
 test("after its grace period a key that nobody uses any more is due for removal, and shown as such", async ({
   context,
 }) => {
-  const { old, oldSecret, current } = await replaced(context, 8);
+  const { old, oldSecret, current } = await replaceKey(context, 8);
   usage = [
     { accessor: old, daysAgo: 9 },
     { accessor: current, daysAgo: 1 },
@@ -62,7 +62,7 @@ test("after its grace period a key that nobody uses any more is due for removal,
 });
 
 test("a key that is still used is not due, whatever its age", async ({ context }) => {
-  const { old } = await replaced(context, 40);
+  const { old } = await replaceKey(context, 40);
   await context.configure({ maxAgeDays: 90, retire: "delete" });
   usage = [{ accessor: old, daysAgo: 3 }];
   const { status, stderr } = await context.run(["rotate"]);
@@ -73,7 +73,7 @@ test("a key that is still used is not due, whatever its age", async ({ context }
 });
 
 test("if accessors are not ids of keys, a key is due by its age alone, and the reason says so", async ({ context }) => {
-  await replaced(context, 8);
+  await replaceKey(context, 8);
   usage = [{ accessor: "somebody", daysAgo: 1 }];
   await context.run(["rotate"]);
   expect(await noteOf(context)).toContain(
@@ -82,7 +82,7 @@ test("if accessors are not ids of keys, a key is due by its age alone, and the r
 });
 
 test("if the breakdown can't be read, a key is due by its age alone, and the reason says so", async ({ context }) => {
-  await replaced(context, 8);
+  await replaceKey(context, 8);
   context.emulator.fault = ({ path }) => (path.includes("accessor") ? { kind: "answer", status: 403 } : undefined);
   await context.run(["rotate"]);
   expect(await noteOf(context)).toMatch(
@@ -111,7 +111,7 @@ const unknown: readonly Unproved[] = [
 ];
 
 test.for(unknown)("if the breakdown %s, no key is deleted for its age", async ([, used, fault], { context }) => {
-  const keys = await replaced(context, 40);
+  const keys = await replaceKey(context, 40);
   usage = used(keys);
   context.emulator.fault = fault;
   await context.configure({ maxAgeDays: 90, retire: "delete" });
@@ -134,7 +134,7 @@ test.for(unknown)("if the breakdown %s, no key is deleted for its age", async ([
 });
 
 test("every day of a long grace period is checked before a key is deleted", async ({ context }) => {
-  const { old, current } = await replaced(context, 61);
+  const { old, current } = await replaceKey(context, 61);
   usage = [
     { accessor: old, daysAgo: 55 },
     { accessor: current, daysAgo: 1 },
@@ -145,7 +145,7 @@ test("every day of a long grace period is checked before a key is deleted", asyn
 });
 
 test("a key that is due for removal and is used again is not due any more, and not deleted", async ({ context }) => {
-  const { old, current } = await replaced(context, 8);
+  const { old, current } = await replaceKey(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.run(["rotate"]);
   usage = [...usage, { accessor: old, daysAgo: 0 }];
@@ -160,7 +160,7 @@ test("a key that is due for removal and is used again is not due any more, and n
 test("with retire delete by-age, a key that the breakdown does not show is deleted for its age alone", async ({
   context,
 }) => {
-  const { old, oldSecret } = await replaced(context, 8);
+  const { old, oldSecret } = await replaceKey(context, 8);
   await context.configure({ retire: { delete: "by-age" } });
   usage = [{ accessor: old, daysAgo: 1 }];
   expect((await context.run(["rotate"])).status).toBe(0);
@@ -179,7 +179,7 @@ test.for([
 ] as const)(
   "while the database's clock is %s the service's by days, no key is retired",
   async ([direction, days], { context }) => {
-    const { oldSecret, current } = await replaced(context, 8);
+    const { oldSecret, current } = await replaceKey(context, 8);
     usage = [{ accessor: current, daysAgo: 1 }];
     await context.configure({ retire: { delete: "by-age" } });
     const { now } = context.emulator;
@@ -198,7 +198,7 @@ test.for([
 test("the grace period begins no earlier than the successor was created, whatever the database's clock said", async ({
   context,
 }) => {
-  const { current } = await replaced(context, 8);
+  const { current } = await replaceKey(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   // As if the database's clock had been 8 days behind when the key was replaced.
   await sql`update usage_export.api_key set created_at = clock_timestamp() where api_key_id = ${current}`.execute(
@@ -214,7 +214,7 @@ test("the grace period begins no earlier than the successor was created, whateve
 test("with retire delete a due key is deleted at the service, and its sealed secret is not kept", async ({
   context,
 }) => {
-  const { old, oldSecret, current } = await replaced(context, 8);
+  const { old, oldSecret, current } = await replaceKey(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
   const { status, stdout } = await context.run(["rotate"]);
@@ -243,7 +243,7 @@ test("without a grace period the previous key is deleted as soon as the new one 
 });
 
 test("a key that somebody has already deleted at the service is retired", async ({ context }) => {
-  const { old, current } = await replaced(context, 8);
+  const { old, current } = await replaceKey(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
   await deleteAtService(context, old);
@@ -255,7 +255,7 @@ test("a key that somebody has already deleted at the service is retired", async 
 test("with retire keep, a key that somebody deletes is retired when the service no longer lists it", async ({
   context,
 }) => {
-  const { old } = await replaced(context, 8);
+  const { old } = await replaceKey(context, 8);
   await context.run(["rotate"]);
   expect(await statesOf(context)).toEqual(["draining", "active"]);
   await deleteAtService(context, old);
@@ -264,7 +264,7 @@ test("with retire keep, a key that somebody deletes is retired when the service 
 });
 
 test("a delete that fails fails the run, and is repeated by the next", async ({ context }) => {
-  usage = [{ accessor: (await replaced(context, 8)).current, daysAgo: 1 }];
+  usage = [{ accessor: (await replaceKey(context, 8)).current, daysAgo: 1 }];
   await context.configure({ retire: "delete" });
   context.emulator.fault = ({ method }) => (method === "DELETE" ? { kind: "answer", status: 403 } : undefined);
   const { status, stdout } = await context.run(["rotate"]);
@@ -276,7 +276,7 @@ test("a delete that fails fails the run, and is repeated by the next", async ({ 
 });
 
 test("the key that the rotation calls with is not deleted", async ({ context }) => {
-  const { oldSecret, current } = await replaced(context, 8);
+  const { oldSecret, current } = await replaceKey(context, 8);
   usage = [{ accessor: current, daysAgo: 1 }];
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
   await context.configure({ retire: "delete" }, { projects: [project] });
@@ -287,7 +287,7 @@ test("the key that the rotation calls with is not deleted", async ({ context }) 
 });
 
 test("a key that is the only one the service lists is not deleted", async ({ context }) => {
-  const { old } = await replaced(context, 8);
+  const { old } = await replaceKey(context, 8);
   await context.configure({ retire: { delete: "by-age" } });
   context.emulator.fault = ({ method, path }) =>
     method === "GET" && path.endsWith("/keys")

@@ -55,7 +55,7 @@ test("if a process is suspended during its create, another takes over, and the f
 }) => {
   const release = holdCreates(context);
   const sleeper = context.start(["rotate"]);
-  await created(context, 1);
+  await waitForCreatedKeys(context, 1);
   sleeper.kill("SIGSTOP");
   context.emulator.fault = undefined;
   const heir = await context.run(["rotate"]);
@@ -78,6 +78,6 @@ test("if a process is suspended during its create, another takes over, and the f
   expect((await events(context.db)).slice(-1)).toEqual(["retired"]);
 });
 
-async function created({ emulator }: RotationContext, count: number): Promise<void> {
+async function waitForCreatedKeys({ emulator }: RotationContext, count: number): Promise<void> {
   while (emulator.keys().filter(({ origin }) => origin === "created").length < count) await sleep(20);
 }

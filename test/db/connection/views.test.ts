@@ -14,7 +14,7 @@ const files = fs.readdirSync(FOLDER).map((file) => path.basename(file, ".sql"));
 const OLDER = "0.0.1";
 const NEWER = "999.0.0";
 
-async function migrated(): Promise<AsyncDisposable & { readonly db: Database }> {
+async function openMigrated(): Promise<AsyncDisposable & { readonly db: Database }> {
   const stack = new AsyncDisposableStack();
   const copy = stack.use(await copyDatabase());
   return { db: stack.use(openPostgres(copy.directUrl)), [Symbol.asyncDispose]: () => stack.disposeAsync() };
@@ -33,7 +33,7 @@ async function run(db: Database, ...statements: readonly string[]): Promise<void
 }
 
 test("every view of both schemas and every function of bi has a file of its name", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
     where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
@@ -44,7 +44,7 @@ test("every view of both schemas and every function of bi has a file of its name
 });
 
 test("a view of an older version is not up to date, and is replaced; others are not touched", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   const before = await schemaText(db);
   await run(
@@ -65,7 +65,7 @@ test("a view of an older version is not up to date, and is replaced; others are 
 });
 
 test("missing views are created", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   const before = await schemaText(db);
   await run(db, "drop view bi.runs", "drop function bi.usage_change");
@@ -81,7 +81,7 @@ test("missing views are created", async () => {
 });
 
 test("a view of a newer version, or one that only a newer version has, is an error that names that version", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   for (const name of ["bi.coverage_gaps", "bi.not_known_here"]) {
     await setVersion(db, name, NEWER);
@@ -100,7 +100,7 @@ const OTHER_SHAPE = [
 ];
 
 test("views whose columns changed are created anew, with the views that depend on them and all grants", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
   const before = await schemaText(db);
@@ -131,7 +131,7 @@ test("views whose columns changed are created anew, with the views that depend o
 });
 
 test("the error names a view of somebody else that depends on a view to be dropped, and nothing is dropped", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await setVersion(db, "usage_export.visible_row", OLDER);
@@ -147,7 +147,7 @@ test("the error names a view of somebody else that depends on a view to be dropp
 });
 
 test("a view of somebody else stays if the view it reads is replaced by one with the same columns", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
   await setVersion(db, "usage_export.visible_row", OLDER);
@@ -157,7 +157,7 @@ test("a view of somebody else stays if the view it reads is replaced by one with
 });
 
 test("a replaced function no longer runs as its owner, and only readers may call it", async () => {
-  await using context = await migrated();
+  await using context = await openMigrated();
   const { db } = context;
   const before = await schemaText(db);
   await run(

@@ -8,7 +8,7 @@ import { newRotation } from "../keys/written-ledger.ts";
 
 const { db } = await testDatabase();
 
-async function started(): Promise<string> {
+async function startExport(): Promise<string> {
   const runId = randomUUID();
   await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
   return runId;
@@ -26,7 +26,7 @@ async function silentFor(runId: string, seconds: number): Promise<void> {
 }
 
 test("a run that has started is running", async () => {
-  expect(await run(await started())).toMatchObject({
+  expect(await run(await startExport())).toMatchObject({
     kind: "export",
     job: "nightly",
     trigger: "manual",
@@ -38,13 +38,13 @@ test("a run that has started is running", async () => {
 });
 
 test("starting a run twice, as after a COMMIT whose answer was lost, is the same as once", async () => {
-  const runId = await started();
+  const runId = await startExport();
   await startRun(db, { runId, kind: "export", job: "nightly", trigger: "manual" });
   expect(await run(runId)).toMatchObject({ status: "running" });
 });
 
 test("a finished run has its counts", async () => {
-  const runId = await started();
+  const runId = await startExport();
   await finishRun(
     db,
     runId,
@@ -67,7 +67,7 @@ test("a finished run has its counts", async () => {
 });
 
 test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {
-  const runId = await started();
+  const runId = await startExport();
   await finishRun(db, runId, "failed", NO_COUNTS, `a\u0000b ${"x".repeat(5_000)}`);
   const error = String((await run(runId))?.error);
   expect(error).toMatch(/^ab x+$/);
@@ -75,7 +75,7 @@ test("an error text with a null character is stored without it, and cut to 1,000
 });
 
 test("a run without a heartbeat for a minute counts as interrupted, until the next heartbeat", async () => {
-  const runId = await started();
+  const runId = await startExport();
   await silentFor(runId, 30);
   expect(await run(runId)).toMatchObject({ status: "running" });
   await silentFor(runId, 61);
@@ -85,7 +85,7 @@ test("a run without a heartbeat for a minute counts as interrupted, until the ne
 });
 
 test("a run that has ended never counts as interrupted, however old its last heartbeat is", async () => {
-  const runId = await started();
+  const runId = await startExport();
   await finishRun(db, runId, "ok", NO_COUNTS, undefined);
   await silentFor(runId, 100_000);
   expect(await run(runId)).toMatchObject({ status: "ok", error: null });

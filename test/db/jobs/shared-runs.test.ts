@@ -26,15 +26,19 @@ const READ: RunCounts = {
 };
 
 /** Whether the run was inserted. */
-async function inserted(job: string, scheduledFor: Date | undefined, runId: string = randomUUID()): Promise<boolean> {
+async function insertScheduled(
+  job: string,
+  scheduledFor: Date | undefined,
+  runId: string = randomUUID(),
+): Promise<boolean> {
   const run = { runId, kind: "export", job, trigger: "schedule", scheduledFor } as const;
   return inTransaction(db, (tx) => insertRun(tx, run));
 }
 
 /** What `recordOutcomes` returns for each request of a run. */
-async function recorded(outcomes: readonly RunCounts[]): Promise<readonly (RunEnd | undefined)[]> {
+async function recordAll(outcomes: readonly RunCounts[]): Promise<readonly (RunEnd | undefined)[]> {
   const runId = randomUUID();
-  await inserted(`job-${runId}`, undefined, runId);
+  await insertScheduled(`job-${runId}`, undefined, runId);
   const counts = { requests: outcomes.length, slices: 2 * outcomes.length };
   await inTransaction(db, (tx) => recordQueuedRequests(tx, runId, counts));
   const ends: (RunEnd | undefined)[] = [];
@@ -45,19 +49,19 @@ async function recorded(outcomes: readonly RunCounts[]): Promise<readonly (RunEn
 
 test("a job has one run for each scheduled time, even if two processes start it at once", async () => {
   const job = `job-${randomUUID()}`;
-  expect(await Promise.all([inserted(job, SCHEDULED_FOR), inserted(job, SCHEDULED_FOR)])).toEqual(
+  expect(await Promise.all([insertScheduled(job, SCHEDULED_FOR), insertScheduled(job, SCHEDULED_FOR)])).toEqual(
     expect.arrayContaining([true, false]),
   );
-  expect(await inserted(`another ${job}`, SCHEDULED_FOR)).toBe(true);
+  expect(await insertScheduled(`another ${job}`, SCHEDULED_FOR)).toBe(true);
 });
 
 test("a job can have any number of runs without a scheduled time", async () => {
   const job = `job-${randomUUID()}`;
-  expect([await inserted(job, undefined), await inserted(job, undefined)]).toEqual([true, true]);
+  expect([await insertScheduled(job, undefined), await insertScheduled(job, undefined)]).toEqual([true, true]);
 });
 
 test("a run ends with its last request", async () => {
-  expect(await recorded([READ, READ])).toMatchObject([undefined, { status: "ok" }]);
+  expect(await recordAll([READ, READ])).toMatchObject([undefined, { status: "ok" }]);
 });
 
 test.each<[string, Partial<RunCounts>]>([
@@ -65,13 +69,13 @@ test.each<[string, Partial<RunCounts>]>([
   ["is suspect", { complete: 1, suspect: 1 }],
 ])("a run fails if a slice %s, in whichever of its requests", async (_, part) => {
   const worse = { ...READ, ...part };
-  expect((await recorded([worse, READ])).at(-1)).toMatchObject({ status: "failed" });
-  expect((await recorded([READ, worse])).at(-1)).toMatchObject({ status: "failed" });
+  expect((await recordAll([worse, READ])).at(-1)).toMatchObject({ status: "failed" });
+  expect((await recordAll([READ, worse])).at(-1)).toMatchObject({ status: "failed" });
 });
 
 test("if the queue jobs of a run were lost, its open requests count as failed, however many slices it stored before", async () => {
   const runId = randomUUID();
-  await inserted(`job-${runId}`, undefined, runId);
+  await insertScheduled(`job-${runId}`, undefined, runId);
   await inTransaction(db, (tx) => recordQueuedRequests(tx, runId, { requests: 3, slices: 3 }));
   await inTransaction(db, (tx) => recordOutcomes(tx, runId, { ...READ, complete: 30, stale: 0 }, undefined));
   const ended = await endRunsWithoutJobs(db);

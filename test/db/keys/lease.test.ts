@@ -127,7 +127,7 @@ test("nobody takes a lease while its owner writes, even after it has expired", a
   const writing = db.transaction().execute(async (tx) => {
     await requireLease(tx, lease);
     const taking = takeLease(db, rotation, "second").then(() => order.push("taken"));
-    await lockWaited();
+    await waitForLockWait();
     order.push("written");
     return { taking };
   });
@@ -135,7 +135,7 @@ test("nobody takes a lease while its owner writes, even after it has expired", a
   expect(order).toEqual(["written", "taken"]);
 });
 
-async function lockWaited(): Promise<void> {
+async function waitForLockWait(): Promise<void> {
   for (;;) {
     const { rows } = await sql`
       select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
