@@ -5,6 +5,8 @@ with cost as (
     p.price_id, p.currency, p.digits, p.metric, p.model, p.filter_key, p.volume, p.minimum, p.valid_from
   from bi.cost_estimated e
   join usage_export.price p using (price_id)
+  -- So that the planner leaves out what has no price.
+  where e.price_id is not null
 )
 select month, project_id, max(project) as project, currency, sum(amount) as usage_amount, sum(minimum_amount) as minimum_amount,
   round(sum(amount) + sum(minimum_amount), max(digits)) as amount, (array['open', 'settling', 'final'])[min(stage)] as finality
