@@ -83,7 +83,8 @@ test("the table of metrics has every metric, and no other", async () => {
 });
 
 const { db } = await testDatabase();
-const CHANGE_HEADING = "## `bi.usage_change(";
+/** Functions with columns of their own. */
+const CHANGES = ["usage_change", "cost_change"];
 
 test("the page of the views has every view, with every column and its comment, and no other", async () => {
   const { rows } = await sql<{ view: string; column: string; comment: string }>`
@@ -103,24 +104,24 @@ test("the page of the views has every view, with every column and its comment, a
   });
   expect(documented.sort()).toEqual(rows.map((row) => `${row.view}.${row.column}: ${row.comment}`).sort());
   const named = sections
-    .filter((section) => !section.startsWith(CHANGE_HEADING))
+    .filter((section) => !CHANGES.some((name) => section.startsWith(`## \`bi.${name}(`)))
     .flatMap((section) => firstCells(section).filter((column) => column !== "Column"));
   expect(named.filter((column) => !rows.some((row) => row.column === column))).toEqual([]);
 });
 
 /** A function's columns can't have comments in the database. */
-test("the page of the views has every column and argument of bi.usage_change", async () => {
+test.each(CHANGES)("the page of the views has every column and argument of bi.%s", async (name) => {
   const { rows } = await sql<{ columns: string[]; named: string[] }>`
     select array_agg(name) filter (where mode = 't') as columns, array_agg(name) filter (where mode = 'i') as named
     from pg_proc cross join lateral unnest(proargnames, proargmodes) as argument (name, mode)
-    where pronamespace = 'bi'::regnamespace and proname = 'usage_change'
+    where pronamespace = 'bi'::regnamespace and proname = ${name}
   `.execute(db);
   const section = read("docs/bi-views.md")
     .split(/^(?=## )/m)
-    .find((one) => one.startsWith(CHANGE_HEADING));
+    .find((one) => one.startsWith(`## \`bi.${name}(`));
   expect(firstCells(section ?? "")).toEqual(rows[0]?.columns);
   const [, , ...optional] = rows[0]?.named ?? [];
-  expect(optional.filter((name) => !section?.includes(`\`${name}\``))).toEqual([]);
+  expect(optional.filter((argument) => !section?.includes(`\`${argument}\``))).toEqual([]);
 });
 
 const queries = pages.flatMap((page) => blocksOf(page, "sql").map((query) => ({ page, query })));
