@@ -56,13 +56,13 @@ export async function openExportContext(
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await storePrices(db, config.prices, app.actor);
+  // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
   return {
     ...(await connect(app, config, db, keys, { ...options, lease: leaseOf(config, db) })),
     ids,
     fetchNumbers: openFetchNumbers(db),
     writer: openAnswerWriter(db, backlog.untilIdle),
-    // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
     backlog,
   };
 }
