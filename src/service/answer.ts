@@ -63,13 +63,15 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
   return parseExact(decodeUtf8(body));
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /**
  * Throws if a byte is invalid: with U+FFFD in its place, two groups could become one. Keeps a byte order mark, so that the JSON parser
  * refuses it.
  */
 function decodeUtf8(body: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
+    return UTF8.decode(body);
   } catch {
     throw new SyntaxError("it is not valid UTF-8");
   }

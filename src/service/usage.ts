@@ -144,7 +144,8 @@ export async function probeDialect(probe: DialectProbe): Promise<Dialect | undef
 
 /** Whether some row of an answer by model names one. */
 export function hasModel(answer: unknown): boolean {
-  return rowsOf(answer).some((row) => {
+  return resultsOf(answer).some((row) => {
+    if (!isObject(row)) return false;
     const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
     const values = holders.flatMap((holder) => [holder.model, holder.models]).flat();
     return values.some((value) => typeof value === "string" && value !== "");
@@ -152,7 +153,7 @@ export function hasModel(answer: unknown): boolean {
 }
 
 export function hasRows(answer: unknown): boolean {
-  return rowsOf(answer).length > 0;
+  return resultsOf(answer).some(isObject);
 }
 
 /** Undefined if the service refuses the request. A service that treats unknown names as features never does. */
@@ -168,6 +169,6 @@ async function fetchProbe(
   return answer?.value;
 }
 
-function rowsOf(answer: unknown) {
-  return isObject(answer) && Array.isArray(answer.results) ? answer.results.filter(isObject) : [];
+function resultsOf(answer: unknown): readonly unknown[] {
+  return isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
 }

@@ -24,22 +24,13 @@ export type RowMetrics = {
   readonly extra: string | null;
 };
 
-/** The position of each metric; none for the other names that are known. */
-const KNOWN_NAMES = new Map<string, number | "none">([
-  ...METRICS.map((name, i) => [name, i] as const),
-  ...[...DIMENSIONS, "models", "grouping", "start", "end"].map((name) => [name, "none"] as const),
-]);
+const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
 
 /** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
 export function readMetrics(row: JsonObject, rowNo: number): RowMetrics {
-  const sent: unknown[] = [];
+  const values = METRICS.map((metric) => readMetric(row[metric], rowNo, metric));
   const extra: string[] = [];
-  for (const name in row) {
-    const position = KNOWN_NAMES.get(name);
-    if (position === undefined) extra.push(name);
-    else if (position !== "none") sent[position] = row[name];
-  }
-  const values = METRICS.map((metric, i) => readMetric(sent[i], rowNo, metric));
+  for (const name in row) if (!KNOWN_NAMES.has(name)) extra.push(name);
   const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
   if (extraText === null && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${METRICS.join(", ")}`);

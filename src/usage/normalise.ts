@@ -104,21 +104,24 @@ export function groupingEvidence(
   answer: unknown,
 ): "values" | "all null" | "none" {
   if (grouping === "none" || !isObject(answer) || !Array.isArray(answer.results)) return "none";
-  const values = answer.results.map((row: unknown) =>
-    isObject(row) ? dimensionValue(row, grouping).value : undefined,
-  );
-  if (values.some((value) => value !== null && value !== undefined)) return "values";
-  return values.includes(null) ? "all null" : "none";
+  let evidence: "all null" | "none" = "none";
+  for (const row of answer.results) {
+    const value = isObject(row) ? dimensionValue(row, grouping).value : undefined;
+    if (value === null) evidence = "all null";
+    else if (value !== undefined) return "values";
+  }
+  return evidence;
 }
+
+const NAMES_OF_MODEL = ["model", "models"];
 
 /** The dimension's value and name, in the row's `grouping` or in the row itself. The value is undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
-  const names = dimension === "model" ? ["model", "models"] : [dimension];
-  const holders = isObject(row.grouping) ? [row.grouping, row] : [row];
-  for (const name of names) {
-    for (const holder of holders) {
-      if (Object.hasOwn(holder, name)) return { value: holder[name], name };
-    }
+  const { grouping } = row;
+  const inner = isObject(grouping) ? grouping : row;
+  for (const name of dimension === "model" ? NAMES_OF_MODEL : [dimension]) {
+    if (Object.hasOwn(inner, name)) return { value: inner[name], name };
+    if (Object.hasOwn(row, name)) return { value: row[name], name };
   }
   return { value: undefined, name: dimension };
 }
@@ -160,7 +163,7 @@ function requireDailyBuckets(resolution: unknown): void {
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): DatedRow {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
-  const end = readDay(holder.end, "end", rowNo);
+  const end = holder.end === holder.start ? start : readDay(holder.end, "end", rowNo);
   const day = start ?? end;
   if (day === undefined) {
     if (!period) return { day: runDay, undated: true };

@@ -15,11 +15,14 @@ const CASES = 50_000;
 type Member = readonly [name: string, value: string];
 const oneOf = (...values: readonly string[]) => fc.constantFrom(...values);
 
-const amount = oneOf(
-  ...["0", "1", "2", "373381", "9158866", "0.5", "1.50", "0.7242069444", "3.7242069443999998", "1619.7242069444444"],
-  ...["-0", "1e3", "1E+2", "0.0000001", "1e-6", "1e21", "123456789012345678901234567890", "9007199254740993"],
-  ...["100.000000000000000000", "0.1000000000000000055", "5e-324", "0e99999", "12e-0000000000000000001", "null"],
+const usualAmount = oneOf("0", "1", "2", "373381", "9158866", "0.5", "0.7242069444", "3.7242069443999998", "null");
+const unusualAmount = oneOf(
+  ...["-0", "1.50", "1e3", "1E+2", "0.0000001", "1e-6", "1e21", "123456789012345678901234567890", "9007199254740993"],
+  ...["100.000000000000000000", "0.1000000000000000055", "5e-324", "0e99999", "12e-0000000000000000001"],
 );
+const rarely = <T>(weight: number, common: fc.Arbitrary<T>, rare: fc.Arbitrary<T>) =>
+  fc.oneof({ weight, arbitrary: common }, { weight: 1, arbitrary: rare });
+const amount = rarely(15, usualAmount, unusualAmount);
 const wrongAmount = oneOf(
   ...["-1", "1e999", "1e-999", "1e-400", "-1e-400", "9e-324", '"1"', "true", "[]", "{}", "[[1.0e-500]]", "01", "NaN"],
   ...[`${"[".repeat(70)}${"]".repeat(70)}`, `0.${"0".repeat(500)}1`],
@@ -62,8 +65,6 @@ const wrongDay = oneOf(
   '"2027-03-17"',
 );
 
-const rarely = <T>(weight: number, common: fc.Arbitrary<T>, rare: fc.Arbitrary<T>) =>
-  fc.oneof({ weight, arbitrary: common }, { weight: 1, arbitrary: rare });
 const members = (name: fc.Arbitrary<string>, value: fc.Arbitrary<string>, maxLength: number): fc.Arbitrary<Member[]> =>
   fc.array(fc.tuple(name, value), { maxLength });
 
@@ -201,7 +202,15 @@ function outcome(reading: Reading, ...args: Parameters<Reading>): readonly [isRe
   }
 }
 
-test("50,000 answers, many of them hostile, give the same slices, hashes and errors as before", () => {
+test("50,000 answers, many of them hostile, give the same slices, hashes and errors as before", ({
+  onTestFinished,
+}) => {
+  // Most of the time would be spent on the stacks of errors.
+  const { stackTraceLimit } = Error;
+  onTestFinished(() => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
+  Error.stackTraceLimit = 0;
   let accepted = 0;
   const errors = new Set<string>();
   fc.assert(
