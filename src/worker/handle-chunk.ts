@@ -19,6 +19,7 @@ import {
   type FailedRequest,
   NO_COUNTS,
   type RequestFailure,
+  type RunCounts,
 } from "../usage/export.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { type Chunk, parseChunk, parseRequest } from "./chunks.ts";
@@ -125,25 +126,20 @@ function outcomeRecorder({ app, metrics }: WorkerContext, claimed: ClaimedJob, c
   let rowsReported = 0;
 
   const record: RecordOutcomes = async (tx, outcomes) => {
-    const keys = new Map<string, UsageRequest>();
+    const final = new Map<string, RunCounts>();
+    let error: string | undefined;
     for (const [request, outcome] of outcomes) {
       const key = open.get(request)?.key ?? "";
-      if ("reason" in outcome && RETRIED_CODES.has(outcome.code)) await recordAttempt(tx, key, outcome);
-      else keys.set(key, request);
+      const failure = "reason" in outcome ? outcome : undefined;
+      if (failure && RETRIED_CODES.has(failure.code)) await recordAttempt(tx, key, failure);
+      else final.set(key, countOutcome(request, outcome));
+      error ??= failure?.reason;
     }
-    const closed = await closeRequests(tx, claimed, chunk.chunkId, [...keys.keys()]);
+    const closed = await closeRequests(tx, claimed, chunk.chunkId, [...final.keys()]);
     // Another worker has claimed the chunk, and has the requests that could not be closed here.
-    if (closed.size < keys.size) lost.abort();
-    if (closed.size === 0) return;
-    let counts = NO_COUNTS;
-    let error: string | undefined;
-    for (const [key, request] of keys) {
-      const outcome = outcomes.get(request);
-      if (!outcome || !closed.has(key)) continue;
-      counts = addCounts(counts, countOutcome(request, outcome));
-      if ("reason" in outcome) error ??= outcome.reason;
-    }
-    end = await recordOutcomes(tx, chunk.runId, counts, error);
+    if (closed.length < final.size) lost.abort();
+    const counts = closed.reduce((sum, key) => addCounts(sum, final.get(key) ?? NO_COUNTS), NO_COUNTS);
+    if (closed.length > 0) end = await recordOutcomes(tx, chunk.runId, counts, error);
   };
 
   return {

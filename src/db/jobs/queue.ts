@@ -160,13 +160,8 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
       }));
     },
     async heartbeat(claimed) {
-      for (const [queue, jobs] of Map.groupBy(claimed, (job) => job.queue)) {
-        await inTransaction(db, async (tx) => {
-          const free = await lockUnlocked(tx, jobs);
-          const alive = jobs.filter(({ id }) => free.has(id)).map(attemptOf);
-          if (alive.length > 0) await boss.touch(queue, alive, { db: onTransaction(tx) });
-        });
-      }
+      for (const [queue, jobs] of Map.groupBy(claimed, (job) => job.queue))
+        await boss.touch(queue, jobs.map(attemptOf));
     },
     async complete(tx, job) {
       return wasClaimed(await boss.complete(job.queue, attemptOf(job), null, { db: onTransaction(tx) }));
@@ -187,21 +182,6 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
     },
     stop: () => boss.stop({ close: false, graceful: false }),
   };
-}
-
-/**
- * Locks only rows that nobody else has locked, so that a heartbeat never waits. A transaction that completes jobs locks them in
- * the order of its answers; a heartbeat that held one job while waiting for another could deadlock with it. A job that is being
- * completed needs no heartbeat.
- */
-async function lockUnlocked(tx: Tx, jobs: readonly ClaimedJob[]): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ id: string }>`
-    select id from ${sql.id(QUEUE_SCHEMA, "job")}
-    where name = any(${[...new Set(jobs.map(({ queue }) => queue))]}::pg_catalog.text[])
-      and id = any(${jobs.map(({ id }) => id)}::pg_catalog.uuid[])
-    order by id for update skip locked
-  `.execute(tx);
-  return new Set(rows.map(({ id }) => id));
 }
 
 function attemptOf({ id, retryCount }: ClaimedJob): { readonly id: string; readonly retryCount: number } {

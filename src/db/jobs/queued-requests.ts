@@ -60,7 +60,7 @@ export async function closeRequests(
   { queue, id, retryCount }: ClaimedJob,
   chunkId: string,
   keys: readonly string[],
-): Promise<ReadonlySet<string>> {
+): Promise<readonly string[]> {
   const { rows } = await sql<{ key: string }>`
     delete from usage_export.queued_request
     where request_key = any(${keys}::text[]) and chunk_id = ${chunkId} and exists (
@@ -69,7 +69,7 @@ export async function closeRequests(
     )
     returning request_key as key
   `.execute(tx);
-  return new Set(rows.map(({ key }) => key));
+  return rows.map(({ key }) => key);
 }
 
 /** Records why an attempt failed that is to be repeated. */
