@@ -15,6 +15,7 @@ import { measureMerge } from "./merge.ts";
 import { measurePlanning } from "./planning.ts";
 import { measureQueue } from "./queue-rate.ts";
 import { measureRivals } from "./rivals.ts";
+import { measureRoundTrips } from "./round-trips.ts";
 import { measureStartup } from "./startup.ts";
 
 type Benchmark = (newDatabase: NewDatabase) => Promise<string>;
@@ -44,6 +45,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   floor: linesOf(measureFloor),
   limit: linesOf(measureLimit),
+  trips: linesOf(measureRoundTrips),
   latency: linesOf(measureLatency),
   rivals: linesOf(measureRivals),
   memory: linesOf(measureMemory),
