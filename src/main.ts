@@ -34,11 +34,15 @@ process.removeAllListeners("warning").on("warning", (warning) => {
 });
 
 const EXIT_MS = 500;
+/** The exit status where the process ends although its command has not: Node's own for a program that waits for nothing. */
+const UNFINISHED = 13;
 
+let isAnswerLost = false;
 // A reader that closes the pipe is no failure. An answer that can't be written, such as to a full disk, is one.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") return;
-  process.stderr.write(`usage-export: standard output takes no more of the answer: ${error.message}\n`);
+  process.stderr.write(`usage-export: the answer could not be written to standard output: ${error.message}\n`);
+  isAnswerLost = true;
   process.exitCode ||= 1;
 });
 // If the log can't be written, the work continues, because there is no other place to report that.
@@ -48,12 +52,13 @@ void main();
 
 // A function, because the bundle is CommonJS, which has no await outside of one.
 async function main(): Promise<void> {
+  process.exitCode = UNFINISHED;
   const { runCommandLine } = await import("./cli/command-line.ts");
   // The space for new objects is large enough now, and must not grow with the answers.
   setFlagsFromString("--semi-space-growth-factor=1");
   // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
   const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
-  if (status !== 0) process.exitCode = status;
+  process.exitCode = status || (isAnswerLost ? 1 : 0);
   // Everything is closed by now. A connection whose other end does not answer must not keep the process running.
   setTimeout(() => process.exit(), EXIT_MS).unref();
 }

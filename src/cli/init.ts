@@ -100,7 +100,19 @@ function openPrompt(app: App, takesDefaults: boolean): Prompt {
     );
   }
   const lines = takesDefaults ? undefined : createInterface({ input: process.stdin, output: process.stderr });
-  const question = (text: string) => lines?.question(text, { signal: app.signal }) ?? "";
+  // Otherwise Ctrl-C would only close the interface, and on Node 22 the question would wait forever.
+  lines?.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
+  const ended = new AbortController();
+  lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
+  const signal = AbortSignal.any([app.signal, ended.signal]);
+  const question = async (text: string) => {
+    try {
+      return (await lines?.question(text, { signal })) ?? "";
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    }
+  };
   return {
     async ask(text, defaultAnswer, accept) {
       for (;;) {

@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { expect } from "vitest";
@@ -64,18 +65,7 @@ test("at a terminal a wrong answer is reported and asked for again, and an empty
   context,
 }) => {
   const { url } = await context.serve();
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, USAGE_EXPORT_KEY: context.key, TERM: "dumb" };
-  // `script` gives the program a pseudo-terminal.
-  const command = `${process.execPath} ${MAIN} init`;
-  const terminal = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
-    cwd: context.folder,
-    env,
-  });
-  let screen = "";
-  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
-    screen += text;
-  });
-  const ended = once(terminal, "exit");
+  const { terminal, output, ended } = startAtTerminal(context);
   const answers: [string, string][] = [
     ["address [", "not an address"],
     ["expected", url],
@@ -86,13 +76,39 @@ test("at a terminal a wrong answer is reported and asked for again, and an empty
     ["again each night [", "3"],
   ];
   for (const [asked, answer] of answers) {
-    await expect.poll(() => screen, { timeout: 60_000 }).toContain(asked);
-    screen = screen.slice(screen.indexOf(asked) + asked.length);
+    await expect.poll(() => output.screen, { timeout: 60_000 }).toContain(asked);
+    output.screen = output.screen.slice(output.screen.indexOf(asked) + asked.length);
     // The terminal echoes what is typed, and the next question follows in the same output.
     terminal.stdin.write(`${answer}\n`);
   }
   const [status] = await ended;
-  expect({ status, screen }).toEqual({ status: 0, screen: expect.stringContaining("wrote jobs.config.json") });
+  expect({ status, ...output }).toEqual({ status: 0, screen: expect.stringContaining("wrote jobs.config.json") });
   const config = JSON.parse(await readFile(path.join(context.folder, "jobs.config.json"), "utf8"));
   expect(config.exports[0]).toMatchObject({ groupings: ["none", "model"], window: { days: 3 } });
 });
+
+test.for([
+  ["Ctrl-C", "\u0003", "stopped by SIGINT"],
+  ["Ctrl-D", "\u0004", "the input ended before the last answer"],
+] as const)("%s at a question ends init, and nothing is written", async ([_key, typed, says], { context }) => {
+  const { terminal, output, ended } = startAtTerminal(context);
+  await expect.poll(() => output.screen, { timeout: 60_000 }).toContain("address [");
+  terminal.stdin.write(typed);
+
+  const [status] = await ended;
+  expect({ status, ...output }).toEqual({ status: 1, screen: expect.stringContaining(says) });
+  expect(existsSync(path.join(context.folder, "jobs.config.json"))).toBe(false);
+});
+
+/** Runs `init`; `screen` is what it has shown. */
+function startAtTerminal({ key, folder }: { readonly key: string; readonly folder: string }) {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, USAGE_EXPORT_KEY: key, TERM: "dumb" };
+  // `script` gives the program a pseudo-terminal.
+  const command = `${process.execPath} ${MAIN} init`;
+  const terminal = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], { cwd: folder, env });
+  const output = { screen: "" };
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output.screen += text;
+  });
+  return { terminal, output, ended: once(terminal, "exit") };
+}
