@@ -20,7 +20,7 @@ export function changeSection({ change }: ReportData): Section | undefined {
   const [metric] = change.metrics;
   if (!metric) return undefined;
   const [headline, ...more] = changeSentences(change, metric).map(sentenceHtml);
-  const breakdown = metric.breakdowns.find(({ grouping }) => grouping !== "project");
+  const breakdown = metric.breakdowns.find(({ grouping, daysCompared }) => grouping !== "project" && daysCompared > 0);
   return {
     id: "what-changed",
     title: "What changed",

@@ -50,8 +50,10 @@ test("an axis that does not begin at 0 says so", () => {
   expect(section({ ...small, compared: small })).not.toContain("not at 0");
 });
 
-test("without usage there is no section, and without a grouping there is no chart", () => {
+test("without usage there is no section; without a grouping, or days to compare, there is no chart", () => {
   expect(changeSection({ ...data, change: { ...change, metrics: [] } })).toBeUndefined();
   expect(section({ breakdowns: [] })).toMatch(/^<p>Hours rose/);
   expect(section({ breakdowns: [] })).not.toContain("<svg");
+  const breakdowns = (metric?.breakdowns ?? []).map((one) => ({ ...one, daysCompared: 0 }));
+  expect(section({ breakdowns })).not.toContain("<svg");
 });

@@ -32,7 +32,10 @@ export async function readReportData(
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
     signal?.throwIfAborted();
-    const change = await readUsageChange(tx, changeQuestion(before, period, series, metrics));
+    const change = await readUsageChange(
+      tx,
+      changeQuestion(changePeriods(before, period, sources.totals), series, metrics),
+    );
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
@@ -74,9 +77,22 @@ export async function readReportData(
 const CHANGE_GROUPINGS = ["model", "endpoint", "accessor", "tags", "method", "deployment", "feature_set"] as const;
 const CHANGE_GROUPS_MAX = 8;
 
-function changeQuestion(
+const WEEK_DAYS = 7;
+
+/** The last week and the one before it if nothing was read of the period before, as in the first weeks of an installation. */
+function changePeriods(
   before: Window,
   period: Window,
+  totals: readonly ReportSeries[],
+): Pick<ChangeQuestion, "period" | "before"> {
+  const hasBefore = countLackingDays(totals).unreadDaysBefore < totals.length * dayCount(before);
+  if (hasBefore || dayCount(period) < 2 * WEEK_DAYS) return { period, before };
+  const week = { start: addDays(period.end, 1 - WEEK_DAYS), end: period.end };
+  return { period: week, before: windowBefore(week) };
+}
+
+function changeQuestion(
+  periods: Pick<ChangeQuestion, "period" | "before">,
   series: readonly ReportSeries[],
   totals: readonly MetricTotal[],
 ): ChangeQuestion {
@@ -84,8 +100,7 @@ function changeQuestion(
   const hasHours = [hours?.amount, hours?.before].some((amount) => amount != null && !isZero(amount));
   const grouping = CHANGE_GROUPINGS.find((one) => seriesBy(series, one).length > 0);
   return {
-    period,
-    before,
+    ...periods,
     metrics: [hasHours ? "hours" : "requests"],
     groupings: grouping ? [grouping] : [],
     groupsMax: CHANGE_GROUPS_MAX,

@@ -155,3 +155,19 @@ test("a report explains the change of hours, or of requests where there are no h
     { metric: "hours", change: "0.2", breakdowns: [{ grouping: "model" }] },
   ]);
 });
+
+test("a report of which the period before was never read explains its last week against the week before", async () => {
+  const project = newProject();
+  const report = () => readReportData(db, { start: back(20), end: back(1) }, new Date());
+  const usage = Object.fromEntries(
+    Array.from({ length: 20 }, (_, i) => [back(i + 1), [[null, { requests: i < 7 ? "3" : "2" }] as const]]),
+  );
+  await storeSeries(db, [{ project, grouping: "none", usage }]);
+  expect((await report()).change).toMatchObject({
+    period: { start: back(7), end: back(1) },
+    before: { start: back(14), end: back(8) },
+    metrics: [{ change: "7", daysCompared: 7 }],
+  });
+  await storeSeries(db, [{ project, grouping: "none", usage: { [back(21)]: [[null, { requests: "2" }]] } }]);
+  expect((await report()).change).toMatchObject({ period: { start: back(20), end: back(1) } });
+});
