@@ -39,7 +39,7 @@ from (
         sum(case when u.filter_key <> '{}' then -u.quantity when p.price_id is null then u.quantity else 0 end) as quantity
       from usage_export.model_usage u
       left join usage_export.group_price p on p.group_id = u.group_id and p.metric = u.metric and p.filter_key = u.filter_key
-        and u.usage_date between p.valid_from and coalesce(p.valid_until, 'infinity')
+        and case when u.usage_date < p.valid_from or u.usage_date > p.valid_until then false else true end
       where u.filter_key = '{}' or p.price_id is not null
       group by u.project_id, u.usage_date, u.group_id, u.metric
     ) usage_of_metric

@@ -1,21 +1,25 @@
--- The prices in force, each with the groups of models that it covers. The groups are few, so that usage is joined by equality.
+-- The prices in force, each with the groups of models that it covers. Materialized, so that a price is compared with each model once,
+-- and not with each row of usage: those are joined by equality.
 create or replace view usage_export.group_price as
-select g.group_id, p.*,
-  -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
-  exists (
-    select from usage_export.price other join usage_export.price_tier t using (price_id)
-    where other.replaced_at is null and (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
-  ) as has_tiers
-from usage_export.price p
-join usage_export.group_value g on g."grouping" = 'model' and case
-  when p.model = '*' then true
-  when g.display is null then false
-  when right(p.model, 1) <> '*' then g.display = p.model
-  -- The text of this character can't be read from JSON.
-  when position('\u0000' in g.group_key) > 0 then false
-  else not exists (
-    select from json_array_elements_text(g.group_key::json) as member
-    where not coalesce(starts_with(member, left(p.model, -1)), false)
-  )
-end
-where p.replaced_at is null;
+with covered as materialized (
+  select g.group_id, p.*,
+    -- A price without tiers still counts for the month's quantity if the price before or after it has tiers.
+    exists (
+      select from usage_export.price other join usage_export.price_tier t using (price_id)
+      where other.replaced_at is null and (other.metric, other.model, other.filter_key) = (p.metric, p.model, p.filter_key) and t.above > 0
+    ) as has_tiers
+  from usage_export.price p
+  join usage_export.group_value g on g."grouping" = 'model' and case
+    when p.model = '*' then true
+    when g.display is null then false
+    when right(p.model, 1) <> '*' then g.display = p.model
+    -- The text of this character can't be read from JSON.
+    when position('\u0000' in g.group_key) > 0 then false
+    else not exists (
+      select from json_array_elements_text(g.group_key::json) as member
+      where not coalesce(starts_with(member, left(p.model, -1)), false)
+    )
+  end
+  where p.replaced_at is null
+)
+select * from covered;
