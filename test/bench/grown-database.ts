@@ -3,6 +3,7 @@
 
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { storePrices } from "../../src/db/prices.ts";
 import { internGroups } from "../../src/db/usage/rows.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { DIMENSIONS, type Dimension, GROUPINGS } from "../../src/usage/series.ts";
@@ -18,6 +19,10 @@ const CONFIG = {
   exports: [
     { name: "bench", schedule: "0 2 * * *", projects: PROJECTS, window: { days: WINDOW_DAYS }, groupings: GROUPINGS },
   ],
+  prices: [
+    { metric: "hours", model: "*", currency: "USD", price: "0.0077", per: "minute", from: "2020-01-01" },
+    { metric: "requests", model: "model-1*", currency: "USD", price: "0.01", per: 1000, from: "2020-01-01" },
+  ],
 };
 /** Groups of each dimension, in each project, on each day. */
 export const GROUPS = 100;
@@ -31,6 +36,7 @@ export type GrownDatabase = Prepared & { readonly rows: number };
 /** The history ends yesterday. */
 export async function growDatabase(databaseUrl: string, days: number): Promise<GrownDatabase> {
   const prepared = await prepareDatabase(databaseUrl, CONFIG);
+  await storePrices(prepared.db, prepared.config.prices, "the benchmark");
   const groups = DIMENSIONS.flatMap((grouping) =>
     Array.from({ length: GROUPS }, (_, i) => ({ grouping, group: groupAt(grouping, i) })),
   );

@@ -14,6 +14,7 @@ const LATEST = "usage_date >= current_date - 30";
 const QUESTIONS = {
   "usage a day and model": `select usage_date, model, sum(requests), sum(hours) from bi.usage_by_model where ${LATEST} group by 1, 2`,
   "top 10 accessors": `select accessor, sum(requests) from bi.usage_by_accessor where ${LATEST} group by 1 order by 2 desc limit 10`,
+  "estimated cost": `select usage_date, model, currency, sum(amount) from bi.cost_estimated where amount is not null and ${LATEST} group by 1, 2, 3`,
   coverage: `select usage_date, "grouping", status, count(*) from bi.coverage where ${LATEST} group by 1, 2, 3`,
   restatements: `select usage_date, metric, count(*), sum(new_value - old_value) from bi.restatements where ${LATEST} group by 1, 2`,
 };
