@@ -1,27 +1,28 @@
 create or replace view bi.restatements as
 select s.project_id, s.project, s."grouping", s.filter, c.usage_date, g.display as group_value, c.kind, m.metric,
-  case when m.metric <> 'extra_metrics' then m.old_value::numeric end as old_value,
-  case when m.metric <> 'extra_metrics' then m.new_value::numeric end as new_value,
-  case when m.metric = 'extra_metrics' then m.old_value::jsonb end as old_extra_metrics,
-  case when m.metric = 'extra_metrics' then m.new_value::jsonb end as new_extra_metrics,
+  m.old_value, m.new_value, m.old_extra_metrics, m.new_extra_metrics,
   c.revision, c.seen_at, (c.seen_at at time zone 'UTC')::date - c.usage_date as days_late
 from usage_export.row_revision c
 join usage_export.series s using (series_id)
 join usage_export.group_value g using (group_id)
-left join usage_export.superseded_row old
-  on old.series_id = c.series_id and old.usage_date = c.usage_date and old.group_id = c.group_id
-  and old.revision = c.revision - 1
+-- Looked up row by row: a plain join would read the superseded rows of all days, whatever days are asked for.
+left join lateral (
+  select * from usage_export.superseded_row o
+  where o.series_id = c.series_id and o.usage_date = c.usage_date and o.group_id = c.group_id and o.revision = c.revision - 1
+  limit 1
+) old on true
 cross join lateral (values
-  ('hours', old.hours::text, c.hours::text),
-  ('total_hours', old.total_hours::text, c.total_hours::text),
-  ('agent_hours', old.agent_hours::text, c.agent_hours::text),
-  ('tokens_in', old.tokens_in::text, c.tokens_in::text),
-  ('tokens_out', old.tokens_out::text, c.tokens_out::text),
-  ('tts_characters', old.tts_characters::text, c.tts_characters::text),
-  ('requests', old.requests::text, c.requests::text),
-  ('extra_metrics', old.extra_metrics::text, c.extra_metrics::text)
-) as m (metric, old_value, new_value)
-where c.restates and s.superseded_at is null and m.old_value is distinct from m.new_value;
+  ('hours', old.hours, c.hours, null::jsonb, null::jsonb),
+  ('total_hours', old.total_hours, c.total_hours, null, null),
+  ('agent_hours', old.agent_hours, c.agent_hours, null, null),
+  ('tokens_in', old.tokens_in, c.tokens_in, null, null),
+  ('tokens_out', old.tokens_out, c.tokens_out, null, null),
+  ('tts_characters', old.tts_characters, c.tts_characters, null, null),
+  ('requests', old.requests, c.requests, null, null),
+  ('extra_metrics', null, null, old.extra_metrics, c.extra_metrics)
+) as m (metric, old_value, new_value, old_extra_metrics, new_extra_metrics)
+where c.restates and s.superseded_at is null
+  and (m.old_value is distinct from m.new_value or m.old_extra_metrics is distinct from m.new_extra_metrics);
 
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
 comment on column bi.restatements.project_id is 'The service''s identifier of the project';
