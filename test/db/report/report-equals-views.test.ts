@@ -58,7 +58,7 @@ test("after any sequence of readings the report has the numbers and statuses of 
       );
       await expectReportOfViews();
     }),
-    { numRuns: 15 },
+    { numRuns: 15, endOnFailure: true },
   );
 });
 
