@@ -178,6 +178,11 @@ export function oneAtATime(
   };
 }
 
+/** A read took longer than its caller waits. */
+export class ReadTimeout extends Error {
+  override readonly name = "ReadTimeout";
+}
+
 async function readResult<T>(read: () => Promise<T>): Promise<ReadResult<T>> {
   try {
     return { ok: true, value: await read() };
@@ -187,7 +192,7 @@ async function readResult<T>(read: () => Promise<T>): Promise<ReadResult<T>> {
 }
 
 async function withinLimit<T>(ms: number, result: Promise<ReadResult<T>>): Promise<ReadResult<T>> {
-  const tooLate: ReadResult<T> = { ok: false, error: new Error(`not read within ${ms / 1000} s`) };
+  const tooLate: ReadResult<T> = { ok: false, error: new ReadTimeout(`not read within ${ms / 1000} s`) };
   const over = new AbortController();
   const limit = setTimeout(ms, tooLate, { signal: over.signal, ref: false });
   limit.catch(() => {});

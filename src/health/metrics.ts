@@ -3,7 +3,8 @@
 
 import type { Logger } from "pino";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { shareInFlight } from "../async.ts";
+import { ReadTimeout, shareInFlight } from "../async.ts";
+import { isStatementTimeout } from "../db/connection/errors.ts";
 import type { SeriesHealth } from "../db/health.ts";
 import { errorText } from "../errors.ts";
 import { needsAttention } from "../keys/plan.ts";
@@ -40,7 +41,7 @@ export function openMetrics(deps: MetricsDeps): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULT_METRICS) registry.removeSingleMetric(name);
-  const databaseUp = openProcessGauges(registry, deps);
+  const { databaseUp, healthRead } = openProcessGauges(registry, deps);
   const counters = openProcessMetrics(
     registry,
     deps.rotations.map(({ name }) => name),
@@ -54,15 +55,21 @@ export function openMetrics(deps: MetricsDeps): Metrics {
       deps.log.warn({ reason: errorText(reading.error) }, "metrics without the database");
     }
     wasUp = reading.ok;
-    databaseUp.set(reading.ok ? 1 : 0);
+    healthRead.set(reading.ok ? 1 : 0);
+    databaseUp.set(reading.ok || (isTooSlow(reading.error) && deps.ready()) ? 1 : 0);
     const merged = reading.ok ? Registry.merge([registry, gaugesRegistry(metricSamples(reading.value))]) : registry;
     return { contentType: merged.contentType, text: await merged.metrics() };
   }
   return { ...counters, scrape };
 }
 
-/** Registers the gauges that describe this process. Returns the gauge that says whether a scrape could read the database. */
-function openProcessGauges(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps): Gauge {
+/** The read took too long, so it does not show that the database is away. Only a worker that is ready still gets its answers. */
+function isTooSlow(error: unknown): boolean {
+  return error instanceof ReadTimeout || isStatementTimeout(error);
+}
+
+/** Registers the gauges that describe this process. Returns those that each scrape sets. */
+function openProcessGauges(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps) {
   const gauge = (name: string, help: string, ...labelNames: readonly string[]) =>
     new Gauge<string>({ name: `usage_export_${name}`, help, labelNames, registers: [registry] });
   const { version, schema } = build;
@@ -82,10 +89,13 @@ function openProcessGauges(registry: Registry, { build, configHash, rotations, r
   });
   const maxAge = gauge("api_key_max_age_seconds", "The configured age at which a key is replaced.", "rotation");
   for (const { name, maxAgeDays } of rotations) maxAge.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
-  return gauge(
-    "database_up",
-    "1 if this scrape could read the database, else 0; the metrics read from it are absent then.",
-  );
+  return {
+    databaseUp: gauge("database_up", "1 if the database answers, else 0."),
+    healthRead: gauge(
+      "health_read",
+      "1 if this scrape could read the health state from the database, else 0; the metrics of it are absent then.",
+    ),
+  };
 }
 
 // Counters and histograms of this process: they start at 0 with it.

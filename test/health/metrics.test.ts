@@ -94,6 +94,19 @@ test("without the database a scrape has all other metrics, and the reason is log
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_database_up 1"]));
 });
 
+test("a health state that can't be read in time does not make the database count as away, unless the worker misses it too", async () => {
+  let isReady = true;
+  const tooSlow = Object.assign(new Error("canceling statement due to statement timeout"), { code: "57014" });
+  const metrics = testMetrics({ ready: () => isReady, readHealth: () => Promise.reject(tooSlow) });
+  expect(await metrics.samples()).toEqual(
+    expect.arrayContaining(["usage_export_database_up 1", "usage_export_health_read 0"]),
+  );
+  isReady = false;
+  expect(await metrics.samples()).toEqual(
+    expect.arrayContaining(["usage_export_database_up 0", "usage_export_health_read 0"]),
+  );
+});
+
 test("a configured name with any characters is escaped in labels", async () => {
   const series = [{ ...MISSING, project: 'a "b"\\\n' }];
   const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
