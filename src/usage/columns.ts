@@ -3,13 +3,13 @@
 import { hash } from "node:crypto";
 import type { Day } from "./days.ts";
 import type { Group } from "./groups.ts";
-import { type Amount, METRICS, type RowMetrics } from "./metrics.ts";
+import { METRICS, type RowMetrics } from "./metrics.ts";
 
 /** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
 export type Columns = {
   readonly groups: readonly Group[];
-  /** In the order of METRICS: the amounts of each metric. */
-  readonly metrics: readonly (readonly Amount[])[];
+  /** In the order of METRICS: the amounts of each metric, as RowMetrics has them. */
+  readonly metrics: readonly (readonly (string | null)[])[];
   /** The numbers without a metric of their own, as a JSON object with sorted names; null if there are none. */
   readonly extras: readonly (string | null)[];
 };
@@ -47,12 +47,6 @@ export function emptySlice(day: Day): NormalisedSlice {
 
 /** The hash is stored: with another text, every stored slice would look changed. */
 function contentHash({ groups, metrics, extras }: Columns): string {
-  const rows = groups.map(({ key }, row) =>
-    JSON.stringify([key, metrics.map((amounts) => textOf(amounts[row])), extras[row]]),
-  );
+  const rows = groups.map(({ key }, row) => JSON.stringify([key, metrics.map((amounts) => amounts[row]), extras[row]]));
   return hash("sha256", rows.join(""));
-}
-
-function textOf(amount: Amount | undefined): string | null {
-  return typeof amount === "number" ? String(amount) : (amount ?? null);
 }

@@ -14,12 +14,9 @@ export const METRICS = [
   "requests",
 ] as const;
 
-/** An exact amount: a number whose text, as JavaScript writes it, is its decimal text, or that text; null if the service sent none. */
-export type Amount = number | string | null;
-
 export type RowMetrics = {
-  /** In the order of METRICS; never negative. */
-  readonly values: readonly Amount[];
+  /** In the order of METRICS: exact decimal text, never negative; null if the service sent none. */
+  readonly values: readonly (string | null)[];
   /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
@@ -46,10 +43,11 @@ function readExtra(row: JsonObject, names: string[], rowNo: number): string | nu
   return members.length > 0 ? `{${members.join(",")}}` : null;
 }
 
-function readMetric(value: unknown, rowNo: number, metric: string): Amount {
-  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return value;
+function readMetric(value: unknown, rowNo: number, metric: string): string | null {
+  // JavaScript writes these without an exponent.
+  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return String(value);
   if (value === undefined || value === null) return null;
-  if (value === 0) return 0;
+  if (value === 0) return "0";
   if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
   const text = finiteText(value, rowNo, metric);
   if (text.startsWith("-")) {

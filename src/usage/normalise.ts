@@ -75,7 +75,7 @@ function addRow(
 }
 
 function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
-  return a.extra === b.extra && a.values.every((value, i) => String(value) === String(b.values[i]));
+  return a.extra === b.extra && a.values.every((value, i) => value === b.values[i]);
 }
 
 /**

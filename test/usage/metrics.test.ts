@@ -6,32 +6,27 @@ const ROW = 3;
 
 test("all seven metrics are read in the order of the columns", () => {
   const row = Object.fromEntries(METRICS.map((metric, i) => [metric, i + 0.5]));
-  expect(readMetrics(row, ROW)).toEqual({ values: [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5], extra: null });
+  expect(readMetrics(row, ROW)).toEqual({ values: ["0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5"], extra: null });
 });
 
 test("a metric that is absent or null is not 0", () => {
   const { values } = readMetrics({ hours: 0, total_hours: null, requests: 2 }, ROW);
-  expect(values).toEqual([0, null, null, null, null, null, 2]);
+  expect(values).toEqual(["0", null, null, null, null, null, "2"]);
 });
 
-test.each([0.000001, 0.1, 1.5, 123456789012345, 999999999999999900000])(
-  "%s, which JavaScript writes without an exponent, stays a number",
-  (hours) => {
-    expect(readMetrics({ hours }, ROW).values[0]).toBe(hours);
-  },
-);
-
 test.each([
+  [0.000001, "0.000001"],
   [1e-7, "0.0000001"],
+  [999999999999999900000, "999999999999999900000"],
   [1e21, "1000000000000000000000"],
   [new ExactNumber("9007199254740993"), "9007199254740993"],
-])("%s becomes text, in which no digit is lost", (hours, text) => {
+])("%s is read as %s, without an exponent", (hours, text) => {
   expect(readMetrics({ hours }, ROW).values[0]).toBe(text);
 });
 
 test("minus zero is zero", () => {
   expect(readMetrics({ hours: -0, requests: new ExactNumber("-0.0") }, ROW).values).toEqual([
-    0,
+    "0",
     null,
     null,
     null,

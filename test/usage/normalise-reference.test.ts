@@ -155,14 +155,7 @@ const request = fc
 
 type Reading = (request: UsageRequest, text: string, askedAs: string) => unknown;
 
-const read: Reading = (one, body, askedAs) =>
-  normalise(one, parseExact(body), RUN_DAY, askedAs).map((slice) => ({
-    ...slice,
-    columns: {
-      ...slice.columns,
-      metrics: slice.columns.metrics.map((amounts) => amounts.map((each) => (each === null ? null : String(each)))),
-    },
-  }));
+const read: Reading = (one, body, askedAs) => normalise(one, parseExact(body), RUN_DAY, askedAs);
 
 const readAsBefore: Reading = (one, body, askedAs) =>
   readReference(one, body, RUN_DAY, askedAs).map(({ day: date, undated, rows: all, contentHash }) => ({
