@@ -80,7 +80,7 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
   return [{ what: "schema", state: "ok", text: "up to date" }, clock, ...found];
 }
 
-/** No finding for a window that fits, nor if too little is stored to judge the window. */
+/** No finding for a window that is neither too short nor longer than needed, nor if too little is stored to judge the window. */
 async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
   const advice = await adviseWindows(db, exports);
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));

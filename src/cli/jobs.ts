@@ -111,7 +111,7 @@ export async function runResumeCalls(app: App, options: { readonly json?: boolea
   const until = await withDatabase(app, (db) => resumeCalls(db, service));
   writeAnswer(app, options, { service, pausedUntil: until ?? null }, ({ pausedUntil }) =>
     pausedUntil
-      ? `calls to ${service} go on; they were paused until ${instantText(pausedUntil)}\n`
+      ? `calls to ${service} continue; they were paused until ${instantText(pausedUntil)}\n`
       : `calls to ${service} were not paused\n`,
   );
   return 0;

@@ -27,6 +27,7 @@ type RotationAnswer = { readonly rotation: string } & RotationResult;
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const config = await readConfig(app);
   const jobs = chooseRotations(config, options);
+  // Both are called for their errors, before the database is opened.
   await requireStaticKeys(app, config);
   readMasterKeys(app.env);
   return withDatabase(app, (db) =>
@@ -77,6 +78,7 @@ async function rotateOne(
   }
 }
 
+/** `kept` are the earlier keys that were left unchanged, each with the reason. */
 function renderAnswer({ rotation, did, kept, idle, errors }: RotationAnswer): string {
   const notDone = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
   return renderRotation(rotation, [...did, ...notDone, idle]);

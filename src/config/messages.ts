@@ -134,7 +134,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   // For a string, only the strings that the union allows are reported, not the alternatives of other types.
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
-  // Of a list and an object, only those of the alternative that takes a value of the kind.
+  // For an object or a list, only the issues of the alternative that accepts this type are reported.
   const ofKind = issue.errors.filter(([inner]) => inner?.code !== "invalid_type" || inner.path.length > 0);
   if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
   const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));

@@ -109,7 +109,7 @@ const WrittenPrice = object({
     .array(Tier)
     .prefault([])
     .describe("Other prices for what a calendar month has above a quantity; what is below keeps its price."),
-  minimum: Decimal.exactOptional().describe("The least amount of a calendar month with such usage, in the currency."),
+  minimum: Decimal.exactOptional().describe("What a calendar month with such usage costs at least, in the currency."),
   volume: z
     .enum(PRICE_VOLUMES)
     .default("account")

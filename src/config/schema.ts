@@ -120,7 +120,7 @@ const Export = object({
     ),
   projects: z.array(Name).min(1).describe("The names of the projects to read."),
   window: Window.exactOptional().describe(
-    "The days to ask for. Left out, no date is sent, and a missed night can't be filled later.",
+    "The days to ask for. Left out, no date is sent, and the days of a missed run can't be read later.",
   ),
   groupings: z
     .array(z.enum(GROUPINGS))
@@ -135,7 +135,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      "What happens to a filter with a feature, tag, model or other value that the service does not seem to know: its published interface does not name it, Get Fields never listed it, and no numbers prove it.",
+      "What happens to a filter with a feature, tag, model or other value that the service does not seem to know: its published interface does not name it, Get Fields never listed it, and the numbers read with it do not prove that it works.",
     ),
   emptyGuard: z
     .enum(GUARD_MODES)
@@ -274,7 +274,7 @@ const PublicUrl = z
     reporting((text) => {
       if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
       const got = text.includes("@") ? "" : `; got ${describeValue(text)}`;
-      return `expected an address such as "https://usage.example.com", without a name, password, "?" and "#"${got}`;
+      return `expected an address such as "https://usage.example.com", without a user name, password, "?" or "#"${got}`;
     }),
   )
   .transform((text) => new URL(text).href.replace(/\/*$/, "/"))

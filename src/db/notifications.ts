@@ -31,6 +31,8 @@ export async function claimNotification(
   lastSent: LastSent | undefined,
 ): Promise<string | undefined> {
   const claim = randomUUID();
+  // The condition on `excluded.claim` holds if the transaction is repeated because the acknowledgement of its commit was lost. A
+  // `claimed_until` that is further ahead than a claim lasts was written before the database's clock was set back: it is ignored.
   const { rows } = await inTransaction(db, (tx) =>
     sql`
       insert into usage_export.notice as n (subject, state, claim, claimed_until)

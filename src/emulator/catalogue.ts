@@ -31,7 +31,7 @@ export function apiKeyId(seed: number, projectId: string, n: number): string {
 /** Random numbers in [0, 1), always the same sequence for the same parts. */
 export function randomFrom(...parts: readonly (string | number)[]): () => number {
   let state = fnvHash(JSON.stringify(parts));
-  // mulberry32: small, and even enough for made-up usage.
+  // mulberry32: little code, and random enough for made-up usage.
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

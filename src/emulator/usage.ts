@@ -37,7 +37,7 @@ export type UsageRecord = Partial<Amounts> & {
   readonly deployment?: string | null;
 };
 
-/** The usage of a day that has arrived when the day has this age: see `ageDays`. */
+/** The usage of a day that has arrived by now. `ageDays` is the time since the day began: from 1 on the day is over. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
@@ -69,7 +69,7 @@ function eachMetric(amountOf: (metric: Metric) => number): Amounts {
 
 const WEEKEND_SHARE = 0.35;
 
-/** A customer does not call every day, so that a group may be absent on a day. */
+/** On some days a workload has no requests, so that a group may be absent on a day. */
 const IDLE_CHANCE = 0.1;
 
 export function madeUpUsage(seed: number): UsageSource {
@@ -116,7 +116,7 @@ function millionths(hours: number): number {
   return Math.round(hours * 1e6) / 1e6;
 }
 
-// The made-up customers of a project: which application sends what kind of request, and how many a day.
+// The workloads of a project: each is one kind of request, with how many of them a day has.
 
 const WORKLOADS = 48;
 const ACCESSORS = 7;
@@ -206,7 +206,7 @@ function workloadsOf(seed: number, projectId: string): Workload[] {
       feature_set: pick(profile.featureSets, random),
       tags: pick(TAG_SETS, random),
       deployment: pick(DEPLOYMENTS, random),
-      // A few large customers and many small ones.
+      // A few large workloads and many small ones.
       dailyRequests: Math.round(10 ** (1.3 + 2 * random())),
     };
   });

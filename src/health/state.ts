@@ -17,7 +17,7 @@ export type HealthState = HealthFigures & {
   readonly causes: readonly FailureCause[];
 };
 
-/** The health state without the days that are missing or failed one by one, of which there may be very many. */
+/** The health state without the lists of missing and failed days, which may be very long. */
 export type HealthFigures = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
@@ -51,9 +51,12 @@ export type JobHealth = {
   /** A run of the job is in progress or begins with the next tick. */
   readonly isInProgress: boolean;
   readonly lastRun: LastRun | undefined;
-  /** The end of the newest run that counts for the job, see lastOutcomes; undefined before the first. */
+  /**
+   * How the newest run ended that tells whether the job works: not, for example, a stopped run or a backfill that failed. The rule is at
+   * `lastOutcomes` in db/health.ts. Undefined before the first such run.
+   */
   readonly outcome: LastOutcome | undefined;
-  /** The newest run that counts for the job, if it failed or was interrupted. */
+  /** That run if it failed, or the newest run of all if it was interrupted. */
   readonly failedRun: FailedRun | undefined;
   /** When the newest successful run ended, in seconds since 1970; null if none did. */
   readonly lastSuccess: number | null;
@@ -69,8 +72,8 @@ export type FailedRun = {
   readonly startedAt: Date;
   readonly error: string | null;
   /**
-   * The days are complete although the run failed, so that no alert about slices reports it: no slice of the job is failed, and suspect
-   * slices are not the run's only problem.
+   * No alert about slices reports this failure, so the run needs an alert of its own: no slice of the job is failed, and the run failed
+   * for another reason than suspect slices.
    */
   readonly overCompleteDays: boolean;
 };
@@ -83,7 +86,7 @@ export type WorkerHealth = {
   readonly lastSeenAt: Date;
   /** "silent": the worker was not told to stop, but is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
-  /** It was seen within the time of two ticks. A report that it stops counts. */
+  /** It was seen within the time of two ticks. Its report that it stops counts as being seen. */
   readonly recent: boolean;
 };
 

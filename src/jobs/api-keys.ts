@@ -38,7 +38,7 @@ type KeyRingOptions = {
   /** Called when the service refused the key in use and an older one was used instead. */
   readonly onFallback?: ((rotation: string) => void) | undefined;
   /** Left out, they are read if a project is called with a key of the ledger. */
-  readonly masterKeys?: MasterKeys;
+  readonly masterKeys?: MasterKeys | undefined;
 };
 
 /**

@@ -32,7 +32,7 @@ export async function deliveryWarnings(
     for (const sink of job.deliver) {
       const fault = stale.get(sinkId(sink));
       if (sink.kind !== "file" || fault === undefined || !(await isOnThisMachine(db, job, active, sink.path))) continue;
-      here.push(`${fault}: the next rotation delivers the key again, or usage-export rotate now`);
+      here.push(`${fault}: the next rotation delivers the key again; to do that now, run: usage-export rotate`);
     }
     if (here.length > 0) warnings.set(job.name, here);
   }

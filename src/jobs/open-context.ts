@@ -9,6 +9,7 @@ import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
 import { openAnswerWriter } from "../db/usage/writer.ts";
+import type { MasterKeys } from "../keys/seal.ts";
 import type { ServiceDeps } from "../service/service.ts";
 import { openBacklog } from "../usage/export.ts";
 import { configuredSeries } from "../usage/plan.ts";
@@ -21,6 +22,8 @@ type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax">;
 type ContextOptions = Omit<ServiceOptions, "lease"> & {
   /** Called when the service refused the key in use and an older one was used instead. */
   readonly onKeyFallback?: (rotation: string) => void;
+  /** Left out, they are read if a project is called with a key of the ledger. */
+  readonly masterKeys?: MasterKeys | undefined;
 };
 
 /** For `check`. It makes few calls, which do not take part in the rate limit that other processes share. */
@@ -49,11 +52,11 @@ export async function openExportContext(
   app: App,
   config: Config,
   db: Database,
-  { onKeyFallback, ...options }: ContextOptions = {},
+  { onKeyFallback, masterKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
-  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback });
+  const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await storePrices(db, config.prices, app.actor);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.

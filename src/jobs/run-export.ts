@@ -79,7 +79,7 @@ export async function runExportJob(
   }
 }
 
-/** First marks the planned days as due, then stores the next due time. If the process ends in between, no missed night is hidden. */
+/** Marks the planned days as due before it stores the next due time: if the process ends in between, the days still show as missing. */
 async function markPlannedDue({ db, ids, config }: ExportContext, plan: ExportPlan): Promise<void> {
   const series = [...new Map(plan.requests.map((request) => [seriesKey(request.series), request.series])).values()];
   if (plan.due) {

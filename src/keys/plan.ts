@@ -36,7 +36,7 @@ export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "recover" }
 );
 
-/** When a person asked for what. A key that became active later fulfils the request. */
+/** What a person asked for, and when. A key that becomes active after that time fulfils the request. */
 export type RotationRequest = {
   /** A fresh key, due or not. */
   readonly freshRequestedAt?: Date;

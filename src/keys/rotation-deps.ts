@@ -36,7 +36,7 @@ export type RotationDeps = {
   readonly deliver: (sink: Sink, key: OpenedKey) => Promise<void>;
   /** Checks that the active key works and is still where it was delivered. */
   readonly inspect: (key: LedgerKey) => Promise<Inspection>;
-  /** The key to create with, verified by a call that may be repeated. */
+  /** The key to create with. It is found by harmless calls: they may be repeated with another key, a create may not. */
   readonly findCaller: () => Promise<Secret>;
   /** One POST. A failure says in `details.created` whether a key may have been made. */
   readonly create: (comment: string, caller: Secret) => Promise<NewKey>;

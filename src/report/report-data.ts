@@ -37,17 +37,17 @@ export type Shortfall = {
 
 /** All usage of all projects, taken from one unfiltered series of each project. */
 export type Totals = Shortfall & {
-  readonly sources: readonly TotalsSource[];
+  /**
+   * For each project, of the series whose groups add up to its total, the one that covers the most days (`chooseSources`). If several
+   * cover as many days, the one by `none` is preferred.
+   */
+  readonly sources: readonly SourceSeries[];
   /** Projects without a series that adds up to a total and is still read. The amounts do not include them. */
   readonly projectsLeftOut: readonly string[];
   readonly metrics: readonly MetricTotal[];
 };
 
-/**
- * The series that covers the most days, of those whose groups add up to the project's total (`chooseSources`). Of several, the one
- * by `none` is taken first.
- */
-type TotalsSource = { readonly project: string; readonly grouping: Grouping };
+type SourceSeries = { readonly project: string; readonly grouping: Grouping };
 
 export type MetricTotal = {
   /** The name of the column in bi.usage_total. */
@@ -111,7 +111,7 @@ export type Coverage = {
   readonly counts: Readonly<Record<SliceStatus, number>>;
   /** Days of the period on which some series is not complete. */
   readonly incompleteDays: readonly Day[];
-  /** The newest day of the period through which every active series was due; undefined if there is none. */
+  /** Every configured series is due up to this day of the period; undefined if nothing is due in the period. */
   readonly dueThrough: Day | undefined;
   /** What is not complete in the period, as ranges of days, the newest first; at most 50. */
   readonly gaps: readonly CoverageGap[];
@@ -134,7 +134,7 @@ export type CoverageGap = SeriesName &
 
 export type Restatements = {
   /** The series in which changes are counted: the totals, and one series of each project without a total. */
-  readonly sources: readonly TotalsSource[];
+  readonly sources: readonly SourceSeries[];
   /** The metrics whose changes are counted. */
   readonly metrics: readonly MetricTotal["metric"][];
   /** Counts the changed numbers by their delay, the days from the usage day to the change; the shortest delay first. */

@@ -33,7 +33,7 @@ function whatIsCounted({ sources, metrics }: Restatements, period: Window): Html
   );
   const where =
     sources.length > PROJECTS_NAMED_MAX ? `one series of each of ${sources.length} projects` : joinHtml(named, ", ");
-  return html`A change is counted each time a stored number is replaced after its day was over and read: in ${metrics.map(metricName).join(", ")}, for the days ${windowHtml(period)}, in ${where}. Changes in other series or metrics, or before the day was over, are not counted here: the view <code>bi.restatements</code> has every change.`;
+  return html`A change is counted each time a stored number is replaced, from the first reading after the end of its day on: in ${metrics.map(metricName).join(", ")}, for the days ${windowHtml(period)}, in ${where}. Changes in other series or metrics, or before the day was over, are not counted here: the view <code>bi.restatements</code> has every change.`;
 }
 
 function latenessChart(lateness: Lateness): Html {

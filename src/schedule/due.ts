@@ -38,7 +38,7 @@ export function overdueSince(job: ScheduledJob, stored: StoredJob | undefined, n
 }
 
 /**
- * Since when a due job has waited for a worker, even if only for the next tick. Of several scheduled times that no worker handled, the
+ * Since when a due job has waited for a worker, even if only for the next tick. If no worker handled several scheduled times, the
  * first counts: if the newest counted, a job that runs every minute would never be late.
  */
 export function waitingSince(job: ScheduledJob, stored: StoredJob | undefined, now: Date): Date | undefined {

@@ -146,7 +146,7 @@ function headersOf(scheme: ServiceSettings["authScheme"], key: Secret, hasBody: 
 
 function logLongWaits(log: ServiceDeps["log"]): OnLongWait {
   return (wait, seconds) => {
-    if (wait === "over") log.info({ waitedSeconds: seconds }, "calls to the service go on");
+    if (wait === "over") log.info({ waitedSeconds: seconds }, "calls to the service continue");
     else if (wait === "pause")
       log.warn({ seconds }, "calls to the service wait, as it asked for a pause; usage-export resume-calls ends it");
     else

@@ -205,7 +205,8 @@ export class LocalRateLimiter implements RateLimiter {
     const nowMs = this.#now();
     if (this.#longWait?.isReported) this.#onLongWait?.("over", Math.round((nowMs - this.#longWait.sinceMs) / 1000));
     this.#longWait = undefined;
-    // A late timer is made up for by at most `slots - 1` calls: the bursts of all processes together stay below the cap.
+    // After a late timer, at most `slots - 1` more calls start at once to make up for it, so that the bursts of all processes together
+    // stay below the cap.
     const lateMsMax = this.#waitedForPermit ? Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs()) : 0;
     this.#lastStartMs = Math.max(this.#lastStartMs + this.#intervalMs(), nowMs - lateMsMax);
     this.#inFlight++;

@@ -74,8 +74,8 @@ export type ExportRun = {
   /** Once it is aborted, no further request is started. Requests that were started are completed, unlike with `signal`. */
   readonly stopStarting?: AbortSignal;
   /**
-   * Counts a request in the backlog until its answer is stored, not only until it is answered: if the process is killed, no more
-   * requests than that have to be repeated.
+   * Counts a request in the backlog until its answer is stored, not only until it is answered. If the process is killed, no more
+   * requests have to be repeated than the backlog holds.
    */
   readonly countsUntilStored?: boolean;
 };
@@ -84,7 +84,7 @@ export type ExportResult = RunCounts & { readonly failures: readonly RequestFail
 export type RequestFailure = FailedRequest & { readonly request: UsageRequest };
 
 /**
- * Makes every request, even if others fail, so that one broken project does not cost the rest their snapshots. Failures are
+ * Makes every request, even if others fail, so that one broken project does not keep the others from being read. Failures are
  * recorded on their slices and counted. Ends early only if a signal is aborted or the database is lost.
  */
 export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: AbortSignal): Promise<ExportResult> {

@@ -43,7 +43,7 @@ type PriceTerms = {
   /** The price up to the first tier; null: these days have no price, whatever is stored. */
   readonly price: string | null;
   readonly tiers: readonly Tier[];
-  /** The least amount of a calendar month. */
+  /** What a calendar month with such usage costs at least. */
   readonly minimum?: string | undefined;
   readonly volume: (typeof PRICE_VOLUMES)[number];
 };
@@ -104,7 +104,7 @@ function coversSameUsage(a: PricedUsage, b: PricedUsage): boolean {
 function sharesModels(a: string, b: string): boolean {
   const [prefix, other] = a.endsWith("*") ? [a.slice(0, -1), b] : [b.endsWith("*") ? b.slice(0, -1) : undefined, a];
   if (prefix === undefined) return a === b;
-  // Of two prefixes, the longer one's models have the shorter prefix, too.
+  // Two prefixes share models if one of them begins with the other.
   if (other.endsWith("*")) return prefix.startsWith(other.slice(0, -1)) || other.startsWith(prefix);
   return modelsIn(other).every((model) => model.startsWith(prefix));
 }

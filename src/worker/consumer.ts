@@ -16,9 +16,9 @@ export type ConsumerSettings = {
 export type Handling = {
   /** Aborts the work. */
   readonly signal: AbortSignal;
-  /** Aborted when the worker stops: what is in flight is to be ended, and the rest to be released. */
+  /** Aborted when the worker stops: the requests in flight should still be completed, and the rest of the job be released. */
   readonly stopping: AbortSignal;
-  /** To be called when the next job can be claimed. If it is not called, that is when this job has been handled. */
+  /** To be called as soon as the next job can be claimed. Without that call, the next job is claimed when this one has been handled. */
   readonly onReady: () => void;
 };
 

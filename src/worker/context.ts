@@ -64,6 +64,7 @@ export async function openWorkerContext(
   const context = await openExportContext(app, config, db, {
     onAttempt: metrics.attemptEnded,
     onKeyFallback: metrics.keyFallback,
+    masterKeys,
     waitMsMax: WAIT_MS_MAX,
   });
   try {

@@ -96,7 +96,7 @@ function openOutageLog(log: Logger, now: () => number) {
       clearTimeout(timer);
       const seconds = Math.round((now() - sinceMs) / 1000);
       if (isLogged) log.info({ seconds }, "database reached again");
-      else log.warn({ reason, seconds }, "database was away for a moment, and is reached again");
+      else log.warn({ reason, seconds }, "database connection was lost for a short time, and works again");
     },
   };
 }

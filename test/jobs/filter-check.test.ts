@@ -16,9 +16,9 @@ const REQUEST = {
 } as const;
 
 test("the next request of a run repeats a Get Fields call that failed, and not one that was answered", async () => {
-  let isAway = true;
+  let isUnavailable = true;
   await using server = await scriptedServer((_request, response) =>
-    isAway ? answerJson(response, 503, {}) : answerJson(response, 200, { features: ["brand_new"] }),
+    isUnavailable ? answerJson(response, 503, {}) : answerJson(response, 200, { features: ["brand_new"] }),
   );
   await using service = openTestService(server.origin);
   const app = { log: pino({ level: "silent" }), signal: limit() } as App;
@@ -32,7 +32,7 @@ test("the next request of a run repeats a Get Fields call that failed, and not o
   expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(server.requests).toHaveLength(5);
 
-  isAway = false;
+  isUnavailable = false;
   expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
   expect(await check.refusalOf(REQUEST, "error")).toBeUndefined();
   expect(server.requests).toHaveLength(6);

@@ -14,7 +14,7 @@ function service(...grouped: readonly Grouping[]) {
   );
 }
 
-test("an answer with a value needs no further request", async () => {
+test("an answer with a value, without rows or without a grouping needs no further request", async () => {
   const ask = service();
   await openGroupingCheck().require(BY_TAGS, sampleAnswer([sampleRow("2026-03-17", { tags: ["a"] })]), ask);
   await openGroupingCheck().require(BY_TAGS, sampleAnswer([]), ask);

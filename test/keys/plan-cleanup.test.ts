@@ -48,7 +48,7 @@ test.each(
       DELETE,
     ],
     [
-      "due, with retire delete, in an old sink",
+      "due, with retire delete, only in a sink that is not configured any more",
       ledger([draining({ ...DUE, deliveredTo: ["file /gone"] }), key()]),
       ["delete ue-0"],
       DELETE,
@@ -77,13 +77,27 @@ test.each(
 
 test.each(
   cases(
-    ["is not known", ledger([orphan()]), ["search ue-lost"]],
-    ["is not known and not in its comment", ledger([orphan({ comment: "usage exporter" })]), []],
-    ["was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
-    ["was found, with retire delete,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
-    ["was found, retire delete, no active key,", ledger([orphan({ apiKeyId: "k" })]), ["delete ue-lost"], DELETE],
+    ["whose API key id is not known", ledger([orphan()]), ["search ue-lost"]],
+    [
+      "whose API key id is not known and whose comment lacks its intent id",
+      ledger([orphan({ comment: "usage exporter" })]),
+      [],
+    ],
+    ["whose API key id was found, with retire keep,", ledger([orphan({ apiKeyId: "k" })]), ["recheck ue-lost"]],
+    [
+      "whose API key id was found, with retire delete,",
+      ledger([orphan({ apiKeyId: "k" })]),
+      ["delete ue-lost"],
+      DELETE,
+    ],
+    [
+      "whose API key id was found, with retire delete and no active key,",
+      ledger([orphan({ apiKeyId: "k" })]),
+      ["delete ue-lost"],
+      DELETE,
+    ],
   ),
-)("the cleanup of an orphan whose id $name is $steps", ({ state, steps, job }) => {
+)("the cleanup of an orphan $name is $steps", ({ state, steps, job }) => {
   expect(stepsOf(state, job)).toEqual(steps);
 });
 

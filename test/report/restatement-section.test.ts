@@ -23,7 +23,7 @@ test("the note says which changes are counted, and which view has the others", (
     { project: "staging", grouping: "tags" },
   ] as const;
   expect(noteOf({ byDaysLate: BY_DAYS, sources, metrics: ["hours", "tts_characters"] })).toBe(
-    "4 changes counted. A change is counted each time a stored number is replaced after its day was over and read: in Hours, TTS characters, for the days 2026-10-22 to 2026-11-20, in production (the total), staging (by tags). Changes in other series or metrics, or before the day was over, are not counted here: the view bi.restatements has every change.",
+    "4 changes counted. A change is counted each time a stored number is replaced, from the first reading after the end of its day on: in Hours, TTS characters, for the days 2026-10-22 to 2026-11-20, in production (the total), staging (by tags). Changes in other series or metrics, or before the day was over, are not counted here: the view bi.restatements has every change.",
   );
 });
 

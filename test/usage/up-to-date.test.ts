@@ -18,6 +18,6 @@ test.each<[string, boolean, ExportPlan | undefined]>([
   ["yesterday, picked by hand", true, planRun(sampleJob(), TODAY, { days: ["2026-03-17"] })],
   ["old days, picked by hand", false, planRun(sampleJob(), TODAY, { days: ["2026-03-16", "2025-01-01"] })],
   ["a backfill of failed days", false, failedOnly()],
-])("%s makes up for a missed scheduled run: %s", (_name, expected, plan) => {
+])("%s reads everything that was due when it was planned: %s", (_name, expected, plan) => {
   expect(plan && isUpToDate(plan)).toBe(expected);
 });

@@ -32,7 +32,7 @@ test("a short outage that ends connections is one log line, however many callers
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     {
       level: 40,
-      msg: "database was away for a moment, and is reached again",
+      msg: "database connection was lost for a short time, and works again",
       reason: expect.stringMatching(/terminating/),
     },
   ]);

@@ -72,11 +72,12 @@ const SNAPSHOT_SECONDS_MAX = 60;
 /** For a page or a scrape: its caller asks again soon, and there are few connections. */
 export const BRIEF_SNAPSHOT_SECONDS = 5;
 
-/**
- * Compiling a statement takes seconds where the planner overestimates its rows, and never gains as much. With the default of 4 MB the
- * rows of a month are sorted on disk before they are added up.
- */
-const READING = { jit: "off", work_mem: "32MB" };
+const READING = {
+  // JIT compilation takes seconds where the planner overestimates the rows of a statement, and never saves as much.
+  jit: "off",
+  // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
+  work_mem: "32MB",
+};
 
 /** Everything that `read` reads is as of one moment. It is not repeated after an error. `statementSecondsMax` limits each statement. */
 export async function readSnapshot<T>(

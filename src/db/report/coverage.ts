@@ -45,7 +45,7 @@ function isNotComplete(status: SliceStatus | undefined): boolean {
   return status !== undefined && status !== "complete";
 }
 
-/** The newest day through which every active series is due: an inactive one has no due days. */
+/** The newest day up to which every configured series is due. A series that is not configured any more has no due days. */
 function dueThrough(known: readonly SeriesDays[], days: readonly Day[]): Day | undefined {
   return known
     .filter(({ series }) => series.active)

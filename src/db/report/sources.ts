@@ -89,8 +89,8 @@ export function seriesBy(series: readonly ReportSeries[], grouping: Grouping): r
 }
 
 /**
- * The series that covers the most days: a series that was added yesterday has no usage of last month. Of several, the one whose
- * grouping comes first.
+ * The series that covers the most days: a series that was added yesterday has no usage of last month. If several
+ * cover as many days, it is the one whose grouping comes first.
  */
 function sourceAmong(series: readonly ReportSeries[], groupings: readonly Grouping[]): ReportSeries | undefined {
   return groupings.flatMap((grouping) => seriesBy(series, grouping)).sort((a, b) => knownDays(b) - knownDays(a))[0];

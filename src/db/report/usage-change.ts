@@ -1,5 +1,5 @@
-// Reads why usage changed from one period to another: bi.usage_change, added up over projects, with only the largest groups by
-// themselves.
+// Reads why usage changed from one period to another: bi.usage_change, added up over projects. Only the largest groups are listed;
+// the others are one sum.
 
 import { type RawBuilder, sql } from "kysely";
 import type { MetricChange, UsageChange } from "../../report/usage-change.ts";
@@ -15,7 +15,7 @@ export type ChangeQuestion = {
   readonly metrics: readonly string[];
   /** Besides the total; undefined for all. */
   readonly groupings?: readonly Grouping[] | undefined;
-  /** How many groups of each grouping are shown by themselves. */
+  /** How many groups of each grouping are listed. The others are one sum. */
   readonly groupsMax: number;
 };
 
@@ -23,6 +23,7 @@ export type ChangeQuestion = {
 export async function readUsageChange(tx: Tx, question: ChangeQuestion): Promise<UsageChange> {
   const { period, before, metrics } = question;
   const [row] = await readChangeRow(tx, question);
+  // For each series: days of two projects are counted twice, as in `daysCompared`.
   const days = Math.max(dayCount(period), dayCount(before));
   return {
     period,
@@ -105,19 +106,19 @@ function amounts(filter: RawBuilder<unknown>): RawBuilder<unknown> {
 
 /** Defines `shown`: the parts of each metric and grouping. The groups beyond `groupsMax` are one part. */
 function shownParts(groupsMax: number): RawBuilder<unknown> {
-  return sql`several as materialized (
-      select count(distinct project_id) > 1 as projects from change
+  return sql`scope as materialized (
+      select count(distinct project_id) > 1 as has_several_projects from change
     ), part as (
       -- Keys of two projects may have the same name.
       select metric, "grouping", part, group_value as "group",
-        case when "grouping" = 'accessor' and part = 'group' and (select projects from several) then project end as project,
+        case when "grouping" = 'accessor' and part = 'group' and (select has_several_projects from scope) then project end as project,
         sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
       from change where "grouping" <> 'none'
       group by 1, 2, 3, 4, 5
       union all
       select metric, 'project', part, case when part = 'group' then project end, null, sum(before), sum(after), sum(change), null, null
       from change
-      where "grouping" = 'none' and (select projects from several)
+      where "grouping" = 'none' and (select has_several_projects from scope)
       group by 1, 2, 3, 4
     ), ranked as (
       select *, least(${groupsMax}::integer + 1, row_number() over (

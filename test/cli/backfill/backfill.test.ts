@@ -230,7 +230,9 @@ test("a backfill is recorded as a run of its job", async ({ context }) => {
   expect(rows).toEqual([{ job: "nightly", trigger: "backfill", status: "ok", slices_complete: 9 }]);
 });
 
-test("a backfill of old days makes no later day missing, and hides no missed night", async ({ context }) => {
+test("a backfill of old days makes no later day missing, and does not hide the days of a missed run", async ({
+  context,
+}) => {
   await serveSeries(context);
   await context.run(["export", "--grouping", "none"]);
   await ageStoredData(db, 2);

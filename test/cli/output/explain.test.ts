@@ -33,7 +33,9 @@ type Json = {
   }[];
 };
 
-test("the words and tables of an export add up to the numbers that bi.usage_total shows", async ({ context }) => {
+test("the parts of each breakdown add up to the change that bi.usage_total shows, and the text names it", async ({
+  context,
+}) => {
   const emulator = await context.serve();
   const groupings = ["none", "model", "accessor", "tags"];
   await context.configure(smallConfig(emulator.url, { exports: [{ groupings, window: { days: 3 } }] }));

@@ -56,7 +56,7 @@ test("with --out - the report, and nothing else, goes to standard output", async
 });
 
 test("if the report can't be written, the old file stays", async ({ context }) => {
-  // With the ending of the temporary file beside it, the name is longer than the system allows.
+  // The report is written to a temporary file beside this one first, whose name is longer than the system allows.
   const file = `${"r".repeat(250)}.html`;
   await writeFile(path.join(context.folder, file), "the report of yesterday");
   const { status, stdout, stderr } = await context.run(["report", "--out", file]);

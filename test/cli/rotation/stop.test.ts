@@ -45,7 +45,7 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
 /** How many more statements lose their connection to the database. */
 let refusalsLeft = 0;
 
-const awayTest = rotationTest({
+const testWithCuts = rotationTest({
   decideFault: ({ side, name }) => {
     if (name.startsWith("POST") && side === "back") refusalsLeft = 6;
     return PASS;
@@ -61,7 +61,7 @@ const awayTest = rotationTest({
     }),
 });
 
-awayTest(
+testWithCuts(
   "if the database is unavailable when a key was made, the key is stored as soon as it is back",
   async ({ context }) => {
     const { status, stderr } = await context.run(["rotate"]);

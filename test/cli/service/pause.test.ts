@@ -70,7 +70,7 @@ test("a pause of hours is cut to an hour, status and dashboard show its end, and
   const resumed = await context.run(["resume-calls"]);
   expect(resumed).toMatchObject({ status: 0, stdout: expect.stringContaining(`they were paused until ${until} UTC`) });
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
-  await worker.waitFor("calls to the service go on");
+  await worker.waitFor("calls to the service continue");
   expect((await context.run(["status"])).stdout).not.toMatch(PAUSED);
   expect((await context.run(["resume-calls"])).stdout).toContain("were not paused");
 });

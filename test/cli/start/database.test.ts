@@ -95,7 +95,7 @@ test("a restart of the database, which ends every connection and refuses new one
   proxy.cut();
   await sleep(3_000);
   proxy.restore();
-  await worker.waitFor("database was away for a moment, and is reached again");
+  await worker.waitFor("database connection was lost for a short time, and works again");
   // Time for late log lines about the same outage.
   await sleep(3_000);
   worker.kill("SIGTERM");

@@ -58,7 +58,7 @@ test("deleted slices are read again before the next scheduled run", async ({ con
   expect(await coverage(db)).toEqual({ complete: 5 });
 });
 
-test("without a window missed nights stay missing, and the next run stores one day", async ({ context }) => {
+test("without a window the days of missed runs stay missing, and the next run stores one day", async ({ context }) => {
   await serveAndConfigure(context, { exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(context, db);
   await ageStoredData(db, 3);
