@@ -33,7 +33,7 @@ type Json = {
   }[];
 };
 
-test("the parts of each breakdown add up to the change that bi.usage_total shows, and the text names it", async ({
+test("the parts of each breakdown add up to the change that bi.usage_total shows, and the text says how large it is", async ({
   context,
 }) => {
   const emulator = await context.serve();
