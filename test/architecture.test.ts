@@ -78,7 +78,8 @@ const PURE = [
 ];
 
 /** Packages whose functions are pure. */
-const PURE_PACKAGES = /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util)$/;
+const PURE_PACKAGES =
+  /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+|@date-fns\/utc\/date)$/;
 /** A hash is pure, unlike the rest of its package. */
 const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =
