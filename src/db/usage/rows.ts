@@ -1,7 +1,7 @@
 // Writes the rows of slices in one statement: it finds what differs, writes only that, and keeps the rows it replaces. Group
 // values are stored once, and rows hold their id.
 
-import { hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Group } from "../../usage/groups.ts";
@@ -13,12 +13,7 @@ import { type SliceRef, sliceKey } from "./slices.ts";
 const METRIC_COLUMNS = sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(name)));
 const columnsOf = (table: string) => sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
 
-export type SliceRows = SliceRef &
-  Pick<NormalisedSlice, "columns" | "rowCount"> & {
-    readonly grouping: Grouping;
-    /** 0 if no answer for the slice has ever been stored. */
-    readonly storedFetchNo: number;
-  };
+export type SliceRows = SliceRef & { readonly grouping: Grouping } & Pick<NormalisedSlice, "columns">;
 
 /** By `sliceKey`, how many rows appeared, changed or disappeared. Slices without such rows are left out. */
 export type ChangedRows = ReadonlyMap<string, number>;
@@ -35,20 +30,28 @@ export async function mergeRows(
   seenAt: Date,
 ): Promise<ChangedRows> {
   if (slices.length === 0) return new Map();
-  const incoming = incomingRows(slices, groupIds);
-  if (slices.every(({ storedFetchNo }) => storedFetchNo === 0)) {
-    // There is nothing to compare with, which saves the server a seventh of the time.
-    await sql`
-      with ${incoming}
-      insert into usage_export.snapshot_row
-        (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, restates, first_seen_at, last_changed_at)
-      select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, false, ${seenAt}::timestamptz, ${seenAt}::timestamptz
-      from incoming join replaced using (slice_no)
-    `.execute(tx);
-    return new Map(slices.flatMap((slice) => (slice.rowCount > 0 ? [[sliceKey(slice), slice.rowCount]] : [])));
-  }
+  const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
+  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
+  const numbers = METRICS.map(
+    (metric, i) =>
+      sql`unnest(${plainArray(slices.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[]) as ${sql.ref(metric)}`,
+  );
+  const extras = slices.flatMap(({ columns }) => columns.extras);
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
-    with ${incoming}, stored as (
+    with incoming as (
+      -- unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
+      -- array that is shorter than the others is filled up with nulls.
+      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
+        ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
+    ), replaced as (
+      -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
+      -- every stored slice for them.
+      select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
+      from unnest(
+        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
+      ) with ordinality as replaced (series_id, usage_date, slice_no)
+      join usage_export.slice sl using (series_id, usage_date)
+    ), stored as (
       select replaced.slice_no, r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (
       select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
@@ -91,33 +94,6 @@ export async function mergeRows(
       Number(changed),
     ]),
   );
-}
-
-/** Two queries of a `with`: the rows of the answers, and their slices. */
-function incomingRows(slices: readonly SliceRows[], groupIds: GroupIds) {
-  const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
-  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
-  const numbers = METRICS.map(
-    (metric, i) =>
-      sql`unnest(${plainArray(slices.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[]) as ${sql.ref(metric)}`,
-  );
-  const extras = slices.flatMap(({ columns }) => columns.extras);
-  return sql`
-    incoming as (
-      -- unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
-      -- array that is shorter than the others is filled up with nulls.
-      select unnest(${plainArray(sliceNos)}::integer[]) as slice_no, unnest(${plainArray(ids)}::integer[]) as group_id,
-        ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
-    ), replaced as (
-      -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
-      -- every stored slice for them.
-      select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
-      from unnest(
-        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
-      ) with ordinality as replaced (series_id, usage_date, slice_no)
-      join usage_export.slice sl using (series_id, usage_date)
-    )
-  `;
 }
 
 /** An array of numbers as Postgres writes it. Numbers need no quoting; pg would examine each of a million values for it. */
@@ -189,5 +165,5 @@ export async function internGroups(
 }
 
 function withHash({ grouping, group }: GroupingValue): HashedGroup {
-  return { grouping, group, hash: hash("sha256", group.key) };
+  return { grouping, group, hash: createHash("sha256").update(group.key).digest("hex") };
 }
