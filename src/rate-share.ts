@@ -4,7 +4,7 @@
 export type Demand = {
   /** The slots that the process may use until the answer comes, so that it can't give them back before. */
   readonly kept: number;
-  /** Calls in flight and calls that wait. */
+  /** The most calls that were in flight or waiting at one time since the last demand. */
   readonly wanted: number;
   /** Milliseconds until the rate allows the next call on slots that the process gave back. */
   readonly nextStartMs?: number;

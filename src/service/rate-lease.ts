@@ -34,8 +34,11 @@ export function openLeasedRateLimiter(
   const closing = new AbortController();
   /** The time between two calls on one slot, by the rate. */
   const slotIntervalMs = (1000 * settings.maxConcurrent) / settings.requestsPerSecond;
-  /** A call was asked for since the last renewal. */
-  let isInUse = false;
+  /**
+   * The most calls in flight and waiting at once since the last renewal. The calls of one moment would say too little: while answers
+   * are stored, a busy process may have none, and would lose its slots until it is renewed again.
+   */
+  let wantedMost = 0;
   let renewals: Promise<void> | undefined;
   let pauseReports: Promise<unknown> = Promise.resolve();
   /** When the rate allows the next call on the slots that this process gave back. */
@@ -50,8 +53,7 @@ export function openLeasedRateLimiter(
   async function renewWhileInUse(): Promise<void> {
     // One microtask later, so that the first demand counts all calls that are made at the same moment.
     await Promise.resolve();
-    while (isInUse || local.inFlight + local.waiting > 0) {
-      isInUse = false;
+    while (wantedMost > 0 || local.inFlight + local.waiting > 0) {
       const waitMs = await renew();
       if (waitMs > 0) await sleep(waitMs, closing.signal).catch(() => {});
       if (closing.signal.aborted) break;
@@ -60,7 +62,7 @@ export function openLeasedRateLimiter(
     local.setShare(NO_SHARE);
     // If this fails, the lease ends by itself.
     await lease.release(nextStartMs).catch(() => {});
-    renewals = isInUse && !closing.signal.aborted ? renewWhileInUse() : undefined;
+    renewals = wantedMost > 0 && !closing.signal.aborted ? renewWhileInUse() : undefined;
   }
 
   /** Returns after how many milliseconds to renew again. */
@@ -71,9 +73,10 @@ export function openLeasedRateLimiter(
     const before = local.share;
     const demand = {
       kept: Math.max(before.slots, local.inFlight),
-      wanted: local.inFlight + local.waiting,
+      wanted: Math.max(wantedMost, local.inFlight + local.waiting),
       ...(givenBackStartMs > askedMs && { nextStartMs: givenBackStartMs - askedMs }),
     };
+    wantedMost = 0;
     let leased: LeasedShare;
     try {
       await storeUnstoredPause();
@@ -105,9 +108,10 @@ export function openLeasedRateLimiter(
     async acquire(signal) {
       // Without this check a stopping process would take a lease for a call that it does not make.
       signal.throwIfAborted();
-      isInUse = true;
+      const permit = local.acquire(signal);
+      wantedMost = Math.max(wantedMost, local.inFlight + local.waiting);
       renewals ??= renewWhileInUse();
-      return local.acquire(signal);
+      return permit;
     },
     pause(ms) {
       local.pause(ms);

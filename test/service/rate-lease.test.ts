@@ -107,6 +107,15 @@ test("calls that start together share one lease, which is renewed every two seco
   expect(events).toEqual(["release 0"]);
 });
 
+test("a process asks for as many slots as it used at most since the last renewal, even if no call is in flight at that moment", async () => {
+  const { start, demands, pass } = openLimiter();
+  await start().then((permit) => permit.release());
+  const permits = await Promise.all([start(), start(), start()]);
+  for (const permit of permits) permit.release();
+  await pass(2_000);
+  expect(demands).toMatchObject([{ wanted: 1 }, { wanted: 3 }]);
+});
+
 test("a process without a slot asks again twice a second", async () => {
   const none = { slots: 0, usableSlots: 0, fairSlots: 2 };
   const { start, started, demands, pass } = openLimiter([none, none, none, { slots: 2, usableSlots: 2, fairSlots: 2 }]);
