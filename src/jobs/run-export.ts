@@ -16,7 +16,7 @@ import {
   type RunCounts,
   type RunTrigger,
 } from "../usage/export.ts";
-import { type ExportJob, type ExportPlan, isUpToDate, type UsageRequest } from "../usage/plan.ts";
+import { type ExportJob, type ExportPlan, readsEverythingDue, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
 import { syncKeyList } from "./api-keys.ts";
 import type { ExportContext } from "./export-context.ts";
@@ -86,7 +86,7 @@ async function markPlannedDue({ db, ids, config }: ExportContext, plan: ExportPl
     const seriesIds = series.map((one) => seriesIdOf(ids, one));
     await markDue(db, seriesIds, plan.due);
   }
-  if (isUpToDate(plan)) {
+  if (readsEverythingDue(plan)) {
     const next = nextDueOf(series, ids, config.exports, await databaseNow(db));
     await inTransaction(db, (tx) => markNextDue(tx, next));
   }

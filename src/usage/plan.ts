@@ -157,7 +157,7 @@ export function planRun(
  * Whether the run reads everything that was due when it was planned. Only then may the next scheduled time be stored as the next
  * due time: a run of old days must not hide a scheduled run that was missed.
  */
-export function isUpToDate({ requests, runDay, due }: ExportPlan): boolean {
+export function readsEverythingDue({ requests, runDay, due }: ExportPlan): boolean {
   return due ? due.through >= addDays(runDay, -1) : requests.some(({ window }) => window === undefined);
 }
 

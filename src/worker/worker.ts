@@ -95,7 +95,8 @@ async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void
   const others = await storedWorkers(db);
   if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;
   const until = await resumeCalls(db, originOf(config));
-  if (until) app.log.info({ until }, "calls to the service go on: their pause ended with the start of the only worker");
+  if (until)
+    app.log.info({ until }, "calls to the service continue: their pause ended with the start of the only worker");
 }
 
 function openConsumers(context: WorkerContext, liveness: Liveness, hardStop: AbortSignal): readonly Consumer[] {
