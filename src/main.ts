@@ -52,12 +52,16 @@ void main();
 
 // A function, because the bundle is CommonJS, which has no await outside of one.
 async function main(): Promise<void> {
-  process.exitCode = UNFINISHED;
+  const endUnfinished = () => {
+    process.exitCode = UNFINISHED;
+  };
+  process.once("exit", endUnfinished);
   const { runCommandLine } = await import("./cli/command-line.ts");
   // The space for new objects is large enough now, and must not grow with the answers.
   setFlagsFromString("--semi-space-growth-factor=1");
   // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
   const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
+  process.removeListener("exit", endUnfinished);
   process.exitCode = status || (isAnswerLost ? 1 : 0);
   // Everything is closed by now. A connection whose other end does not answer must not keep the process running.
   setTimeout(() => process.exit(), EXIT_MS).unref();

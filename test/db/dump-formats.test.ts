@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
 import { startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
+import { storePrices } from "../../src/db/prices.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/series.ts";
@@ -68,6 +69,8 @@ async function fill(): Promise<void> {
   await recordFailure(db, { seriesId: filteredId, days: ["2026-03-18"], fetchNo: await nextFetchNo(db), reason });
   const due = { start: "2026-03-17", end: "2026-03-18" };
   await markDue(db, [filteredId], { first: "2026-03-17", oldest: due, through: "2026-03-18" });
+  const terms = { currency: "USD", digits: 2, per: "hour", price: "0.1", tiers: [], volume: "account" } as const;
+  await storePrices(db, [{ metric: "hours", model: "=1+1", conditions: {}, from: "2026-01-01", ...terms }], "=1+1");
   // As if each day had been read soon after its end, so that bi.restatement_curve has rows.
   await sql`update usage_export.slice set closed_at = usage_date + 1 where fetch_no > 0`.execute(db);
   await sql`update usage_export.snapshot_row set last_changed_at = usage_date + revision`.execute(db);
