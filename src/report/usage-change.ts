@@ -87,19 +87,20 @@ export function changeSentences(change: UsageChange, metric: MetricChange): read
   return [
     headline(change, metric),
     ...metric.breakdowns.flatMap((breakdown) => contributors(metric, breakdown)),
-    ...appeared(metric, "new", "New"),
-    ...appeared(metric, "vanished", "Vanished"),
+    ...appeared(change, metric, "new"),
+    ...appeared(change, metric, "vanished"),
     ...daySentences(change, metric),
   ];
 }
 
-function headline({ period, before }: UsageChange, metric: MetricChange): Sentence {
+function headline({ period, before, projects }: UsageChange, metric: MetricChange): Sentence {
   const name = metricName(metric.metric);
   const { compared, daysCompared, daysInAll } = metric;
   if (daysCompared === 0)
     return [`${name} can't be compared: no day was read both in ${windowText(period)} and in ${windowText(before)}.`];
+  const ofAll = projects.length > 1 ? ` (of ${projects.length} projects together)` : "";
   const days =
-    daysCompared < daysInAll ? `, on the ${counted(daysCompared, "day")} of ${daysInAll} that both have` : "";
+    daysCompared < daysInAll ? `, on the ${counted(daysCompared, "day")} of ${daysInAll}${ofAll} that both have` : "";
   const amounts = `from ${roundedText(compared.before)} (${windowText(before)}) to ${roundedText(compared.after)} (${windowText(period)})${days}`;
   if (isZero(compared.change))
     return [
@@ -137,7 +138,8 @@ export function signedText(amount: string): string {
 const NAMED_MAX = 3;
 
 /** Names the new or the vanished groups of every grouping. */
-function appeared({ breakdowns }: MetricChange, status: "new" | "vanished", title: string): readonly Sentence[] {
+function appeared(change: UsageChange, { breakdowns }: MetricChange, status: "new" | "vanished"): readonly Sentence[] {
+  const title = status === "new" ? "New" : "Vanished";
   return breakdowns.flatMap(({ grouping, parts, newGroups, vanishedGroups }): Sentence[] => {
     const count = status === "new" ? newGroups : vanishedGroups;
     if (count === 0) return [];
@@ -148,24 +150,30 @@ function appeared({ breakdowns }: MetricChange, status: "new" | "vanished", titl
       (part, i): Sentence => [
         i > 0 ? ", " : "",
         { grouping, group: part.group },
-        ` ${sinceText(part)}(${signedText(part.change)})`,
+        ` ${sinceText(change, part)}(${signedText(part.change)})`,
       ],
     );
     return [[`${title} by ${groupingWord(grouping)}: `, ...names, ...rest, "."]];
   });
 }
 
-function sinceText({ status, firstDay, lastDay }: ChangePart): string {
-  if (status === "new" && firstDay !== null) return `since ${firstDay} `;
-  return status === "vanished" && lastDay !== null ? `last seen on ${lastDay} ` : "";
+/** The days are those of any metric: a group may have had other usage before the period in which the amount is new. */
+function sinceText({ period, before }: UsageChange, { status, firstDay, lastDay }: ChangePart): string {
+  if (status === "new" && firstDay !== null && isDayIn(firstDay, period)) return `since ${firstDay} `;
+  return status === "vanished" && lastDay !== null && isDayIn(lastDay, before) ? `last seen on ${lastDay} ` : "";
+}
+
+function isDayIn(day: Day, { start, end }: Window): boolean {
+  return start <= day && day <= end;
 }
 
 function daySentences(
   { lackingDays, notFinalDays }: UsageChange,
   { notCompared, daysCompared, daysInAll, breakdowns }: MetricChange,
 ): readonly Sentence[] {
+  // Compared with the days that the total lacks: a grouping that only some projects are read by has fewer days in all.
   const partly = breakdowns.filter(
-    (breakdown) => breakdown.daysCompared < daysCompared && breakdown.grouping !== "project",
+    (one) => one.daysInAll - one.daysCompared > daysInAll - daysCompared && one.grouping !== "project",
   );
   return [
     ...(daysCompared < daysInAll && notCompared

@@ -101,3 +101,38 @@ test("days that are not compared, not read or not final are told", () => {
     "Requests can't be compared: no day was read both in 2026-11-09 to 2026-11-15 and in 2026-11-02 to 2026-11-08.",
   );
 });
+
+test("a day is named only if it is of the period in which the group is new, or was last seen", () => {
+  const parts = [
+    part("nova", "0", "60", { status: "new", firstDay: "2026-11-03" }),
+    part("old", "10", "0", { status: "vanished", lastDay: "2026-11-12" }),
+  ];
+  const breakdown = {
+    grouping: "model",
+    daysCompared: 7,
+    daysInAll: 7,
+    newGroups: 1,
+    vanishedGroups: 1,
+    parts,
+  } as const;
+  expect(words({ breakdowns: [breakdown] }).slice(2)).toEqual([
+    "New by model: [nova] (+60).",
+    "Vanished by model: [old] (-10).",
+  ]);
+});
+
+test("days of several projects are counted together, and a grouping that only one is read by lacks no day", () => {
+  const breakdown = {
+    grouping: "model",
+    daysCompared: 7,
+    daysInAll: 7,
+    newGroups: 0,
+    vanishedGroups: 0,
+    parts: [],
+  } as const;
+  const told = (daysCompared: number) =>
+    words({ daysCompared, daysInAll: 14, breakdowns: [breakdown] }, { projects: ["production", "staging"] });
+  expect(told(14)).toHaveLength(1);
+  expect(told(13)).toHaveLength(1);
+  expect(told(13)[0]).toMatch(/, on the 13 days of 14 \(of 2 projects together\) that both have\.$/);
+});

@@ -108,12 +108,24 @@ function amounts(filter: RawBuilder<unknown>): RawBuilder<unknown> {
 function shownParts(groupsMax: number): RawBuilder<unknown> {
   return sql`scope as materialized (
       select count(distinct project_id) > 1 as has_several_projects from change
+    ), part_of_project as (
+      select project, metric, "grouping", part, group_value, before, after, change, first_day, last_day
+      from change where "grouping" <> 'none'
+      union all
+      -- A project that was not read by a grouping has no groups there, but its usage is in the total.
+      select t.project, t.metric, g."grouping", case t.part when 'group' then 'not attributed' else t.part end,
+        null, t.before, t.after, t.change, null, null
+      from change t
+      join (select distinct metric, "grouping" from change where "grouping" <> 'none') g using (metric)
+      where t."grouping" = 'none' and (t.before <> 0 or t.after <> 0) and not exists (
+        select from change c where c.project_id = t.project_id and c.metric = t.metric and c."grouping" = g."grouping"
+      )
     ), part as (
       -- Keys of two projects may have the same name.
       select metric, "grouping", part, group_value as "group",
         case when "grouping" = 'accessor' and part = 'group' and (select has_several_projects from scope) then project end as project,
         sum(before) as before, sum(after) as after, sum(change) as change, min(first_day) as first_day, max(last_day) as last_day
-      from change where "grouping" <> 'none'
+      from part_of_project
       group by 1, 2, 3, 4, 5
       union all
       select metric, 'project', part, case when part = 'group' then project end, null, sum(before), sum(after), sum(change), null, null

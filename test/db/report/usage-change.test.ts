@@ -92,6 +92,28 @@ test("several projects are added up and shown one by one; keys with the same nam
   expect((await read({ projects: ["other"] })).metrics).toMatchObject([{ before: "10", after: "13", change: "3" }]);
 });
 
+test("the parts of a grouping add up to the total of all projects, also where a project is not read by that grouping", async () => {
+  const [total, both] = [newProject(), newProject()];
+  await storeSeries(db, [
+    {
+      project: total,
+      grouping: "none",
+      usage: { ...requests({ all: ["100", "150"] }), [back(0)]: [[null, { requests: "7" }]] },
+    },
+    { project: both, grouping: "none", usage: requests({ all: ["10", "14"] }) },
+    { project: both, grouping: "model", usage: requests({ nova: ["10", "12"] }) },
+  ]);
+  const { metrics } = await read({ period: { start: back(1), end: back(0) } });
+  const [metric] = metrics;
+  expect(metric).toMatchObject({ before: "110", after: "171", change: "61" });
+  const model = metric?.breakdowns.find(({ grouping }) => grouping === "model");
+  expect(short(model?.parts ?? [])).toEqual([
+    "group nova changed 1 10>12",
+    "not attributed 1 100>152",
+    "days not compared 1 0>7",
+  ]);
+});
+
 test("no digit of an amount is lost", async () => {
   const project = newProject();
   const usage: Usage = {
