@@ -72,12 +72,14 @@ function usageKey(price: PricedUsage): string {
 
 /** A price without an end of its own ends on the day before the next price for the same usage begins. */
 export function withEnds<T extends PricedUsage & DayRange>(prices: readonly T[]): T[] {
-  return prices.map((price) => {
-    if (price.until !== undefined) return price;
-    const later = prices.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
-    const [next] = later.map(({ from }) => from).sort();
-    return next === undefined ? price : { ...price, until: addDays(next, -1) };
-  });
+  return prices.map((price) => withEnd(price, prices));
+}
+
+function withEnd<T extends PricedUsage & DayRange>(price: T, others: readonly (PricedUsage & DayRange)[]): T {
+  if (price.until !== undefined) return price;
+  const later = others.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
+  const [next] = later.map(({ from }) => from).sort();
+  return next === undefined ? price : { ...price, until: addDays(next, -1) };
 }
 
 /** Pairs of prices, by index, that would price the same usage of the same day; each price with the first such price before it. */
@@ -124,10 +126,16 @@ export type BookChange = { readonly replaced: readonly number[]; readonly added:
 
 /**
  * The configured prices win on every day that they name. A stored price stays in force on the days for which the configuration has
- * no price of that usage: a price that was removed from the file, or got a later first day, keeps its past.
+ * no price of that usage: a price that was removed from the file, or got a later first day, keeps its past. A configured price with
+ * the usage and the first day of a stored one is that price, edited: of the stored one no day stays.
  */
 export function changeBook(stored: readonly StoredPrice[], configured: readonly Price[]): BookChange {
-  const book = withEnds(configured);
+  const startKeys = new Set(stored.map(startKey));
+  const book = configured.map((price) => {
+    // If the file no longer has the price that came next, the price before it must not grow over the days of the stored one.
+    const isUnchanged = startKeys.has(startKey(price));
+    return withEnd(price, isUnchanged ? [...configured, ...stored] : configured);
+  });
   const known = new Set(stored.map(priceKey));
   const replaced: number[] = [];
   const added = book.filter((price) => price.price !== null && !known.has(priceKey(price)));
@@ -137,6 +145,7 @@ export function changeBook(stored: readonly StoredPrice[], configured: readonly 
     const winners = book.filter((price) => coversSameUsage(price, old) && sharesDays(price, old));
     if (winners.length === 0) continue;
     replaced.push(old.id);
+    if (winners.some((price) => price.from === old.from && usageKey(price) === usageKey(old))) continue;
     const { id: _, ...rest } = old;
     added.push(
       ...winners.reduce<readonly Price[]>((parts, winner) => parts.flatMap((part) => without(part, winner)), [rest]),
@@ -154,11 +163,16 @@ function without(price: Price, range: DayRange): Price[] {
   return isAfter ? [...before, { ...price, from: addDays(until, 1) }] : before;
 }
 
-/** Two prices with the same key are the same version. `digits` is not part of it, because it follows from the currency. */
+/** Two prices with the same key are the same version. */
 function priceKey(price: Price): string {
-  const { currency, per, price: base, minimum = null, volume, from, until = null } = price;
+  return JSON.stringify([startKey(price), price.until ?? null]);
+}
+
+/** All of a price but its end. `digits` is not part of it, because it follows from the currency. */
+function startKey(price: Price): string {
+  const { currency, per, price: base, minimum = null, volume, from } = price;
   const tiers = price.tiers.map(({ above, price }) => [above, price]);
-  return JSON.stringify([usageKey(price), currency, per, base, tiers, minimum, volume, from, until]);
+  return JSON.stringify([usageKey(price), currency, per, base, tiers, minimum, volume, from]);
 }
 
 type UnreadPrice = Pick<Price, "conditions"> & { readonly index: number; readonly projects: readonly string[] };
