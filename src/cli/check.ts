@@ -4,13 +4,12 @@ import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
-import { storePrices } from "../db/prices.ts";
 import { AppError, errorText } from "../errors.ts";
 import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import { openServiceContext } from "../jobs/open-context.ts";
+import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
 import { proxyOf } from "../proxy.ts";
 import { configuredSeries } from "../usage/plan.ts";
@@ -99,10 +98,13 @@ function checkPrices({ prices, exports }: Config): Finding[] {
 }
 
 /** Stores them, as an export does. */
-async function checkStoredPrices(app: App, db: Database, { prices }: Config): Promise<Finding[]> {
-  if (prices.length === 0) return [];
-  const { added } = await storePrices(db, prices, app.actor);
-  const text = added.length === 0 ? "stored as configured" : `stored, ${added.length} of them new`;
+async function checkStoredPrices(app: App, db: Database, config: Config): Promise<Finding[]> {
+  if (config.prices.length === 0) return [];
+  const { added, replaced } = await putPricesInForce(app, config, db);
+  const text =
+    added.length + replaced.length === 0
+      ? "stored as configured"
+      : `${added.length} ${added.length === 1 ? "version" : "versions"} added, ${replaced.length} replaced`;
   return [{ what: "prices", state: "ok", text }];
 }
 

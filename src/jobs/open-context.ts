@@ -13,6 +13,7 @@ import type { MasterKeys } from "../keys/seal.ts";
 import type { ServiceDeps } from "../service/service.ts";
 import { openBacklog } from "../usage/export.ts";
 import { configuredSeries } from "../usage/plan.ts";
+import type { BookChange } from "../usage/prices.ts";
 import { openKeyRing, openMasterKeys } from "./api-keys.ts";
 import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
@@ -58,7 +59,7 @@ export async function openExportContext(
   await recoverFromClockSetBack(app, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
-  await storePrices(db, config.prices, app.actor);
+  await putPricesInForce(app, config, db);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
   return {
@@ -68,6 +69,14 @@ export async function openExportContext(
     writer: openAnswerWriter(db, backlog.untilIdle),
     backlog,
   };
+}
+
+/** Logged, as the prices in force may be for days long past, and each command may bring another configuration. */
+export async function putPricesInForce(app: App, { prices }: Config, db: Database): Promise<BookChange> {
+  const change = await storePrices(db, prices, app.actor);
+  const facts = { added: change.added.length, replaced: change.replaced.length };
+  if (facts.added + facts.replaced > 0) app.log.info(facts, "prices changed");
+  return change;
 }
 
 /** Makes no call to the database, so a failure of the database can't leave the service open. */

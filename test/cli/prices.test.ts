@@ -128,12 +128,14 @@ test("check and export store the prices once; another price for past days is a n
   const configure = (...prices: readonly object[]) =>
     context.configure({ ...smallConfig(emulator.url, { exports: [EXPORT] }), prices });
   await configure(price);
-  expect((await context.run(["check"])).stdout).toContain("prices: stored, 1 of them new");
+  expect((await context.run(["check"])).stdout).toContain("prices: 1 version added, 0 replaced");
   expect((await context.run(["check"])).stdout).toContain("prices: stored as configured");
   expect(await bookText()).toEqual(["hours 2026-01-01 0.0077"]);
 
   await configure({ ...price, price: "0.01", from: "2026-03-01", until: "2026-03-31" });
-  await Promise.all([context.run(["export"]), context.run(["check"])]);
+  const runs = await Promise.all([context.run(["export"]), context.run(["check"])]);
+  const changes = runs.flatMap(({ stderr }) => stderr.match(/.*"prices changed".*/g) ?? []);
+  expect(changes.map((line) => JSON.parse(line))).toEqual([expect.objectContaining({ added: 3, replaced: 1 })]);
   const corrected = [
     "hours 2026-01-01 0.0077 replaced",
     "hours 2026-03-01 2026-03-31 0.01",
