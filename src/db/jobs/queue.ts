@@ -177,7 +177,12 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
     async release(job) {
       await inTransaction(db, async (tx) => {
         const cancelled = await boss.cancel(job.queue, attemptOf(job), { db: onTransaction(tx) });
-        if (wasClaimed(cancelled)) await boss.resume(job.queue, job.id, { db: onTransaction(tx) });
+        if (!wasClaimed(cancelled)) return;
+        await boss.resume(job.queue, job.id, { db: onTransaction(tx) });
+        // pg-boss counts the next claim as a retry.
+        await sql`
+          update ${sql.id(QUEUE_SCHEMA, "job")} set retry_limit = retry_limit + 1 where name = ${job.queue} and id = ${job.id}
+        `.execute(tx);
       });
     },
     stop: () => boss.stop({ close: false, graceful: false }),

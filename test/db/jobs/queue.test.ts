@@ -5,7 +5,13 @@ import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { type ClaimedJob, type NewJob, openQueue, type Queue } from "../../../src/db/jobs/queue.ts";
+import {
+  type ClaimedJob,
+  type NewJob,
+  openQueue,
+  type Queue,
+  REQUEST_ATTEMPTS_MAX,
+} from "../../../src/db/jobs/queue.ts";
 import { testDatabase } from "../../support/database.ts";
 
 const { db, url } = await testDatabase();
@@ -72,6 +78,19 @@ test("a worker with heartbeats keeps its jobs", async () => {
     select extract(epoch from now() - heartbeat_on)::float8 as ago from usage_export_queue.job
   `.execute(db);
   expect(rows[0]?.ago).toBeLessThan(14);
+});
+
+test("a job that was released more often than it may be tried is still tried again after a failure", async () => {
+  const queue = await open();
+  await add(queue, newJob("a"));
+  for (let i = 0; i < REQUEST_ATTEMPTS_MAX; i++) {
+    const [claimed] = await queue.claim("usage_request", 1);
+    if (claimed) await queue.release(claimed);
+  }
+  const [claimed] = await queue.claim("usage_request", 1);
+  expect(claimed && (await queue.fail(claimed, { reason: "away", code: "unavailable", requests: 1 }))).toBeInstanceOf(
+    Date,
+  );
 });
 
 test("a released job can be claimed by others at once", async () => {
