@@ -249,8 +249,8 @@ export type Backlog = {
   readonly enter: () => Promise<() => void>;
   /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
-  /** Resolves when no request waits for the service. */
-  readonly untilIdle: () => Promise<void>;
+  /** Resolves when no request waits for the service, or soon after `over` is aborted. */
+  readonly untilIdle: (over: AbortSignal) => Promise<void>;
   /** Counts the rows as waiting until `work` has ended. */
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
@@ -272,8 +272,8 @@ export function openBacklog(requestsMax: number): Backlog {
     async untilRoom() {
       while (isFull()) await changed.promise;
     },
-    async untilIdle() {
-      while (requests > 0) await changed.promise;
+    async untilIdle(over) {
+      while (requests > 0 && !over.aborted) await changed.promise;
     },
     async enter() {
       while (isFull()) await changed.promise;

@@ -374,3 +374,14 @@ test("a database that is lost while an answer is stored ends the run", async () 
   await expect(exportUsage({ requests, runDay: RUN_DAY }, deps, NEVER)).rejects.toThrow("gone");
   expect(calls).toBeLessThan(10);
 });
+
+test("whoever waits until no request waits for the service can stop waiting", async () => {
+  const backlog = openBacklog(3);
+  const leave = await backlog.enter();
+  await backlog.enter();
+  const over = new AbortController();
+  const stopped = backlog.untilIdle(over.signal);
+  over.abort();
+  leave();
+  await expect(stopped).resolves.toBeUndefined();
+});

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
 import { isRefusedData } from "../../errors.ts";
-import { rowCount, type StoredAnswer } from "../../usage/export.ts";
+import { type Backlog, rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";
 import { sliceKey } from "./slices.ts";
@@ -18,7 +18,7 @@ const GATHER_MS = 25;
 const BATCHES_AT_ONCE = 2;
 
 /** `untilIdle` resolves when no more answers are coming soon: then a batch does not wait for them. */
-export function openAnswerWriter(db: Database, untilIdle: () => Promise<void>): AnswerWriter {
+export function openAnswerWriter(db: Database, untilIdle: Backlog["untilIdle"]): AnswerWriter {
   return batched<Answer, StoredAnswer>((batch) => writeBatch(db, batch), {
     weightMax: BATCH_ROWS_MAX,
     weightOf: rowCount,
@@ -27,10 +27,10 @@ export function openAnswerWriter(db: Database, untilIdle: () => Promise<void>): 
   });
 }
 
-async function gather(untilIdle: () => Promise<void>): Promise<void> {
+async function gather(untilIdle: Backlog["untilIdle"]): Promise<void> {
   const over = new AbortController();
   const waited = sleep(GATHER_MS, undefined, { signal: over.signal }).catch(() => {});
-  await Promise.race([waited, untilIdle()]);
+  await Promise.race([waited, untilIdle(over.signal)]);
   over.abort();
 }
 
