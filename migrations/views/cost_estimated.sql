@@ -28,10 +28,17 @@ from (
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
   select r.project_id, r.project, r.usage_date, r.model, '{}', r.metric,
-    case when r.priced = 0 and r.priced_metrics > 0 then 'other_metric' else 'unpriced' end,
+    -- The three kinds of hours measure the same time, and requests come with all usage. Tokens and characters are paid for apart.
+    case
+      when r.priced > 0 then 'unpriced'
+      when r.metric = 'requests' and r.priced_metrics > 0 then 'other_metric'
+      when r.metric in ('hours', 'total_hours', 'agent_hours') and r.priced_hours > 0 then 'other_metric'
+      else 'unpriced'
+    end,
     null, r.quantity, null, null, null, 'model', r.finality
   from (
-    select *, sum(priced) over (partition by project_id, usage_date, group_id) as priced_metrics
+    select *, sum(priced) over of_model as priced_metrics,
+      sum(priced) filter (where metric in ('hours', 'total_hours', 'agent_hours')) over of_model as priced_hours
     from (
       -- All usage of the model less what is priced. A price without conditions prices all of it.
       select u.project_id, u.usage_date, u.group_id, u.metric, max(u.model) as model, count(p.price_id) as priced,
@@ -43,6 +50,7 @@ from (
       where u.filter_key = '{}' or p.price_id is not null
       group by u.project_id, u.usage_date, u.group_id, u.metric
     ) usage_of_metric
+    window of_model as (partition by project_id, usage_date, group_id)
   ) r
   where r.quantity > 0 and exists (select from usage_export.price where replaced_at is null)
   union all
@@ -74,7 +82,7 @@ comment on column bi.cost_estimated.endpoint is 'The endpoint that the price is 
 comment on column bi.cost_estimated.method is 'The processing method that the price is for; NULL where the price is for any';
 comment on column bi.cost_estimated.deployment is 'The deployment type that the price is for; NULL where the price is for any';
 comment on column bi.cost_estimated.metric is 'The metric, by the name of its column in bi.usage_total';
-comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: the same usage is measured by another metric that has a price';
+comment on column bi.cost_estimated.status is 'priced; unpriced: no price covers it; other_metric: other hours of the same usage have a price, or these are requests of usage that has one';
 comment on column bi.cost_estimated.currency is 'The currency of price and amount, an ISO 4217 code; NULL where there is no price';
 comment on column bi.cost_estimated.quantity is 'How much, in the unit of the metric; always above 0';
 comment on column bi.cost_estimated.price is 'The price of one unit of the metric: of an hour, a token, a character, a request; NULL where there is none';

@@ -93,7 +93,8 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
       other.project === row.project && other.day === row.day && modelText(other) === modelText(row);
     const isSame = (other: Used) => isSameModel(other) && other.metric === row.metric;
     const rest = exact(row.quantity) - pricedQuantity(isSame);
-    const status = !isPriced(isSame) && isPriced(isSameModel) ? "other_metric" : "unpriced";
+    const isExcusing = (other: Used) => isSameModel(other) && excuses(other.metric, row.metric);
+    const status = !isPriced(isSame) && isPriced(isExcusing) ? "other_metric" : "unpriced";
     return rest > 0n ? [unpriced(row, rest, status)] : [];
   });
   const totals = sorted
@@ -110,6 +111,11 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
 function inOrderOfTiers(a: Used, b: Used): number {
   const key = (row: Used) => [row.day, row.project, modelText(row) ?? "\uffff"].join("\n");
   return key(a) < key(b) ? -1 : 1;
+}
+
+/** Whether usage with a price for the one metric needs none for the other: both measure the same. */
+function excuses(priced: string, other: string): boolean {
+  return other === "requests" || (priced.endsWith("hours") && other.endsWith("hours"));
 }
 
 function isUnfiltered({ endpoint, method }: Used): boolean {

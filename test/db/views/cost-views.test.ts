@@ -114,16 +114,27 @@ test("a set of models is priced by its own price or by a beginning that all of t
   const statuses = costs
     .filter(({ metric }) => metric === "hours")
     .map(({ quantity, status }) => `${quantity} ${status}`);
-  // The requests of each have a price, so that the hours without one are another measure of priced usage.
-  expect(statuses.sort()).toEqual([
-    "1 priced",
-    "2 other_metric",
-    "3 priced",
-    "4 other_metric",
-    "5 other_metric",
-    "6 other_metric",
-  ]);
+  expect(statuses.sort()).toEqual(["1 priced", "2 unpriced", "3 priced", "4 unpriced", "5 unpriced", "6 unpriced"]);
   expect(costs.filter(({ metric, status }) => metric === "requests" && status === "priced")).toHaveLength(6);
+});
+
+test("a metric without a price is excused only by a price for what it measures too: hours by other hours, requests by any", async () => {
+  await price(
+    { ...NOVA, model: "llm", metric: "tokens_in" },
+    { ...NOVA, model: "agent", metric: "agent_hours" },
+    { ...NOVA, model: "asked", metric: "requests" },
+  );
+  const metrics = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
+  const models = ["llm", "agent", "asked", "free"];
+  await use(models.flatMap((model) => metrics.map((metric) => hours("1", { models: [model], metric }))));
+  const costs = await storedCosts(db);
+  const metricsOf = (wanted: string, status: string) =>
+    costs.filter((cost) => cost.model === wanted && cost.status === status).map(({ metric }) => metric);
+  expect(metricsOf("llm", "other_metric")).toEqual(["requests"]);
+  expect(metricsOf("agent", "other_metric").sort()).toEqual(["hours", "requests", "total_hours"]);
+  expect(metricsOf("asked", "other_metric")).toEqual([]);
+  expect(metricsOf("llm", "unpriced")).toContain("tokens_out");
+  expect(metricsOf("free", "unpriced").sort()).toEqual(metrics.toSorted());
 });
 
 test("usage of a day that was not read by model is shown as its total, less what a filtered series was priced for", async () => {
@@ -236,7 +247,7 @@ const quantity = fc
 const DAYS = ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-15", "2026-03-31"];
 const MODELS = [["nova-3"], ["nova-2"], ["aura"], ["nova-2", "nova-3"], null];
 const FILTERS = [{}, { endpoint: "listen" }, { endpoint: "speak" }];
-const METRICS_USED = ["hours", "requests", "tokens_in"];
+const METRICS_USED = ["hours", "total_hours", "requests", "tokens_in"];
 
 const usage = fc.uniqueArray(
   fc
