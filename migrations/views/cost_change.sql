@@ -22,21 +22,36 @@ begin atomic
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
+    ), price as materialized (
+      select distinct conditions, valid_from, valid_until from bi.price_book where replaced_at is null
     ), covered as materialized (
-      -- The estimate is made of usage by model. Which days count as read is decided as in bi.usage_change.
-      select c.project_id, c.project, d.is_after, d.n,
+      -- Which days count as read is decided as in bi.usage_change.
+      select c.project_id, c.project, c.conditions, c.unfiltered, d.is_after, d.n,
         c.fetched_at is not null and c.status <> 'missing' as is_read, c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
-      where c.unfiltered and c."grouping" = 'model' and (projects is null or c.project = any(projects))
+      where c."grouping" = 'model' and (c.unfiltered or c.conditions in (select conditions from price))
+        and (projects is null or c.project = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
-    ), project_day as materialized (
-      select p.project_id, p.project, d.is_after, d.usage_date, coalesce(c.is_read, false) as is_read,
-        coalesce(c.is_final, false) as is_final,
-        count(*) filter (where c.is_read) over (partition by p.project_id, d.n) = 2 as is_compared
-      from (select project_id, max(project) as project from covered where is_read group by project_id) p
+    ), series_day as materialized (
+      -- The estimate of a day is made of all usage by model, and of each series with conditions that a price of the day is for.
+      select s.project_id, s.project, s.unfiltered, d.is_after, d.n, d.usage_date, coalesce(c.is_read, false) as is_read,
+        coalesce(c.is_final, false) as is_final
+      from (select project_id, conditions, unfiltered, max(project) as project from covered group by 1, 2, 3) s
       cross join day d
-      left join covered c on c.project_id = p.project_id and c.is_after = d.is_after and c.n = d.n
+      left join covered c
+        on c.project_id = s.project_id and c.conditions = s.conditions and c.is_after = d.is_after and c.n = d.n
+      where s.unfiltered or exists (
+        select from price p
+        where p.conditions = s.conditions and d.usage_date >= p.valid_from and coalesce(d.usage_date <= p.valid_until, true)
+      )
+    ), project_day as materialized (
+      select *, count(*) filter (where is_read) over (partition by project_id, n) = 2 as is_compared
+      from (
+        select project_id, max(project) as project, is_after, n, usage_date,
+          bool_or(unfiltered and is_read) as is_read_by_model, bool_and(is_read) as is_read, bool_and(is_final) as is_final
+        from series_day group by project_id, is_after, n, usage_date
+      ) day_of_project
     ), project as materialized (
       select project_id, max(project) as project, (count(*) filter (where is_compared) / 2)::integer as days_compared,
         (count(*) filter (where not is_read and not is_after))::integer as days_lacking_before,
@@ -52,7 +67,7 @@ begin atomic
         case when c.currency is not null then coalesce(sum(c.amount) filter (where d.is_after), 0) end as amount_after,
         min(c.price) = max(c.price) as has_one_price
       from bi.cost_estimated c
-      join project_day d on d.project_id = c.project_id and d.usage_date = c.usage_date and d.is_read
+      join project_day d on d.project_id = c.project_id and d.usage_date = c.usage_date and d.is_read_by_model
       where c.status <> 'other_metric'
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by 1, 2, 3, 4, 5, 6, 7, 8

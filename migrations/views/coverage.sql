@@ -9,7 +9,7 @@ select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
       || ' UTC, and not since'
     else sl.error
   end as error,
-  s.filter_key = '{}' as unfiltered
+  s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active
 from usage_export.slice sl
 join usage_export.series s using (series_id)
 left join usage_export.due_series d using (series_id)
@@ -21,7 +21,7 @@ where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete
 union all
 select s.project_id, s.project, s."grouping", s.filter, day::date, 'missing',
   usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null,
-  s.filter_key = '{}'
+  s.filter_key = '{}', s.filter_key, true
 from usage_export.due_series s
 cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
 where not exists (
@@ -30,7 +30,7 @@ where not exists (
 union all
 select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
   'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them',
-  s.filter_key = '{}'
+  s.filter_key = '{}', s.filter_key, true
 from usage_export.series s
 cross join lateral (
   select taken_at, rows from usage_export.undated_snapshot n where n.series_id = s.series_id order by snapshot_no desc limit 1
@@ -49,3 +49,5 @@ comment on column bi.coverage.fetched_at is 'When the rows that are shown were r
 comment on column bi.coverage.rows is 'How many rows the slice has, a count';
 comment on column bi.coverage.error is 'Why the slice is failed, suspect or undated, or is missing although it has rows; NULL otherwise';
 comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_*, and not of bi.usage_filtered';
+comment on column bi.coverage.conditions is 'The conditions of the filter, a JSON object with sorted keys; {} without conditions';
+comment on column bi.coverage.active is 'Whether the series is still configured';

@@ -2,7 +2,7 @@ create or replace view bi.price_book as
 select p.price_id, p.metric, p.model, p.filter_key::json #>> '{dimensions,endpoint}' as endpoint,
   p.filter_key::json #>> '{dimensions,method}' as method, p.filter_key::json #>> '{dimensions,deployment}' as deployment,
   p.currency, t.above as tier_above, t.price, p.per, t.unit_price, p.minimum, p.volume, p.valid_from, p.valid_until,
-  p.recorded_at, p.recorded_by, p.replaced_at
+  p.recorded_at, p.recorded_by, p.replaced_at, p.filter_key as conditions
 from usage_export.price p
 join usage_export.price_tier t using (price_id);
 
@@ -25,6 +25,7 @@ comment on column bi.price_book.valid_until is 'The last day it is valid for; NU
 comment on column bi.price_book.recorded_at is 'When this version was stored';
 comment on column bi.price_book.recorded_by is 'The program and machine that stored it';
 comment on column bi.price_book.replaced_at is 'When another version took its place; NULL while it is in force';
+comment on column bi.price_book.conditions is 'endpoint, method and deployment as one JSON object, as in bi.coverage: the price is for the series by model with just these conditions';
 
 do $$
 begin

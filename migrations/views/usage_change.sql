@@ -25,20 +25,21 @@ begin atomic
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
     ), covered as materialized (
       -- Rows of a day that was read only before it was over are not the usage of that day.
-      select c.project_id, c.project, c."grouping", d.is_after, d.n,
+      select c.project_id, c.project, c."grouping", c.active, d.is_after, d.n,
         c.fetched_at is not null and c.status <> 'missing' as is_read, c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
       where c.unfiltered and (projects is null or c.project = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
-      -- The series that the total comes from: the one that covers the most days, of those whose groups do not overlap if there is one.
+      -- As in the report: a series that is not configured any more lacks all usage since then, and groups that overlap are no total.
       select distinct on (project_id) project_id, project, "grouping"
       from (
-        select project_id, project, "grouping", count(*) as days from covered where is_read group by project_id, project, "grouping"
+        select project_id, project, "grouping", bool_or(active) as is_active, count(*) as days
+        from covered where is_read and "grouping" not in ('feature_set', 'tags') group by project_id, project, "grouping"
       ) known
-      order by project_id, "grouping" in ('feature_set', 'tags'), days desc,
-        array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment', 'feature_set', 'tags'], "grouping")
+      order by project_id, is_active desc, days desc,
+        array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], "grouping")
     ), part_series as materialized (
       select t.project_id, t."grouping" as total_from, 'none' as "grouping", t."grouping" as read_from from total_series t
       union all

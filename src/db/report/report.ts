@@ -34,7 +34,7 @@ export async function readReportData(
     signal?.throwIfAborted();
     const change = await readUsageChange(
       tx,
-      changeQuestion(changePeriods(before, period, sources.totals), series, metrics),
+      changeQuestion(changePeriods(before, period, sources.totals), sources.totals, series, metrics),
     );
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
@@ -93,14 +93,16 @@ function changePeriods(
 
 function changeQuestion(
   periods: Pick<ChangeQuestion, "period" | "before">,
+  totals: readonly ReportSeries[],
   series: readonly ReportSeries[],
-  totals: readonly MetricTotal[],
+  metrics: readonly MetricTotal[],
 ): ChangeQuestion {
-  const hours = totals.find(({ metric }) => metric === "hours");
+  const hours = metrics.find(({ metric }) => metric === "hours");
   const hasHours = [hours?.amount, hours?.before].some((amount) => amount != null && !isZero(amount));
   const grouping = CHANGE_GROUPINGS.find((one) => seriesBy(series, one).length > 0);
   return {
     ...periods,
+    projects: totals.map(({ project }) => project),
     metrics: [hasHours ? "hours" : "requests"],
     groupings: grouping ? [grouping] : [],
     groupsMax: CHANGE_GROUPS_MAX,

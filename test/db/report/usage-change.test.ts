@@ -193,3 +193,16 @@ test("a report of which the period before was never read explains its last week 
   await storeSeries(db, [{ project, grouping: "none", usage: { [back(21)]: [[null, { requests: "2" }]] } }]);
   expect((await report()).change).toMatchObject({ period: { start: back(20), end: back(1) } });
 });
+
+test("the change that a report explains is that of its total: of the configured projects, and by configured series", async () => {
+  const [kept, dropped] = [newProject(), newProject()];
+  await storeSeries(db, [
+    { project: dropped, grouping: "none", usage: requests({ all: ["100", "1000"] }) },
+    { project: kept, grouping: "none", usage: { ...requests({ all: ["10", "9"] }) } },
+  ]);
+  // From now on only this series is configured.
+  await storeSeries(db, [{ project: kept, grouping: "model", usage: requests({ nova: ["10", "14"] }) }]);
+  const { totals, change } = await readReportData(db, { start: back(1), end: back(1) }, new Date());
+  expect(totals.metrics.find(({ metric }) => metric === "requests")).toMatchObject({ before: "10", amount: "14" });
+  expect(change).toMatchObject({ projects: [kept.name], metrics: [{ before: "10", after: "14", change: "4" }] });
+});

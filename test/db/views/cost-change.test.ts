@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { storePrices } from "../../../src/db/prices.ts";
+import type { Filter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetAll, storeSeries, type Usage } from "../report/reported-usage.ts";
 import { newProject, type ViewRow } from "../stored-usage.ts";
@@ -76,6 +77,27 @@ test("a day that only one period has is a row of its own", async () => {
   await price(NOVA);
   await use({ 10: { nova: "10" }, 12: { nova: "20" }, 13: { nova: "30" } });
   expect(await changes("12", "13")).toEqual(["group nova USD changed 10>20 3 3 0", "days not compared USD 0>30 9"]);
+});
+
+test("a day is compared only if the series with the conditions of a price was read as well", async () => {
+  await price({ ...NOVA, endpoint: "listen", until: "2026-03-11" });
+  const project = newProject();
+  const listen: Filter = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
+  const usage = (...days: readonly number[]): Usage =>
+    Object.fromEntries(days.map((day) => [`2026-03-${day}`, [["nova", { hours: "10" }]]]));
+  const due = { start: "2026-03-10", end: "2026-03-13" };
+  await storeSeries(db, [
+    { project, grouping: "model", due, usage: usage(10, 11, 12, 13) },
+    { project, grouping: "model", due, filter: listen, usage: usage(10) },
+  ]);
+  expect(await changes("11", "11")).toEqual(["days not compared USD 10>0 -3", "days not compared 0>10"]);
+  const { rows } = await sql<ViewRow>`
+    select distinct days_compared, days_lacking_before, days_lacking_after, is_final
+    from bi.cost_change('2026-03-11', '2026-03-11')
+  `.execute(db);
+  expect(rows).toEqual([{ days_compared: 0, days_lacking_before: 0, days_lacking_after: 1, is_final: false }]);
+  // By then the price is over, and nobody needs the series.
+  expect(await changes("13", "13")).toEqual(["group nova unpriced 10>10"]);
 });
 
 test("on random usage and prices the rows, and the effects of each row, add up to the change of bi.cost_estimated", async () => {

@@ -44,6 +44,8 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
       rows: 2,
       error: null,
       unfiltered: true,
+      conditions: "{}",
+      active: true,
     },
   ]);
 });

@@ -154,14 +154,13 @@ function inWholeNumbers(parts: Parts): Readonly<Record<string, readonly bigint[]
   return Object.fromEntries(Object.entries(parts).map(([part, amounts]) => [part, amounts.map(scaled)]));
 }
 
-/** The series with the most days of both periods, those without overlap first. */
+/** The series with the most days of both periods, of those whose groups do not overlap. */
 function totalOf(stored: ReadonlyMap<Grouping, Stored>, pair: Pair): Grouping | undefined {
   const days = [...daysIn(pair.after, pair.length), ...daysIn(pair.before, pair.beforeLength)];
   const known = (grouping: Grouping) => days.filter((day) => stored.get(grouping)?.has(day)).length;
   const order: readonly Grouping[] = ["none", "model", "accessor"];
   const best = Math.max(...order.map(known));
-  if (best > 0) return order.find((grouping) => known(grouping) === best);
-  return known("tags") > 0 ? "tags" : undefined;
+  return best > 0 ? order.find((grouping) => known(grouping) === best) : undefined;
 }
 
 function daysIn(first: number, length: number): readonly number[] {

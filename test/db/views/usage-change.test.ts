@@ -235,6 +235,15 @@ test("without a series of the total, the total is the sum of a grouping that cou
   expect(new Set(rows.map((row) => row.total_from))).toEqual(new Set(["method"]));
 });
 
+test("groups that overlap are never taken for the total", async () => {
+  const project = newProject();
+  await storeSeries(db, [
+    { project, grouping: "tags", usage: requests({ 2: { a: "9", b: "9" }, 1: { a: "9", b: "20" } }) },
+    { project, grouping: "feature_set", usage: requests({ 2: { x: "9" }, 1: { x: "20" } }) },
+  ]);
+  expect(await change(YESTERDAY)).toEqual([]);
+});
+
 test("usage under a filter is not in it", async () => {
   const project = newProject();
   await storeSeries(db, [
