@@ -5,9 +5,11 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { storePrices } from "../../../src/db/prices.ts";
+import { recordFailure } from "../../../src/db/usage/failures.ts";
+import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Filter } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { forgetAll, storeSeries, type Usage } from "../report/reported-usage.ts";
+import { forgetAll, storeSeries, storeUsage, type Usage } from "../report/reported-usage.ts";
 import { newProject, type ViewRow } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -86,7 +88,7 @@ test("a day is compared only if the series with the conditions of a price was re
   const usage = (...days: readonly number[]): Usage =>
     Object.fromEntries(days.map((day) => [`2026-03-${day}`, [["nova", { hours: "10" }]]]));
   const due = { start: "2026-03-10", end: "2026-03-13" };
-  await storeSeries(db, [
+  const [, filtered = 0] = await storeSeries(db, [
     { project, grouping: "model", due, usage: usage(10, 11, 12, 13) },
     { project, grouping: "model", due, filter: listen, usage: usage(10) },
   ]);
@@ -96,6 +98,15 @@ test("a day is compared only if the series with the conditions of a price was re
     from bi.cost_change('2026-03-11', '2026-03-11')
   `.execute(db);
   expect(rows).toEqual([{ days_compared: 0, days_lacking_before: 0, days_lacking_after: 1, is_final: false }]);
+
+  await storeUsage(db, filtered, "model", usage(11));
+  const isFinal = async () =>
+    (await sql<ViewRow>`select is_final from bi.cost_change('2026-03-11', '2026-03-11')`.execute(db)).rows;
+  expect(await changes("11", "11")).toEqual(["group nova USD same 10>10 0 0 0"]);
+  expect(await isFinal()).toEqual([{ is_final: true }]);
+  await recordFailure(db, { seriesId: filtered, days: ["2026-03-10"], fetchNo: await nextFetchNo(db), reason: "down" });
+  expect(await isFinal()).toEqual([{ is_final: false }]);
+
   // By then the price is over, and nobody needs the series.
   expect(await changes("13", "13")).toEqual(["group nova unpriced 10>10"]);
 });
