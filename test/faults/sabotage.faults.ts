@@ -11,8 +11,8 @@ import { SABOTAGES } from "./sabotage/sabotages.ts";
 import { copyTree } from "./sabotage/tree.ts";
 import { every, LIMIT, sweep } from "./sweep.ts";
 
-/** In CI every fourth. */
-const CHOSEN = every(4, SABOTAGES);
+/** In CI every sixth. */
+const CHOSEN = every(6, SABOTAGES);
 
 const { url } = inject("postgres");
 const tree = await copyTree();

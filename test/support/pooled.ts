@@ -8,8 +8,23 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
 
 const COMMANDS = [
-  ...["backfill/", "database/database-trouble", "database/migrate", "export/", "rotation/", "start/"],
-  ...["recovery/drain", "recovery/recovery", "recovery/replicas", "status/status", "status/workers"],
+  ...[
+    "backfill/",
+    "database/database-trouble",
+    "database/migrate",
+    "export/export",
+    "export/windows",
+    "export/numbers",
+  ],
+  ...[
+    "rotation/lost-answer",
+    "rotation/rollback",
+    "rotation/rotate",
+    "rotation/together",
+    "start/database",
+    "start/start",
+  ],
+  ...["recovery/recovery", "recovery/replicas", "status/workers"],
 ];
 const PARTS = ["test/db/", "test/support/database", "test/support/pool", ...COMMANDS.map((name) => `test/cli/${name}`)];
 
