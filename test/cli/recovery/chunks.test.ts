@@ -81,8 +81,8 @@ test("a request that fails for a while is made again later, and the others of it
   expect(line).toMatchObject({ code: "unavailable", requests: 1, filter: "accessor 7", attempt: 1 });
   const open = { status: "running", requests: REQUESTS - 1, complete: 2 * (REQUESTS - 1) };
   expect(await backfillRun()).toMatchObject(open);
-  const { stdout } = await context.run(["status"]);
-  expect(stdout).toContain("1 waiting for a retry");
+  // Between the retries the request is in progress for a moment.
+  await expect.poll(async () => (await context.run(["status"])).stdout).toContain("1 waiting for a retry");
 
   emulator.fault = undefined;
   await expect.poll(backfillRun).toMatchObject(WHOLE);
