@@ -101,7 +101,8 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
     .filter(({ grouping }) => grouping === "none")
     .flatMap((row) => {
       const isSameDay = (other: Used) => other.project === row.project && other.day === row.day;
-      if (byModel.some((other) => isSameDay(other) && isUnfiltered(other))) return [];
+      // A day that was read by model has no row of its total, even if the service said zero for each model.
+      if (used.some((other) => other.grouping === "model" && isSameDay(other) && isUnfiltered(other))) return [];
       const rest = exact(row.quantity) - pricedQuantity((other) => isSameDay(other) && other.metric === row.metric);
       return rest > 0n ? [unpriced(row, rest, "unpriced")] : [];
     });
