@@ -112,14 +112,13 @@ export async function enqueueRun(
   const { emptyGuard, cliffGuard, checkFeatures, undated, name } = job;
   const policy = { emptyGuard, cliffGuard, checkFeatures, undated };
   const sameForAll = { runId, fetchNo: await nextFetchNo(tx), runDay, job: name, ...policy };
-  const positions = new Map(requests.map((request, position) => [request, position]));
   const chunks = chunksOf(requests, runDay).map((chunk) => {
     const chunkId = randomUUID();
     const data: Chunk = { ...sameForAll, chunkId };
-    const ofChunk = chunk.map((request) => ({
+    const ofChunk = chunk.map((request, position) => ({
       ...queuedRequest({ ...request, seriesId: seriesIdOf(ids, request.series) }),
       chunkId,
-      position: positions.get(request) ?? 0,
+      position,
       slices: sliceCount(request),
     }));
     return { key: chunkId, priority: priorityOf(chunk, runDay), data, rows: ofChunk };

@@ -57,6 +57,13 @@ describe("of requests with other days and projects", () => {
   });
 });
 
+test("within a chunk the newest days come first, too", () => {
+  const ends = ["2026-02-01", "2026-03-18", "2026-02-15"];
+  const requests = Array.from({ length: 96 }, (_, i) => requestOf({ end: ends[i % 3] ?? RUN_DAY }));
+  const days = chunksOf(requests, RUN_DAY).flatMap((chunk) => chunk.map(({ window }) => window?.end ?? ""));
+  expect(days).toEqual(days.toSorted().reverse());
+});
+
 test("a request without a window has the priority of the run's day", () => {
   const windowless = { ...requestOf(), window: undefined };
   expect(priorityOf([windowless], RUN_DAY)).toBe(priorityOf([requestOf({ end: RUN_DAY })], RUN_DAY));
