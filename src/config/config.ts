@@ -1,6 +1,7 @@
 // The configuration as the program uses it: checked, defaults filled in, names replaced by what they name, paths absolute. Pure.
 
 import path from "node:path";
+import type { z } from "zod";
 import type { RotationJob } from "../keys/policy.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
@@ -43,29 +44,33 @@ export type ParseOptions = CheckOptions & {
 
 /** `source` names the text in messages; relative paths start at `baseDir`. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, options: ParseOptions): Config {
-  const { value, duplicates, positionOf } = parseJson(text, options.source);
-  const parsed = ConfigFile.safeParse(value, { error: defaultExpectation, reportInput: true });
-  const issues = [
-    ...duplicates.map(toDuplicateIssue),
-    ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
-    ...crossFieldIssues(value, options),
-  ];
-  if (!parsed.success || issues.length > 0) throw configError(options.source, issues, positionOf);
-  const { projects, rotations, monitor, notify, prices } = parsed.data;
+  const file = parseFile(ConfigFile, text, options.source, (value) => crossFieldIssues(value, options));
+  const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
-  return { ...resolveNames(parsed.data), prices: "path" in prices ? pricesInFile(prices.path, options) : prices };
+  return { ...resolveNames(file), prices: "path" in prices ? pricesInFile(prices.path, options) : prices };
 }
 
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
-  if (readPrices === undefined) return [];
-  const { value, duplicates, positionOf } = parseJson(readPrices(file), file);
-  const parsed = PriceList.safeParse(value, { error: defaultExpectation, reportInput: true });
+  return readPrices === undefined
+    ? []
+    : parseFile(PriceList, readPrices(file), file, (value) => overlapIssues(value, []));
+}
+
+/** `otherIssues` gets the value as it is in the file, so that its issues are reported together with those of the schema. */
+function parseFile<Schema extends z.ZodType>(
+  schema: Schema,
+  text: string,
+  source: string,
+  otherIssues: (value: unknown) => readonly ConfigIssue[],
+): z.output<Schema> {
+  const { value, duplicates, positionOf } = parseJson(text, source);
+  const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true });
   const issues = [
     ...duplicates.map(toDuplicateIssue),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),
-    ...overlapIssues(value, []),
+    ...otherIssues(value),
   ];
-  if (!parsed.success || issues.length > 0) throw configError(file, issues, positionOf);
+  if (!parsed.success || issues.length > 0) throw configError(source, issues, positionOf);
   return parsed.data;
 }
 
