@@ -12,6 +12,7 @@ import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
 import { proxyOf } from "../proxy.ts";
+import { counted } from "../report/format.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import { writeAnswer } from "./output.ts";
@@ -101,10 +102,10 @@ function checkPrices({ prices, exports }: Config): Finding[] {
 async function checkStoredPrices(app: App, db: Database, config: Config): Promise<Finding[]> {
   if (config.prices.length === 0) return [];
   const { added, replaced } = await putPricesInForce(app, config, db);
-  const text =
-    added.length + replaced.length === 0
-      ? "stored as configured"
-      : `${added.length} ${added.length === 1 ? "version" : "versions"} added, ${replaced.length} replaced`;
+  const isChanged = added.length + replaced.length > 0;
+  const text = isChanged
+    ? `${counted(added.length, "version")} added, ${replaced.length} replaced`
+    : "stored as configured";
   return [{ what: "prices", state: "ok", text }];
 }
 

@@ -1,13 +1,12 @@
 // The command `explain`: why usage rose or fell, in plain words and as tables that add up.
 
 import { type App, withDatabase } from "../app.ts";
-import { didYouMean } from "../config/suggestions.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { readUsageChange, storedProjects } from "../db/report/usage-change.ts";
 import { AppError } from "../errors.ts";
 import { counted, exactText, metricName, windowText } from "../report/format.ts";
-import { columnsOf, truncatedName } from "../report/html.ts";
+import { displayWidth, truncatedName } from "../report/html.ts";
 import {
   type ChangeBreakdown,
   type ChangePart,
@@ -20,7 +19,7 @@ import {
 import { addDays, type Day, dayCount, dayOf, type Window } from "../usage/days.ts";
 import type { Grouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
-import { choosePeriod, quotedList } from "./selection.ts";
+import { choosePeriod, notBegun, requireKnown } from "./selection.ts";
 
 export type ExplainOptions = {
   readonly day?: Day;
@@ -46,7 +45,8 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
     return readSnapshot(
       db,
       async (tx) => {
-        requireStored(options.project, await storedProjects(tx));
+        const fault = (name: string) => `the database has no usage of ${name}`;
+        requireKnown("--project", options.project, await storedProjects(tx), fault);
         return readUsageChange(tx, {
           period,
           before: { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) },
@@ -70,19 +70,10 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
     throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
   if (day !== undefined) {
     if (day <= today) return { start: day, end: day };
-    throw new AppError("config", `--day: ${day} has not begun; today is ${today} in UTC`);
+    throw notBegun(day, today);
   }
   const end = to ?? addDays(today, -1);
   return choosePeriod({ from: from ?? addDays(end, 1 - DAYS_DEFAULT), to: end }, today);
-}
-
-function requireStored(given: readonly string[] | undefined, stored: readonly string[]): void {
-  const unknown = given?.find((name) => !stored.includes(name));
-  if (unknown === undefined) return;
-  throw new AppError(
-    "config",
-    `--project: the database has no usage of ${JSON.stringify(unknown)} (there is ${quotedList(stored) || "none"})${didYouMean(unknown, stored)}`,
-  );
 }
 
 /** Scripts read these fields. Amounts are text, as no double holds them exactly. */
@@ -127,7 +118,7 @@ function renderTable(metric: MetricChange, { grouping, parts }: ChangeBreakdown)
     ...parts.map((part) => [partText(part), ...amountTexts(part), part.status ?? ""]),
     ["total", ...amountTexts(metric), ""],
   ];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => columnsOf(row[column] ?? ""))));
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => displayWidth(row[column] ?? ""))));
   return rows
     .map(
       (row) =>
@@ -154,6 +145,6 @@ function amountTexts({ before, after, change }: Pick<ChangePart, "before" | "aft
 }
 
 function padded(text: string, width: number, toTheRight: boolean): string {
-  const space = " ".repeat(Math.max(0, width - columnsOf(text)));
+  const space = " ".repeat(Math.max(0, width - displayWidth(text)));
   return toTheRight ? space + text : text + space;
 }

@@ -28,7 +28,7 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   requireKnown("--project", options.project, names(config.projects.map(({ name }) => name)));
   requireKnown("--filter", options.filter, names(exports.flatMap(({ filters }) => filters.map(({ name }) => name))));
   const late = options.day?.find((day) => day > today);
-  if (late !== undefined) throw new AppError("config", `--day: ${late} has not begun; today is ${today} in UTC`);
+  if (late !== undefined) throw notBegun(late, today);
 
   const selection = {
     ...(options.project && { projects: options.project }),
@@ -47,12 +47,21 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   return { jobs, selection };
 }
 
-export function requireKnown(option: string, given: readonly string[] | undefined, known: readonly string[]): void {
-  for (const name of given ?? []) {
-    if (known.includes(name)) continue;
-    const found = `${JSON.stringify(name)} is not configured (there is ${quotedList(known) || "none"})`;
-    throw new AppError("config", `${option}: ${found}${didYouMean(name, known)}`);
-  }
+/** `fault` says what is wrong with a quoted name that is not among those known. */
+export function requireKnown(
+  option: string,
+  given: readonly string[] | undefined,
+  known: readonly string[],
+  fault = (quotedName: string) => `${quotedName} is not configured`,
+): void {
+  const unknown = given?.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const found = `${fault(JSON.stringify(unknown))} (there is ${quotedList(known) || "none"})`;
+  throw new AppError("config", `${option}: ${found}${didYouMean(unknown, known)}`);
+}
+
+export function notBegun(day: Day, today: Day): AppError {
+  return new AppError("config", `--day: ${day} has not begun; today is ${today} in UTC`);
 }
 
 export function quotedList(names: readonly string[]): string {

@@ -8,7 +8,7 @@ import { counted, instantText, windowHtml } from "./format.ts";
 import {
   chartLabels,
   columns,
-  columnsOf,
+  displayWidth,
   folded,
   type Html,
   html,
@@ -147,7 +147,7 @@ export function coverageMap(
 type Frame = { readonly width: number; readonly labelsMax: number };
 
 function mapOption(days: readonly Day[], rows: readonly MapRow[], { width, labelsMax }: Frame): ChartOption {
-  const left = Math.max(...rows.map(({ label }) => columnsOf(label))) * LABEL_COLUMN_PX + 14;
+  const left = Math.max(...rows.map(({ label }) => displayWidth(label))) * LABEL_COLUMN_PX + 14;
   const right = 14;
   const dayWidth = (width - left - right) / days.length;
   return {

@@ -153,7 +153,8 @@ export function truncatedName(name: string, columnsMax: number): string {
   return whole;
 }
 
-export function columnsOf(label: string): number {
+/** In columns of text: a wide character takes two. */
+export function displayWidth(label: string): number {
   return [...graphemes(label)].reduce((sum, { segment }) => sum + (isWide(segment) ? 2 : 1), 0);
 }
 

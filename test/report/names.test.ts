@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chartLabel, chartLabels, columnsOf, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
+import { chartLabel, chartLabels, displayWidth, groupHtml, nameHtml, truncatedName } from "../../src/report/html.ts";
 
 const FAMILY = "👨‍👩‍👧‍👦";
 
@@ -18,7 +18,7 @@ test.each([
   ["500 characters are cut", "x".repeat(500), 10, "xxxxxxxxx…"],
 ])("in a label %s", (_, name, columns, expected) => {
   expect(truncatedName(name, columns)).toBe(expected);
-  expect(columnsOf(truncatedName(name, columns))).toBeLessThanOrEqual(columns);
+  expect(displayWidth(truncatedName(name, columns))).toBeLessThanOrEqual(columns);
 });
 
 test("names that are cut to the same text get different labels, in the order of the names", () => {
