@@ -111,6 +111,13 @@ test("groups without hours come last, ordered by their requests", async () => {
   ]);
 });
 
+test("a group that the service no longer names is not listed", async () => {
+  const part = { project: newProject(), grouping: "model" } as const;
+  await storeSeries(db, [{ ...part, usage: { [back(1)]: requests({ stays: "1", goes: "9" }) } }]);
+  await storeSeries(db, [{ ...part, usage: { [back(1)]: requests({ stays: "1" }) } }]);
+  expect((await breakdown())?.groups.map(({ group }) => group)).toEqual(["stays"]);
+});
+
 test("a breakdown does not include series that are filtered or no longer configured", async () => {
   const project = newProject();
   const usage = { [back(1)]: requests({ a: "1", b: "1" }) };

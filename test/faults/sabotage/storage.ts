@@ -187,10 +187,7 @@ end $$;`,
     file: "src/db/report/usage.ts",
     replace: "::date and not gone\n",
     by: "::date\n",
-    caughtBy: [
-      "test/db/report/report-equals-views.test.ts",
-      "after any sequence of readings the report has the numbers and statuses of the views",
-    ],
+    caughtBy: ["test/db/report/breakdowns.test.ts", "a group that the service no longer names is not listed"],
   },
   {
     name: "a report takes a day that was read before its end for complete",
