@@ -1,0 +1,37 @@
+-- Each set of tags is counted under each of its tags, so the rows of a day overlap.
+create or replace view bi.usage_by_single_tag as
+select u.project_id, u.project, u.usage_date, t.tag,
+  sum(u.hours) as hours, sum(u.total_hours) as total_hours, sum(u.agent_hours) as agent_hours,
+  sum(u.tokens_in) as tokens_in, sum(u.tokens_out) as tokens_out, sum(u.tts_characters) as tts_characters,
+  sum(u.requests) as requests, coalesce(sum(u.requests) filter (where t.tags > 1), 0) as shared_requests,
+  -- All sets of a day are of one answer, and so have the same finality.
+  min(u.finality) as finality, min(u.first_seen_at) as first_seen_at, max(u.last_changed_at) as last_changed_at
+from bi.usage_by_tags u
+cross join lateral (
+  select tag, count(tag) over () as tags
+  from json_array_elements_text(
+    -- Postgres refuses NUL in a text, so it is shown as JSON writes it. A backslash before the escape would be one of the tag's own.
+    case when strpos(u.tags, '\u0000') = 0 then u.tags else regexp_replace(u.tags, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g') end::json
+  ) as tag
+  where tag is not null
+  union all
+  select null, 0 where not exists (select from json_array_elements(u.tags::json) as tag where tag::text <> 'null')
+) t
+group by u.project_id, u.project, u.usage_date, t.tag;
+
+comment on view bi.usage_by_single_tag is 'All usage by tag, one row a project, day and tag. Usage with several tags counts under each of them: never add up over tags. shared_requests says how much overlaps.';
+comment on column bi.usage_by_single_tag.project_id is 'The service''s identifier of the project';
+comment on column bi.usage_by_single_tag.project is 'The project''s name in the configuration';
+comment on column bi.usage_by_single_tag.usage_date is 'The day of the usage, a calendar day in UTC';
+comment on column bi.usage_by_single_tag.tag is 'A tag of the requests; NULL for usage without tags';
+comment on column bi.usage_by_single_tag.hours is 'Hours of audio, in hours; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.total_hours is 'Total hours, in hours, as the service counts them; NULL where it sent none';
+comment on column bi.usage_by_single_tag.agent_hours is 'Hours of agent connections, in hours; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.tokens_in is 'Tokens received, a count; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.tokens_out is 'Tokens produced, a count; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.tts_characters is 'Characters turned into speech, a count; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.requests is 'Requests, a count; NULL where the service sent none';
+comment on column bi.usage_by_single_tag.shared_requests is 'How many of the requests have other tags, too, and are counted under those as well, a count';
+comment on column bi.usage_by_single_tag.finality is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';
+comment on column bi.usage_by_single_tag.first_seen_at is 'When usage with the tag was first stored for this day';
+comment on column bi.usage_by_single_tag.last_changed_at is 'When a number of usage with the tag last changed';
