@@ -49,7 +49,7 @@ async function openFirstKey(given: string | undefined): Promise<FirstKey> {
 }
 
 async function listen({ project, ...options }: EmulatorCommand, secret: string): Promise<Emulator> {
-  const consoleKeys = [{ secret, projectId: project, scopes: ["member"] }];
+  const consoleKeys = [{ secret, projectId: project, scopes: ["member", "billing:read"] }];
   try {
     return await startEmulator({ ...options, consoleKeys });
   } catch (cause) {

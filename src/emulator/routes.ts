@@ -1,5 +1,6 @@
 // The emulator's endpoints. They check a request's key, then its project, then its scope, and answer from usage or keys.
 
+import { balances, billingBreakdown, billingFields, parseBillingQuery } from "./billing.ts";
 import { type BreakdownStyle, dailyBreakdown, fieldsOf, parseBreakdownQuery, undatedBreakdown } from "./breakdown.ts";
 import { addDays, ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
@@ -13,6 +14,8 @@ export type Service = BreakdownStyle & {
   readonly countsFrom: string;
   /** "missing": Get Fields answers 404. */
   readonly fields: "on" | "missing";
+  /** "missing": the service does not offer billing, and its operations answer 404. */
+  readonly billing: "on" | "missing";
   readonly usage: UsageSource;
   readonly keys: KeyStore;
 };
@@ -60,6 +63,19 @@ const ROUTES: readonly Route[] = [
     answer: answerBreakdown,
   },
   { method: "GET", path: new RegExp(`^${PROJECT}/usage/fields$`), scope: "project:read", answer: answerFields },
+  {
+    method: "GET",
+    path: new RegExp(`^${PROJECT}/billing/breakdown$`),
+    scope: "billing:read",
+    answer: answerBillingBreakdown,
+  },
+  {
+    method: "GET",
+    path: new RegExp(`^${PROJECT}/billing/fields$`),
+    scope: "billing:read",
+    answer: answerBillingFields,
+  },
+  { method: "GET", path: new RegExp(`^${PROJECT}/balances$`), scope: "billing:read", answer: answerBalances },
   { method: "POST", path: KEYS, scope: "keys:write", answer: createKey },
   { method: "GET", path: KEYS, scope: "keys:read", answer: listKeys },
   { method: "GET", path: KEY, scope: "keys:read", answer: getKey },
@@ -78,7 +94,7 @@ function route(incoming: IncomingRequest, service: Service): Answer | Refusal {
   const { method, url, caller } = incoming;
   if (!caller) return INVALID_CREDENTIALS;
   const found = ROUTES.find((one) => one.method === method && one.path.test(url.pathname));
-  if (!found) return notFound("no such path");
+  if (!found || (found.scope === "billing:read" && service.billing === "missing")) return notFound("no such path");
   const { project, key } = found.path.exec(url.pathname)?.groups ?? {};
   // Another account's project looks like one that does not exist.
   if (project !== undefined && project !== encodeURIComponent(caller.projectId)) return notFound("no such project");
@@ -137,6 +153,29 @@ function requestedWindow({ url, now }: Call, { window }: Service): Window | unde
 function usageOn(day: string, { caller, now }: Call, { usage }: Service): readonly UsageRecord[] {
   const age = ageDays(day, now);
   return age < 0 ? [] : usage(caller.projectId, day, age);
+}
+
+// What the service answers about cost, always by day.
+
+function answerBillingBreakdown(call: Call, service: Service): Answer | Refusal {
+  const window = requestedWindow(call, service);
+  if (!window) return badRequest(WRONG_DAYS);
+  const parsed = parseBillingQuery(call.url.searchParams);
+  const query = service.grouping === "ignored" ? { ...parsed, groupings: [] } : parsed;
+  return ok(billingBreakdown(window, (day) => usageOn(day, call, service), query, service.shape));
+}
+
+function answerBillingFields(call: Call, service: Service): Answer | Refusal {
+  const window = requestedWindow(call, service);
+  if (!window) return badRequest(WRONG_DAYS);
+  return ok(billingFields(daysOf(window).flatMap((day) => usageOn(day, call, service))));
+}
+
+/** Pays for all usage since the emulator began to count. */
+function answerBalances(call: Call, service: Service): Answer {
+  const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
+  const records = days.flatMap((day) => usageOn(day, call, service));
+  return ok(balances(call.caller.projectId, records));
 }
 
 // What the service answers about API keys. A secret is in the answer of a create and nowhere else.

@@ -25,7 +25,8 @@ export type GroupValue = string | readonly string[] | null;
 
 /**
  * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so
- * that sums are exact. The features a request used are its `feature_set`.
+ * that sums are exact. The features a request used are its `feature_set`. The line item and its dollars, a decimal number, follow from
+ * the rest if they are left out.
  */
 export type UsageRecord = Partial<Amounts> & {
   readonly accessor?: string | null;
@@ -35,6 +36,8 @@ export type UsageRecord = Partial<Amounts> & {
   readonly method?: string | null;
   readonly tags?: readonly string[] | null;
   readonly deployment?: string | null;
+  readonly line_item?: string | null;
+  readonly dollars?: string;
 };
 
 /** The usage of a day that has arrived by now. `ageDays` is the time since the day began: from 1 on the day is over. */

@@ -1,0 +1,206 @@
+import { expect, test } from "vitest";
+import { type Emulator, type EmulatorOptions, startEmulator } from "../../src/emulator/server.ts";
+import type { UsageRecord } from "../../src/emulator/usage.ts";
+import { ask, breakdown, CONSOLE_KEY, NOON } from "./ask.ts";
+
+const BILLING_KEY = { ...CONSOLE_KEY, scopes: ["member", "billing:read"] };
+const WEEK = "start=2026-03-09&end=2026-03-15";
+const DAY = "start=2026-03-10&end=2026-03-10";
+
+const start = (options: Partial<EmulatorOptions> = {}) =>
+  startEmulator({ consoleKeys: [BILLING_KEY], now: () => NOON, ...options });
+
+type Row = { readonly dollars: string; readonly grouping: Readonly<Record<string, string | string[] | null>> };
+
+/** Numbers are texts, with every digit that was sent. */
+async function read(emulator: Emulator, path: string) {
+  const response = await ask(emulator, path);
+  expect(response.status, path).toBe(200);
+  return JSON.parse(await response.text(), asSent);
+}
+
+function asSent(_: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === "number" ? context?.source : value;
+}
+
+async function rows(emulator: Emulator, query: string): Promise<readonly Row[]> {
+  return (await read(emulator, `billing/breakdown?${query}`)).results;
+}
+
+/** In units of 10^-40. */
+function exact(text: string): bigint {
+  const [whole = "", fraction = ""] = text.split(".");
+  return BigInt(whole + fraction.padEnd(40, "0"));
+}
+
+const sum = (amounts: readonly string[]) => amounts.reduce((total, amount) => total + exact(amount), 0n);
+
+function sumByDay(of: readonly Row[]): Record<string, bigint> {
+  const days = Map.groupBy(of, ({ grouping }) => String(grouping.start));
+  return Object.fromEntries([...days].map(([day, ofDay]) => [day, sum(ofDay.map(({ dollars }) => dollars))]));
+}
+
+const GROUPINGS = ["accessor", "deployment", "line_item", "tags"];
+const combinations = Array.from({ length: 2 ** GROUPINGS.length }, (_, n) => GROUPINGS.filter((_, i) => n & (1 << i)));
+
+test.each(combinations)("the groups by %s %s %s %s add up to the total exactly", async (...groupings) => {
+  await using emulator = await start();
+  const total = await rows(emulator, WEEK);
+  const grouped = await rows(emulator, `${WEEK}&${groupings.map((name) => `grouping=${name}`).join("&")}`);
+  expect(total).toHaveLength(7);
+  expect(sumByDay(grouped)).toEqual(sumByDay(total));
+  if (groupings.length > 0) expect(grouped.length).toBeGreaterThan(14);
+  for (const { grouping } of grouped) {
+    const filled = Object.entries(grouping).filter(([name, value]) => value !== null && GROUPINGS.includes(name));
+    expect(groupings).toEqual(expect.arrayContaining(filled.map(([name]) => name)));
+  }
+});
+
+test("an amount is the usage of the line item times its price, to the last digit, which a double does not have", async () => {
+  await using emulator = await start();
+  const ofListen = await breakdown(emulator, `${WEEK}&endpoint=listen&model=nova-3&method=streaming`);
+  const billed = (await rows(emulator, `${WEEK}&grouping=line_item`)).filter(
+    ({ grouping }) => grouping.line_item === "streaming::nova-3",
+  );
+  // 0.462 dollars an hour, less the discount, in units of 10^-15; hours in millionths.
+  const expected = ofListen.results.map(({ hours }) => BigInt(Math.round(hours * 1e6)) * 462n * 876_543n);
+  expect(billed.map(({ dollars }) => exact(dollars))).toEqual(expected.map((amount) => amount * 10n ** 25n));
+  expect(billed.some(({ dollars }) => String(Number(dollars)) !== dollars)).toBe(true);
+});
+
+const RECORDS: readonly UsageRecord[] = [
+  { line_item: "streaming::nova-3", accessor: "k1", tags: ["b", "a"], deployment: "hosted", dollars: "1" },
+  { line_item: "streaming::nova-3", accessor: "k2", tags: ["a", "b"], deployment: "dedicated", dollars: "2" },
+  { line_item: "sync::aura-2", accessor: "k1", tags: ["a"], deployment: "hosted", dollars: "4" },
+  { line_item: null, accessor: null, tags: null, deployment: null, dollars: "8" },
+];
+const usage = () => RECORDS;
+
+test.each([
+  ["accessor=k1", "5"],
+  ["accessor=k1&accessor=k2", "7"],
+  ["tag=a", "7"],
+  ["tag=b", "3"],
+  ["tag=b&tag=a", "7"],
+  ["line_item=sync::aura-2", "4"],
+  ["line_item=sync%3A%3Aaura-2&line_item=streaming::nova-3&accessor=k2", "2"],
+  ["deployment=dedicated", "2"],
+  ["deployment=dedicated&accessor=k1", undefined],
+  ["tags=a", "15"],
+  ["model=nova-3", "15"],
+  ["a_name_nobody_knows=true", "15"],
+])("of 15 dollars, the filter %s selects %s", async (filter, dollars) => {
+  await using emulator = await start({ usage });
+  expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars ? [dollars] : []);
+});
+
+test.each([
+  ["grouping=line_item", ["streaming::nova-3 3", "sync::aura-2 4", " 8"]],
+  ["grouping=tags", ["b,a 3", "a 4", " 8"]],
+  ["grouping=tags&grouping=line_item", ["streaming::nova-3 b,a 3", "sync::aura-2 a 4", "  8"]],
+  [
+    "grouping=line_item&grouping=accessor",
+    ["k1 streaming::nova-3 1", "k2 streaming::nova-3 2", "k1 sync::aura-2 4", "  8"],
+  ],
+  ["grouping=model", ["15"]],
+  ["grouping=model&grouping=deployment", ["hosted 5", "dedicated 2", " 8"]],
+  ["grouping=", ["15"]],
+])("%s has the groups %j", async (query, groups) => {
+  await using emulator = await start({ usage });
+  const asked = new URLSearchParams(query).getAll("grouping");
+  const names = GROUPINGS.filter((name) => asked.includes(name));
+  const found = (await rows(emulator, `${DAY}&${query}`)).map(({ dollars, grouping }) =>
+    [...names.map((name) => String(grouping[name] ?? "")), dollars].join(" "),
+  );
+  expect(found).toEqual(groups);
+});
+
+test.each(["nested", "flat"] as const)(
+  "a row of shape %s has its day, and null for what was not asked for",
+  async (shape) => {
+    await using emulator = await start({ shape, usage });
+    const [row] = await rows(emulator, `${DAY}&grouping=tags`);
+    const day = { start: "2026-03-10", end: "2026-03-10" };
+    const dimensions = { accessor: null, deployment: null, line_item: null, tags: ["b", "a"] };
+    expect(row).toEqual(
+      shape === "flat"
+        ? { dollars: "3", ...day, grouping: dimensions }
+        : { dollars: "3", grouping: { ...day, ...dimensions } },
+    );
+  },
+);
+
+test("amounts of 28 digits, amounts below 0 and tenths are added up exactly", async () => {
+  const amounts = ["0.1", "0.2", "12345678901234.56789012345678", "-12345678901234.06789012345677"];
+  await using emulator = await start({ usage: () => amounts.map((dollars) => ({ dollars })) });
+  expect(await rows(emulator, DAY)).toMatchObject([{ dollars: "0.80000000000001" }]);
+  await using credit = await start({ usage: () => [{ dollars: "-0.05" }] });
+  expect(await rows(credit, DAY)).toMatchObject([{ dollars: "-0.05" }]);
+});
+
+test("a cost that arrives late raises its day, and the answer is always by day", async () => {
+  await using emulator = await start({ window: "undated" });
+  const ofTenth = async (instant: string) => {
+    emulator.now = () => new Date(instant);
+    return (await rows(emulator, "")).find(({ grouping }) => grouping.start === "2026-03-10")?.dollars ?? "";
+  };
+  const early = await ofTenth("2026-03-11T02:00:00Z");
+  expect(exact(await ofTenth("2026-03-20T02:00:00Z"))).toBeGreaterThan(exact(early));
+});
+
+test("the fields name what cost something in the days asked for, and line items have a name for people", async () => {
+  await using emulator = await start({
+    usage: (_, day) => [
+      { accessor: "k2", deployment: "hosted", tags: ["b", "a"], model: ["nova-3"], method: "streaming" },
+      { accessor: "k1", tags: [day], model: ["aura-2-thalia-en"], method: "sync" },
+      { endpoint: "read" },
+      {},
+    ],
+  });
+  expect(await read(emulator, "billing/fields?start=2026-03-09&end=2026-03-09")).toEqual({
+    accessors: ["k1", "k2"],
+    deployments: ["hosted"],
+    tags: ["2026-03-09", "a", "b"],
+    line_items: {
+      "streaming::nova-3": "Nova 3 (Streaming)",
+      "sync::aura-2": "Aura 2 (Sync)",
+      "text-intelligence": "Text Intelligence",
+    },
+  });
+});
+
+test("the balance pays for every day since the emulator began to count, today included", async () => {
+  await using emulator = await start({ countsFrom: "2026-03-16" });
+  const { balances } = await read(emulator, "balances");
+  expect(balances).toEqual([
+    { balance_id: expect.any(String), amount: expect.any(String), units: "usd", purchase_order_id: expect.any(String) },
+  ]);
+  const spent = sum((await rows(emulator, "start=2026-03-16&end=2026-03-18")).map(({ dollars }) => dollars));
+  expect(exact(balances[0].amount) + spent).toBe(exact("25000"));
+});
+
+const OPERATIONS = ["billing/breakdown", "billing/fields", "balances"];
+
+test.each(OPERATIONS)("%s needs the scope billing:read, which a member lacks and an admin has", async (path) => {
+  await using emulator = await start({
+    consoleKeys: [
+      { ...CONSOLE_KEY, scopes: ["member"] },
+      { ...CONSOLE_KEY, secret: "of-an-admin", scopes: ["admin"] },
+    ],
+  });
+  const refused = await ask(emulator, path);
+  expect(refused.status).toBe(403);
+  expect(await refused.text()).toContain("'billing:read' scope");
+  expect((await ask(emulator, path, { secret: "of-an-admin" })).status).toBe(200);
+});
+
+test.each(OPERATIONS)("a service that does not offer billing answers %s with 404", async (path) => {
+  await using emulator = await start({ billing: "missing" });
+  expect((await ask(emulator, path)).status).toBe(404);
+  expect((await ask(emulator, "usage/breakdown")).status).toBe(200);
+});
+
+test.each(["billing/breakdown", "billing/fields"])("%s refuses a day that does not exist", async (path) => {
+  await using emulator = await start();
+  expect((await ask(emulator, `${path}?start=2026-02-30`)).status).toBe(400);
+});
