@@ -1,6 +1,7 @@
 // What the service answers about cost: the billing breakdown, the values it can be filtered by, and balances. All are made from the
 // same records as usage. An amount is a whole number of the smallest unit, and is sent with all its digits. Pure.
 
+import type { Dialect } from "./breakdown.ts";
 import { uuidFrom } from "./catalogue.ts";
 import { daysOf, type Window } from "./days.ts";
 import type { Amounts, UsageRecord } from "./usage.ts";
@@ -14,21 +15,17 @@ export type BillingQuery = {
   readonly filters: ReadonlyMap<Dimension, readonly string[]>;
 };
 
-/** The names of the filters. The one for tags is `tag` in both dialects. */
-const FILTERS: Readonly<Record<string, Dimension>> = {
-  accessor: "accessor",
-  deployment: "deployment",
-  line_item: "line_item",
-  tag: "tags",
-};
-
 /** Groupings and filters may be repeated. As in a usage breakdown, nothing is refused: any other name or grouping is ignored. */
-export function parseBillingQuery(parameters: URLSearchParams): BillingQuery {
-  const asked = parameters.getAll("grouping");
-  const filters = Object.entries(FILTERS).filter(([name]) => parameters.has(name));
+export function parseBillingQuery(parameters: URLSearchParams, dialect: Dialect): BillingQuery {
+  const named = (name: string) => (name === "tags" && dialect === "2026" ? "tag" : name);
+  const groupings = parameters.getAll("grouping");
   return {
-    groupings: DIMENSIONS.filter((dimension) => asked.includes(dimension)),
-    filters: new Map(filters.map(([name, dimension]) => [dimension, parameters.getAll(name)])),
+    groupings: DIMENSIONS.filter((dimension) => groupings.includes(dimension)),
+    filters: new Map(
+      DIMENSIONS.map((dimension) => [dimension, parameters.getAll(named(dimension))] as const).filter(
+        ([, values]) => values.length > 0,
+      ),
+    ),
   };
 }
 

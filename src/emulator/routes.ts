@@ -160,7 +160,7 @@ function usageOn(day: string, { caller, now }: Call, { usage }: Service): readon
 function answerBillingBreakdown(call: Call, service: Service): Answer | Refusal {
   const window = requestedWindow(call, service);
   if (!window) return badRequest(WRONG_DAYS);
-  const parsed = parseBillingQuery(call.url.searchParams);
+  const parsed = parseBillingQuery(call.url.searchParams, service.dialect);
   const query = service.grouping === "ignored" ? { ...parsed, groupings: [] } : parsed;
   return ok(billingBreakdown(window, (day) => usageOn(day, call, service), query, service.shape));
 }

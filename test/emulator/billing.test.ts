@@ -79,19 +79,27 @@ const usage = () => RECORDS;
 test.each([
   ["accessor=k1", "5"],
   ["accessor=k1&accessor=k2", "7"],
-  ["tag=a", "7"],
-  ["tag=b", "3"],
-  ["tag=b&tag=a", "7"],
+  ["tags=a", "7"],
+  ["tags=b", "3"],
+  ["tags=b&tags=a", "7"],
   ["line_item=sync::aura-2", "4"],
   ["line_item=sync%3A%3Aaura-2&line_item=streaming::nova-3&accessor=k2", "2"],
   ["deployment=dedicated", "2"],
   ["deployment=dedicated&accessor=k1", undefined],
-  ["tags=a", "15"],
+  ["tag=a", "15"],
   ["model=nova-3", "15"],
   ["a_name_nobody_knows=true", "15"],
 ])("of 15 dollars, the filter %s selects %s", async (filter, dollars) => {
   await using emulator = await start({ usage });
   expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars ? [dollars] : []);
+});
+
+test.each([
+  ["tag=b", ["3"]],
+  ["tags=b", ["15"]],
+])("in dialect 2026, the filter %s selects the dollars %j", async (filter, dollars) => {
+  await using emulator = await start({ usage, dialect: "2026" });
+  expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars);
 });
 
 test.each([
