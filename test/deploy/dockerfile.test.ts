@@ -10,20 +10,40 @@ import { expect, test } from "vitest";
 const ROOT = path.join(import.meta.dirname, "../..");
 
 test("the program can be built from the files that the Dockerfile copies", async () => {
-  const dockerfile = await fs.readFile(path.join(ROOT, "Dockerfile"), "utf8");
-  const [buildStage = ""] = dockerfile.split(/^FROM \$\{NODE_IMAGE\}$/m);
-  const copied = [...buildStage.matchAll(/^COPY (.+) (\S+)$/gm)].flatMap(([, sources = "", target = ""]) =>
-    sources.split(" ").map((source) => ({ source, target })),
-  );
-  expect(copied.length).toBeGreaterThan(3);
   await using folder = await fs.mkdtempDisposable(path.join(os.tmpdir(), "usage-export-image-"));
+  const context = path.join(folder.path, "context");
+  const app = path.join(folder.path, "app");
+  await copyContext(context);
+  const copied = copiedByBuildStage(await fs.readFile(path.join(ROOT, "Dockerfile"), "utf8"));
+  expect(copied.length).toBeGreaterThan(3);
   for (const { source, target } of copied) {
     const place = target.endsWith("/") ? path.join(target, path.basename(source)) : target;
-    await fs.cp(path.join(ROOT, source), path.join(folder.path, place), { recursive: true });
+    await fs.cp(path.join(context, source), path.join(app, place), { recursive: true });
   }
-  await fs.symlink(path.join(ROOT, "node_modules"), path.join(folder.path, "node_modules"));
+  await fs.symlink(path.join(ROOT, "node_modules"), path.join(app, "node_modules"));
 
-  await promisify(execFile)(process.execPath, ["tools/build.ts"], { cwd: folder.path });
+  await promisify(execFile)(process.execPath, ["tools/build.ts"], { cwd: app });
 
-  expect(await fs.readdir(path.join(folder.path, "dist"))).toContain("usage-export.cjs");
+  expect(await fs.readdir(path.join(app, "dist"))).toContain("usage-export.cjs");
 });
+
+/** What an engine gets to see: .dockerignore leaves everything out but the lines that begin with "!". */
+async function copyContext(folder: string): Promise<void> {
+  const [first, ...rest] = (await fs.readFile(path.join(ROOT, ".dockerignore"), "utf8"))
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  expect(first).toBe("*");
+  for (const line of rest) {
+    expect(line).toMatch(/^!/);
+    for await (const file of fs.glob(line.slice(1), { cwd: ROOT })) {
+      await fs.cp(path.join(ROOT, file), path.join(folder, file), { recursive: true });
+    }
+  }
+}
+
+function copiedByBuildStage(dockerfile: string): { readonly source: string; readonly target: string }[] {
+  const [buildStage = ""] = dockerfile.split(/^FROM \$\{NODE_IMAGE\}$/m);
+  return [...buildStage.matchAll(/^COPY (.+) (\S+)$/gm)].flatMap(([, sources = "", target = ""]) =>
+    sources.split(" ").map((source) => ({ source, target })),
+  );
+}
