@@ -1,8 +1,11 @@
 // The command `status`: prints the health state, the clocks, and windows that should be changed.
 
 import { type App, readConfig, withDatabase } from "../app.ts";
+import type { Config } from "../config/config.ts";
+import type { Database } from "../db/connection/database.ts";
 import { type LastRun, type UndatedSeries, undatedSeries } from "../db/health.ts";
 import { rotationStatus } from "../db/keys/status.ts";
+import { loudAlerts, renderSnooze, type Snooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
 import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
 import {
@@ -13,6 +16,7 @@ import {
   queueTotals,
   type WorkerHealth,
 } from "../health/state.ts";
+import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { counted, instantText, windowText } from "../report/format.ts";
@@ -32,24 +36,49 @@ type Status = {
 export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
-    const health = await readHealth(db, config);
-    const deliveries = await deliveryWarnings(app, db, config);
-    const rotations = health.rotations.map((rotation) => ({
-      ...rotation,
-      warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
-    }));
+    const health = await readStatusHealth(app, db, config);
     // While calls are paused, the service is not asked for its time.
     const clocks = await compareClocks(app, config, db, health.callsPausedUntil === undefined);
     const [undated, windows] = [await undatedSeries(db), await adviseWindows(db, config.exports)];
-    return { health: { ...health, rotations }, clocks, undated, windows };
+    return { health, clocks, undated, windows };
   });
-  const alerts = alertsOf(status.health).map(({ text }) => text);
+  const alerts = statusAlerts(status.health);
   app.write(options.json ? `${JSON.stringify(statusJson(status, alerts))}\n` : renderStatus(status, alerts));
-  return alerts.length === 0 ? 0 : 1;
+  return alerts.alerts.length === 0 ? 0 : 1;
+}
+
+/** The health state with what only this machine knows: whether the key files are as they were delivered. */
+export async function readStatusHealth(app: App, db: Database, config: Config): Promise<HealthState> {
+  const health = await readHealth(db, config);
+  const deliveries = await deliveryWarnings(app, db, config);
+  const rotations = health.rotations.map((rotation) => ({
+    ...rotation,
+    warnings: [...rotation.warnings, ...(deliveries.get(rotation.rotation) ?? [])],
+  }));
+  return { ...health, rotations };
+}
+
+type StatusAlerts = {
+  /** The exit status depends on these alone. */
+  readonly alerts: readonly string[];
+  /** About the usage itself: budgets. */
+  readonly usageAlerts: readonly string[];
+  readonly snoozed: readonly (Snooze & { readonly text: string })[];
+};
+
+function statusAlerts(health: HealthState): StatusAlerts {
+  const [ofProgram, ofUsage] = [alertsOf(health), usageAlertsOf(health)];
+  return {
+    alerts: loudAlerts(ofProgram).map(({ text }) => text),
+    usageAlerts: loudAlerts(ofUsage).map(({ text }) => text),
+    snoozed: [...ofProgram, ...ofUsage].flatMap(({ name, text, snooze }) =>
+      snooze ? [{ ...snooze, name, text }] : [],
+    ),
+  };
 }
 
 /** Scripts read these fields. */
-function statusJson({ health, undated, clocks, windows }: Status, alerts: readonly string[]) {
+function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
   const { readAt, callsPausedUntil, workers, slices, causes, queue } = health;
   return {
     readAt,
@@ -64,19 +93,24 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: readon
     causes,
     rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
     gaps: health.gaps.map(({ key: _, ...gap }) => gap),
-    ...{ undated, queue, clocks, windows, alerts },
+    ...{ undated, queue, clocks, windows, ...alerts },
   };
 }
 
 const GAPS_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
-function renderStatus({ health, undated, clocks, windows }: Status, alerts: readonly string[]): string {
+function renderStatus({ health, undated, clocks, windows }: Status, alerts: StatusAlerts): string {
   const { jobs, workers, slices, gaps, rotations, queue, callsPausedUntil } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
-    ...(alerts.length === 0 ? ["all is well"] : ["not well:", ...alerts.map((text) => `  ${text}`)]),
+    ...(alerts.alerts.length === 0 ? ["all is well"] : titled("not well:", alerts.alerts)),
+    ...titled("usage:", alerts.usageAlerts),
+    ...titled(
+      "snoozed:",
+      alerts.snoozed.map((one) => `${one.text} (${renderSnooze(one)})`),
+    ),
     ...jobs.flatMap(jobLines),
     ...workerLines(workers),
     ...(callsPausedUntil
@@ -95,6 +129,10 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: read
     ),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function titled(title: string, texts: readonly string[]): readonly string[] {
+  return texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
 }
 
 /** The first `max` texts and, if there are more, the text of `rest` with their count. */

@@ -8,21 +8,49 @@ import { counted, instantText } from "../report/format.ts";
 import { truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
+import { type Alert, type Condition, loudAlerts, type Snooze, snoozeOf, withSnooze } from "./alert.ts";
 import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
+import { usageConditions } from "./usage-alerts.ts";
 
-/** A condition that a person should know of. */
-export type Alert = {
-  readonly text: string;
-  /** The section of the dashboard with the details. */
-  readonly section: "jobs" | "runs" | "gaps" | "keys";
-};
-
-/** There is no alert: every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. */
+/**
+ * There is no alert that is not snoozed: every due slice is complete, no run failed, no rotation warns, and no job waits for a worker.
+ * What is said of the usage itself, as by budgets, does not matter here: the program works.
+ */
 export function isWell(state: HealthState): boolean {
-  return alertsOf(state).length === 0;
+  return loudAlerts(alertsOf(state)).length === 0;
 }
 
+/** Also those that are snoozed. */
 export function alertsOf(state: HealthState): readonly Alert[] {
+  const quietGaps = gapsSnooze(state);
+  return openAlerts(state).map((alert) => {
+    const snoozed = withSnooze(alert, state.snoozes);
+    return alert.name === "gaps" && quietGaps ? { ...snoozed, snooze: snoozed.snooze ?? quietGaps } : snoozed;
+  });
+}
+
+/**
+ * If the gaps of every job that has some are snoozed, the snooze of them that ends first. Gaps of series that no job reads have no
+ * snooze of their own.
+ */
+function gapsSnooze({ series, jobs, snoozes }: HealthState): Snooze | undefined {
+  const incomplete = series.filter(
+    ({ isActive, missing, failed, suspect }) => isActive && missing + failed + suspect > 0,
+  );
+  const found = incomplete.map(({ key }) => {
+    const readers = jobs.filter((job) => job.series.has(key)).map(({ job }) => snoozeOf([`gaps ${job}`], snoozes));
+    return earliestEnd(readers);
+  });
+  return earliestEnd(found);
+}
+
+/** Undefined if any is undefined, or if there is none. */
+function earliestEnd(snoozes: readonly (Snooze | undefined)[]): Snooze | undefined {
+  if (snoozes.includes(undefined)) return undefined;
+  return snoozes.flatMap((snooze) => snooze ?? []).sort((a, b) => a.until.getTime() - b.until.getTime())[0];
+}
+
+function openAlerts(state: HealthState): readonly Alert[] {
   const { jobs, slices, causes, rotations } = state;
   const { missing, failed, suspect } = slices;
   const noWorker = noWorkerAlert(state);
@@ -38,7 +66,11 @@ export function alertsOf(state: HealthState): readonly Alert[] {
       : sliceAlert(failed, `${counted(failed, "slice")} failed: the newest reading went wrong`)),
     ...sliceAlert(suspect, `${counted(suspect, "slice")} suspect: empty where there were numbers, which stay`),
     ...rotations.flatMap(({ rotation, warnings }) =>
-      warnings.map((warning) => ({ text: `rotation ${rotation}: ${warning}`, section: "keys" as const })),
+      warnings.map((warning) => ({
+        name: `rotation ${rotation}`,
+        text: `rotation ${rotation}: ${warning}`,
+        section: "keys" as const,
+      })),
     ),
   ];
 }
@@ -51,13 +83,15 @@ function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
   const seen = last
     ? `the last one, ${last.host} pid ${last.pid}, was seen ${instantText(last.lastSeenAt)}`
     : "none was seen";
-  return { text: `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`, section: "jobs" };
+  const text = `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`;
+  return { name: "worker", text, section: "jobs" };
 }
 
 function overdueAlert({ kind, job, overdueSince }: JobHealth): readonly Alert[] {
   if (!overdueSince) return [];
   return [
     {
+      name: `overdue ${kind} ${job}`,
       text: `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`,
       section: "jobs",
     },
@@ -69,13 +103,12 @@ function failedRunAlert({ kind, job, failedRun }: JobHealth): readonly Alert[] {
   const { status, trigger, startedAt, error } = failedRun;
   const went = status === "failed" ? "failed" : "was interrupted";
   const reason = error === null ? "" : `: ${error}`;
-  return [
-    { text: `${kind} ${job} ${went} in its run of ${instantText(startedAt)} (${trigger})${reason}`, section: "runs" },
-  ];
+  const text = `${kind} ${job} ${went} in its run of ${instantText(startedAt)} (${trigger})${reason}`;
+  return [{ name: `${kind} ${job}`, text, section: "runs" }];
 }
 
 function sliceAlert(count: number, text: string): readonly Alert[] {
-  return count > 0 ? [{ text, section: "gaps" }] : [];
+  return count > 0 ? [{ name: "gaps", text, section: "gaps" }] : [];
 }
 
 const CAUSES_SHOWN_MAX = 5;
@@ -84,7 +117,7 @@ const ERROR_LENGTH_MAX = 200;
 function causeAlerts(causes: readonly FailureCause[]): readonly Alert[] {
   const others = causes.slice(CAUSES_SHOWN_MAX).reduce((sum, { slices }) => sum + slices, 0);
   return [
-    ...causes.slice(0, CAUSES_SHOWN_MAX).map((cause) => ({ text: causeText(cause), section: "gaps" as const })),
+    ...causes.slice(0, CAUSES_SHOWN_MAX).flatMap((cause) => sliceAlert(cause.slices, causeText(cause))),
     ...sliceAlert(others, `${counted(others, "slice")} failed for other reasons`),
   ];
 }
@@ -132,40 +165,63 @@ export function rotationWarnings({ failedAttempts, lastError, fallback, fallback
   ];
 }
 
-// Notifications: about each job, about the gaps of each export, and about each condition of a rotation.
+// Notifications: about each job, the gaps of each export, each condition of a rotation, and the usage.
 
 export type AlertPhase = "wrong" | "well";
 
 export type Notification = {
-  /** What the notification is about. Every replica uses the same subject, so that only one of them sends the notification. */
+  /** The condition's. */
   readonly subject: string;
   readonly state: AlertPhase;
   readonly text: string;
 };
 
-type Condition = { readonly subject: string; readonly isWrong: boolean; readonly text: () => string };
+/** Every condition, also those that are not wrong now. */
+export function conditionsOf(state: HealthState): readonly Condition[] {
+  return [
+    ...state.jobs.flatMap(jobCondition),
+    ...state.jobs.flatMap((job) => gapsCondition(job, state)),
+    ...state.rotations.flatMap(rotationConditions),
+    ...usageConditions(state),
+  ];
+}
 
 /**
  * The notifications to send now: one for each subject whose phase differs from the one that was sent last. `lastSent` has that
  * phase by subject; a subject without an entry counts as "well".
  *
  * So nothing is sent if a job fails again, or if its gaps grow. Each condition of a rotation has a subject of its own: a key may
- * wait weeks for its removal, and meanwhile the refusal of another key must still be sent.
+ * wait weeks for its removal, and meanwhile the refusal of another key must still be sent. Of what is snoozed nothing is sent, also not
+ * that it is over: after the end of the snooze, what is then the case is compared with what was sent last.
  */
 export function notificationsOf(
   state: HealthState,
   lastSent: ReadonlyMap<string, AlertPhase>,
   scrub: (text: string) => string,
 ): Notification[] {
-  const conditions = [
-    ...state.jobs.flatMap(jobCondition),
-    ...state.jobs.flatMap((job) => gapsCondition(job, state)),
-    ...state.rotations.flatMap(rotationConditions),
-  ];
-  return conditions.flatMap(({ subject, isWrong, text }) => {
-    const phase = isWrong ? "wrong" : "well";
-    if (phase === (lastSent.get(subject) ?? "well")) return [];
-    return [{ subject, state: phase, text: sanitizeText(text(), scrub) }];
+  const conditions = conditionsOf(state);
+  return [...conditions, ...endedConditions(conditions, lastSent)].flatMap(
+    ({ subject, alsoNamed = [], isWrong, text }) => {
+      const phase = isWrong ? "wrong" : "well";
+      if (phase === (lastSent.get(subject) ?? "well")) return [];
+      if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];
+      return [{ subject, state: phase, text: sanitizeText(text(), scrub) }];
+    },
+  );
+}
+
+/** The kinds of conditions that are listed only while somebody should watch them. */
+const ENDING_KINDS = ["budget ", "anomaly "];
+
+/** Conditions that were sent as wrong and are not listed any more: a budget's period is long over, or the budget is not configured now. */
+function endedConditions(
+  listed: readonly Condition[],
+  lastSent: ReadonlyMap<string, AlertPhase>,
+): readonly Condition[] {
+  const known = new Set(listed.map(({ subject }) => subject));
+  return [...lastSent].flatMap(([subject, phase]) => {
+    const isEnded = phase === "wrong" && !known.has(subject) && ENDING_KINDS.some((kind) => subject.startsWith(kind));
+    return isEnded ? [{ subject, isWrong: false, text: () => `The alert "${subject}" is not watched any more.` }] : [];
   });
 }
 
@@ -241,6 +297,7 @@ function rotationConditions({ rotation, configured, failedAttempts, lastError, .
   const removable = retire === "keep" ? dueForRemoval : longDue;
   const condition = (name: string, isWrong: boolean, wrong: string, well: string): Condition => ({
     subject: `key ${name} ${rotation}`,
+    alsoNamed: [`rotation ${rotation}`],
     isWrong,
     text: () => `Rotation ${rotation}: ${isWrong ? wrong : well}`,
   });

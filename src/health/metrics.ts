@@ -1,4 +1,4 @@
-// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration and words of
+// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration or of snoozes, and words of
 // closed lists, never a secret, an id or the text of an error.
 
 import type { Logger } from "pino";
@@ -244,16 +244,30 @@ const GAUGES = {
     help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
+  alert_snoozed_until_timestamp_seconds: {
+    help: "When the snooze of the alert, or of the alerts whose names begin with it, ends; absent without a snooze",
+    labelNames: ["alert"],
+  },
 } as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
 
 /** The gauges of a health state. A number that is not known has no sample. */
-export function metricSamples({ series, jobs, rotations, queue, workers }: HealthFigures): readonly MetricSample[] {
+export function metricSamples({
+  series,
+  jobs,
+  rotations,
+  queue,
+  workers,
+  snoozes,
+}: HealthFigures): readonly MetricSample[] {
   const seen = workers[0]?.lastSeenAt;
   return [
     ...series.filter(({ isActive }) => isActive).flatMap(seriesSamples),
     ...jobs.flatMap(jobSamples),
     ...rotations.flatMap(rotationSamples),
     ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
+    ...snoozes.flatMap(({ name, until }) =>
+      sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
+    ),
     ...sample("workers", {}, workers.filter(({ state }) => state === "live").length),
     ...sample("worker_last_seen_timestamp_seconds", {}, seen && seen.getTime() / 1000),
   ];

@@ -23,6 +23,7 @@ import { storedWorkers } from "../db/jobs/workers.ts";
 import { type KeyStatus, keyStatuses, rotationRows } from "../db/keys/status.ts";
 import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
+import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { counted } from "../report/format.ts";
 import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
@@ -82,6 +83,7 @@ async function figuresAt(tx: Tx, config: Config): Promise<HealthFigures> {
       warnings: rotationWarnings(row),
     })),
     queue: await queueDepths(tx),
+    snoozes: await storedSnoozes(tx),
   };
 }
 

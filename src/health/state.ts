@@ -9,6 +9,7 @@ import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
+import type { Snooze } from "./alert.ts";
 
 export type HealthState = HealthFigures & {
   /** The newest first. */
@@ -32,6 +33,8 @@ export type HealthFigures = {
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly queue: readonly QueueDepth[];
+  /** The snoozes that have not ended. */
+  readonly snoozes: readonly Snooze[];
 };
 
 export type JobHealth = {

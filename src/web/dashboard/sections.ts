@@ -1,5 +1,6 @@
 // The sections of the dashboard: verdict, jobs, runs, gaps and keys. Pure.
 
+import { loudAlerts, renderSnooze } from "../../health/alert.ts";
 import { alertsOf } from "../../health/alerts.ts";
 import {
   type GapGroup,
@@ -11,6 +12,7 @@ import {
   type RotationKeys,
   type WorkerHealth,
 } from "../../health/state.ts";
+import { usageAlertsOf } from "../../health/usage-alerts.ts";
 import { seriesHtml } from "../../report/coverage-section.ts";
 import { counted, instantText, roundedText, windowText } from "../../report/format.ts";
 import {
@@ -36,19 +38,32 @@ export type DashboardAlert = { readonly text: string; readonly section?: string 
 export function dashboardAlerts(health: HealthState, readiness: Readiness): readonly DashboardAlert[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
-    ...alertsOf(health),
+    ...loudAlerts(alertsOf(health)),
   ];
 }
 
-export function verdictHtml(alerts: readonly DashboardAlert[], { slices }: HealthState): Html {
-  if (alerts.length === 0) {
-    return html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
-`;
-  }
+/** `alerts` are the dashboardAlerts. Below them the alerts about the usage, and those that a person has snoozed. */
+export function verdictHtml(alerts: readonly DashboardAlert[], health: HealthState): Html {
+  const ofUsage = usageAlertsOf(health);
+  const snoozed = [...alertsOf(health), ...ofUsage].flatMap(({ text, section, snooze }) =>
+    snooze ? [{ text: `${text} (${renderSnooze(snooze)})`, section }] : [],
+  );
+  const verdict =
+    alerts.length === 0
+      ? html`<div class="notice good"><strong>Nothing that is due is missing.</strong> ${counted(health.slices.complete, "slice")} complete; no job waits for a worker, and no key for a person.</div>
+`
+      : noticeHtml("bad", `${counted(alerts.length, "thing")} to look at`, alerts);
+  const usage = loudAlerts(ofUsage);
+  return html`${verdict}${usage.length > 0 ? noticeHtml("bad", "About the usage", usage) : undefined}${
+    snoozed.length > 0 ? noticeHtml("", "Snoozed", snoozed) : undefined
+  }`;
+}
+
+function noticeHtml(kind: "bad" | "", title: string, alerts: readonly DashboardAlert[]): Html {
   const items = alerts.map(({ text, section }) =>
     section === undefined ? html`<li>${text}</li>` : html`<li><a href="#${section}">${text}</a></li>`,
   );
-  return html`<div class="notice bad"><strong>${counted(alerts.length, "thing")} to look at</strong>
+  return html`<div class="notice ${kind}"><strong>${title}</strong>
 <ul>${items}</ul></div>
 `;
 }

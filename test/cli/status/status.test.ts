@@ -116,6 +116,8 @@ test("`status --json` has the same facts", async ({ context }) => {
       },
     ],
     undated: [],
+    usageAlerts: [],
+    snoozed: [],
     rotations: [],
     queue: expect.arrayContaining([{ queue: "usage_request", state: "waiting", jobs: 0 }]),
     windows: [],

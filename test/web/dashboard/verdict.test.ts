@@ -51,7 +51,7 @@ test.each([
   ],
   [{ rotations: [{ ...ROTATION, warnings: ["2 failed attempts"] }] }, "rotation exporter: 2 failed attempts", "keys"],
 ])("the health state with %o makes one alert", (part, text, section) => {
-  expect(dashboardAlerts(operations(part).health, WELL)).toEqual([{ text, section }]);
+  expect(dashboardAlerts(operations(part).health, WELL)).toMatchObject([{ text, section }]);
 });
 
 test("a rotation whose run failed is one alert: its warning if it has one, else the run", () => {
@@ -95,7 +95,7 @@ test.each<[Partial<FailureCause>, string]>([
 ])("failed slices with the same cause are one alert (%o)", (part, text) => {
   const causes = [{ ...CAUSE, ...part }];
   const slices = { ...SLICES, failed: 12 };
-  expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toEqual([{ text, section: "gaps" }]);
+  expect(dashboardAlerts(operations({ causes, slices }).health, WELL)).toMatchObject([{ text, section: "gaps" }]);
 });
 
 test("only the five largest causes are listed, and the slices of the others are counted", () => {

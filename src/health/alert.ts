@@ -1,0 +1,65 @@
+// What an alert and a snooze are, and which alerts a snooze holds. Pure.
+
+import { instantText } from "../report/format.ts";
+
+/** A condition that a person should know of. */
+export type Alert = {
+  /** What `alerts snooze` takes. */
+  readonly name: string;
+  readonly text: string;
+  /** The section of the dashboard with the details. */
+  readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets";
+  /** Set while a person has snoozed the alert. */
+  readonly snooze?: Snooze | undefined;
+};
+
+/** The words that names of alerts begin with. */
+export const ALERT_KINDS: readonly string[] = [
+  ...["worker", "overdue", "export", "rotation", "gaps", "key"],
+  ...["budget", "anomaly"],
+];
+
+/** Until its end the alerts with the name are not notified and nothing counts as not well because of them. They are still shown. */
+export type Snooze = {
+  readonly name: string;
+  readonly until: Date;
+  readonly at: Date;
+  /** The person who snoozed it. */
+  readonly by: string;
+};
+
+/** A condition to notify of when it begins and when it is over. */
+export type Condition = {
+  /** What the notification is about. Every replica uses the same subject, so that only one of them sends the notification. */
+  readonly subject: string;
+  /** Other names whose snooze holds the condition as well. */
+  readonly alsoNamed?: readonly string[];
+  readonly isWrong: boolean;
+  readonly text: () => string;
+};
+
+/** A snooze also holds the alerts whose names continue its own: `gaps` holds `gaps nightly`, and `budget november` its thresholds. */
+export function isHeldBy(name: string, snooze: Pick<Snooze, "name">): boolean {
+  return name === snooze.name || name.startsWith(`${snooze.name} `);
+}
+
+/** The snooze that holds one of the names; of several, the one that ends last. */
+export function snoozeOf(names: readonly string[], snoozes: readonly Snooze[]): Snooze | undefined {
+  const holding = snoozes.filter((snooze) => names.some((name) => isHeldBy(name, snooze)));
+  return holding.sort((a, b) => b.until.getTime() - a.until.getTime())[0];
+}
+
+export function withSnooze(alert: Alert, snoozes: readonly Snooze[]): Alert {
+  const snooze = snoozeOf([alert.name], snoozes);
+  return snooze ? { ...alert, snooze } : alert;
+}
+
+/** The alerts that nobody has snoozed. */
+export function loudAlerts(alerts: readonly Alert[]): readonly Alert[] {
+  return alerts.filter(({ snooze }) => snooze === undefined);
+}
+
+/** "snoozed until 2026-11-23 08:00 UTC by ann on node-1" */
+export function renderSnooze({ until, by }: Snooze): string {
+  return `snoozed until ${instantText(until)} by ${by}`;
+}

@@ -1,0 +1,15 @@
+// Alerts about the usage itself. They say nothing about the program: it works, so `status` ends with 0 and the dead man's switch is
+// pinged in spite of them. Pure.
+
+import { type Alert, type Condition, withSnooze } from "./alert.ts";
+import type { HealthState } from "./state.ts";
+
+/** Also those that are snoozed. */
+export function usageAlertsOf(state: HealthState): readonly Alert[] {
+  const alerts: readonly Alert[] = [];
+  return alerts.map((alert) => withSnooze(alert, state.snoozes));
+}
+
+export function usageConditions(_state: HealthState): readonly Condition[] {
+  return [];
+}
