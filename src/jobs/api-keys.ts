@@ -6,16 +6,14 @@ import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
-import { storeListedKeys } from "../db/keys/listed-keys.ts";
-import { AppError, errorText } from "../errors.ts";
+import { AppError } from "../errors.ts";
 import { holdsScope, scopesProblem } from "../keys/policy.ts";
 import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
-import { listKeys } from "../service/keys.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
-import type { ExportContext, KeyRing } from "./export-context.ts";
+import type { KeyRing } from "./export-context.ts";
 
 /** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
@@ -174,31 +172,4 @@ function rotationProblems({ rotations, projects }: Config): string[] {
 
 function throwProblems(problems: readonly string[]): void {
   if (problems.length > 0) throw new AppError("config", problems.join("\n"));
-}
-
-/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the list is skipped: it is not worth one. */
-const SYNC_MS_MAX = 10_000;
-
-/**
- * Stores the service's list of API keys at the end of a run, so that a deleted key keeps its comment and tags. Never throws: the run
- * has succeeded without it.
- */
-export async function syncKeyList(
-  { app, db, service, keys }: ExportContext,
-  projects: readonly Project[],
-): Promise<void> {
-  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(SYNC_MS_MAX)]);
-  const distinct = [...new Map(projects.map((project) => [project.id, project])).values()];
-  await Promise.all(
-    distinct.map(async (project) => {
-      const log = app.log.child({ project: project.name });
-      try {
-        const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
-        if (listed) await storeListedKeys(db, project.id, listed);
-        else log.debug("the service does not list the project's keys");
-      } catch (error) {
-        log.debug({ reason: errorText(error) }, "the project's keys were not listed");
-      }
-    }),
-  );
 }

@@ -18,9 +18,9 @@ import {
 } from "../usage/export.ts";
 import { type ExportJob, type ExportPlan, readsEverythingDue, type UsageRequest } from "../usage/plan.ts";
 import { seriesKey } from "../usage/series.ts";
-import { syncKeyList } from "./api-keys.ts";
 import type { ExportContext } from "./export-context.ts";
 import { FilterCheck } from "./filter-check.ts";
+import { readProjectFacts } from "./project-facts.ts";
 import { requestDeps } from "./request-deps.ts";
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
@@ -39,7 +39,7 @@ export async function runExportJob(
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
   let counts = NO_COUNTS;
-  let keyListSync: Promise<void> | undefined;
+  let factsRead: Promise<void> | undefined;
   const idOf = ({ series }: UsageRequest) => seriesIdOf(context.ids, series);
   const deps: ExportDeps = {
     ...requestDeps(context, { runId, policy: job, check: new FilterCheck(context), idOf, log }),
@@ -48,13 +48,11 @@ export async function runExportJob(
       reportProgress(progress);
     },
     onAnswered(failed) {
-      // A project whose requests all failed would not list its keys either.
+      // A project whose requests all failed would not answer anything else either.
       const silent = new Set(failed);
       const answered = plan.requests.filter((request) => !silent.has(request));
-      keyListSync = syncKeyList(
-        context,
-        answered.map((request) => request.series.project),
-      );
+      const projects = answered.map((request) => request.series.project);
+      factsRead = readProjectFacts(context, projects, "usage");
     },
   };
 
@@ -75,7 +73,7 @@ export async function runExportJob(
     throw error;
   } finally {
     clearInterval(heartbeat);
-    await keyListSync;
+    await factsRead;
   }
 }
 

@@ -101,6 +101,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "GET auth/token": "token",
   "GET usage/breakdown": "breakdown",
   "GET usage/fields": "fields",
+  "GET balances": "balances",
   "GET keys": "list_keys",
   "POST keys": "create_key",
   "GET keys/{id}": "read_key",

@@ -7,8 +7,8 @@ import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "..
 import { type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { syncKeyList } from "../jobs/api-keys.ts";
 import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
+import { readProjectFacts } from "../jobs/project-facts.ts";
 import { requestDeps } from "../jobs/request-deps.ts";
 import { daysOf } from "../usage/days.ts";
 import {
@@ -68,7 +68,9 @@ export async function handleChunk(
   else if (retried[0]) await retryLater(context, claimed, chunk, retried[0], retried.length);
   else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   // The worker that handled the last request of the run does this, so it is done once a run.
-  if (recorder.hasEnded()) await syncKeyList(context, config.exports.find(({ name }) => name === job)?.projects ?? []);
+  if (!recorder.hasEnded()) return;
+  const projects = config.exports.find(({ name }) => name === job)?.projects ?? [];
+  await readProjectFacts(context, projects, "usage");
 }
 
 async function readOpen({ db }: WorkerContext, { chunkId }: Chunk): Promise<OpenRequests> {

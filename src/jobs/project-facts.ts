@@ -1,0 +1,73 @@
+// What is read of a project once a run beside its numbers: its list of API keys and, if the run is of billing, its balances.
+
+import type { Logger } from "pino";
+import { storeBalances } from "../db/balances.ts";
+import { storeListedKeys } from "../db/keys/listed-keys.ts";
+import { errorText } from "../errors.ts";
+import { hasStatus } from "../service/answer.ts";
+import { fetchBalances } from "../service/balances.ts";
+import { listKeys } from "../service/keys.ts";
+import type { Project } from "../usage/series.ts";
+import type { ExportContext } from "./export-context.ts";
+
+/** What a run reads. */
+type Source = "usage" | "billing";
+
+type Reading = (context: ExportContext, project: Project, log: Logger, signal: AbortSignal) => Promise<void>;
+
+/** A key that reads usage may lack the scope for billing, so that a run of usage would be refused each time. */
+const READINGS: Readonly<Record<Source, readonly Reading[]>> = {
+  usage: [syncKeyList],
+  billing: [syncKeyList, readBalances],
+};
+
+/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
+const READING_MS_MAX = 10_000;
+
+/** Called at the end of a run. Never throws: the run has succeeded without it. */
+export async function readProjectFacts(
+  context: ExportContext,
+  projects: readonly Project[],
+  source: Source,
+): Promise<void> {
+  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(READING_MS_MAX)]);
+  const distinct = [...new Map(projects.map((project) => [project.id, project])).values()];
+  await Promise.all(
+    distinct.flatMap((project) => {
+      const log = context.app.log.child({ project: project.name });
+      return READINGS[source].map((read) => read(context, project, log, signal));
+    }),
+  );
+}
+
+/** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
+async function syncKeyList(
+  { db, service, keys }: ExportContext,
+  project: Project,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const listed = await keys.use(project, (key) => listKeys(service, project.id, key, signal));
+    if (listed) await storeListedKeys(db, project.id, listed);
+    else log.debug("the service does not list the project's keys");
+  } catch (error) {
+    log.debug({ reason: errorText(error) }, "the project's keys were not listed");
+  }
+}
+
+async function readBalances(
+  { db, service, keys }: ExportContext,
+  project: Project,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const balances = await keys.use(project, (key) => fetchBalances(service, project.id, key, signal));
+    await storeBalances(db, project, balances);
+  } catch (error) {
+    if (hasStatus(error, [404])) log.info("the service does not offer balances");
+    else if (hasStatus(error, [401, 403])) log.info({ reason: errorText(error) }, "the key may not read balances");
+    else log.warn({ reason: errorText(error) }, "the balances were not read");
+  }
+}

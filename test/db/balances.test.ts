@@ -1,0 +1,113 @@
+// bi.balances: every amount that was read, from when to when, with every digit.
+
+import fc from "fast-check";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { type Balance, storeBalances } from "../../src/db/balances.ts";
+import type { Project } from "../../src/usage/series.ts";
+import { testDatabase } from "../support/database.ts";
+import { newProject, view } from "./stored-usage.ts";
+
+const { db } = await testDatabase();
+
+const balance = (amount: string, part: Partial<Balance> = {}): Balance => ({
+  ...{ balanceId: "prepaid", amount, units: "usd", purchaseOrderId: "order 7" },
+  ...part,
+});
+
+/** The amounts in the order they were first read; one that is the newest is marked. */
+async function shown(project: Project): Promise<readonly string[]> {
+  const { rows } = await sql<{ text: string }>`
+    select concat_ws(' ', balance_id, amount, case when ended_at is null then 'now' end) as text
+    from bi.balances where project_id = ${project.id} order by read_at, balance_id
+  `.execute(db);
+  return rows.map(({ text }) => text);
+}
+
+test("an amount is shown with its unit, its purchase order and when it was read", async () => {
+  const project = newProject();
+  await storeBalances(db, project, [balance("12345678901234.56789012345678")]);
+  const [row] = await view(db, "balances", project);
+  expect(row).toEqual({
+    project_id: project.id,
+    project: project.name,
+    balance_id: "prepaid",
+    amount: "12345678901234.56789012345678",
+    units: "usd",
+    purchase_order_id: "order 7",
+    read_at: expect.any(Date),
+    last_read_at: expect.any(Date),
+    ended_at: null,
+  });
+});
+
+test("reading the same amount again moves the time of the last reading and adds no row", async () => {
+  const project = newProject();
+  for (const amount of ["5", "5.00", "5"]) await storeBalances(db, project, [balance(amount)]);
+  const { rows } = await sql`
+    select last_read_at > read_at as "isLater" from bi.balances where project_id = ${project.id}
+  `.execute(db);
+  expect(rows).toEqual([{ isLater: true }]);
+});
+
+test("another amount, unit or purchase order is another row", async () => {
+  const project = newProject();
+  await storeBalances(db, project, [balance("5")]);
+  await storeBalances(db, project, [balance("4")]);
+  await storeBalances(db, project, [balance("4", { units: "eur" })]);
+  await storeBalances(db, project, [balance("4", { units: "eur", purchaseOrderId: null })]);
+  await storeBalances(db, project, [balance("4", { units: "eur", purchaseOrderId: null })]);
+  expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
+});
+
+test("a balance that is not listed any more has ended, and begins anew when it is listed again", async () => {
+  const project = newProject();
+  const promotion = balance("1", { balanceId: "promotion" });
+  await storeBalances(db, project, [balance("5"), promotion]);
+  await storeBalances(db, project, [balance("5")]);
+  expect(await shown(project)).toEqual(["prepaid 5 now", "promotion 1"]);
+  await storeBalances(db, project, []);
+  await storeBalances(db, project, [promotion]);
+  expect(await shown(project)).toEqual(["prepaid 5", "promotion 1", "promotion 1 now"]);
+});
+
+test("a renamed project has its new name on the newest amounts, and another project's balances are untouched", async () => {
+  const [project, other] = [newProject(), newProject()];
+  await storeBalances(db, other, [balance("7")]);
+  await storeBalances(db, project, [balance("5")]);
+  await storeBalances(db, { ...project, name: "renamed" }, [balance("5")]);
+  expect((await view(db, "balances", project)).map((row) => row.project)).toEqual(["renamed"]);
+  expect(await shown(other)).toEqual(["prepaid 7 now"]);
+});
+
+test("processes that read at the same time store an amount once", async () => {
+  const project = newProject();
+  await Promise.all(Array.from({ length: 4 }, () => storeBalances(db, project, [balance("5")])));
+  expect(await shown(project)).toEqual(["prepaid 5 now"]);
+});
+
+test("whatever is read, each change of an amount is one row, and no digit is lost", async () => {
+  const digits = fc
+    .tuple(fc.bigInt({ min: -(10n ** 28n), max: 10n ** 28n }), fc.nat(28))
+    .map(([whole, places]) => decimal(whole, places));
+  const amounts = fc.array(fc.oneof(fc.constantFrom("0.1", "0.2", "0.3"), digits), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(amounts, async (sent) => {
+      const project = newProject();
+      for (const amount of sent) await storeBalances(db, project, [balance(amount)]);
+      const changes = sent.filter((amount, i) => amount !== sent[i - 1]);
+      const rows = await sql<{ amount: string }>`
+        select trim_scale(amount)::text as amount from bi.balances where project_id = ${project.id} order by read_at
+      `.execute(db);
+      expect(rows.rows.map(({ amount }) => amount)).toEqual(changes);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+function decimal(whole: bigint, places: number): string {
+  const digits = String(whole < 0n ? -whole : whole).padStart(places + 1, "0");
+  const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
+  const text = `${digits.slice(0, digits.length - places)}${places > 0 && fraction ? `.${fraction}` : ""}`;
+  return whole < 0n ? `-${text}` : text;
+}
