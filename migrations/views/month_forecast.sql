@@ -1,0 +1,96 @@
+-- Estimates the amount of the whole month of `today` from days that were read: the days of the month and the 56 days before `today`, in any
+-- order. A known_share is how much of the day's final amount is usually known by now, NULL or 1 for a final day. Of a day with less
+-- than half known, of the running day and of a day that is not among them, only its weekday is known.
+--
+-- A day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. Single days of more
+-- than 3 times their usual amount count as 3 times, so that one spike does not raise the rest of the month. Reads no table.
+create or replace function usage_export.month_forecast(today date, days date[], amounts numeric[], known_shares numeric[])
+returns table (amount numeric, forecast numeric, low numeric, high numeric, days_known integer, days_ahead integer)
+language sql immutable parallel safe
+begin atomic
+  with month as (
+    select date_trunc('month', today::timestamp)::date as first_day,
+      (date_trunc('month', today::timestamp) + interval '1 month')::date - 1 as last_day
+  ), stored as (
+    select day, coalesce(amount, 0) as amount, coalesce(known_share, 1) as known_share
+    from unnest(days, amounts, known_shares) as stored (day, amount, known_share)
+  ), known as materialized (
+    select day, amount / known_share as amount, extract(isodow from day)::integer as weekday,
+      (max(day) over () - day) / 7 as week, row_number() over (order by day desc) as age
+    from stored where day < today and day >= today - 70 and known_share >= 0.5
+  ), history as materialized (
+    select * from known where week < 8
+  ), week as materialized (
+    select week, avg(amount) as mean from history group by week having count(*) >= 4 and avg(amount) > 0
+  ), profile as materialized (
+    select weekday, coalesce(share / nullif(avg(share) over (), 0), 1) as share
+    from (
+      select weekday, coalesce(usage_export.median(array_agg(h.amount / w.mean)), 1) as share
+      from generate_series(1, 7) as weekday
+      left join (history h join week w using (week)) using (weekday)
+      group by weekday
+    ) shares
+  ), cut as materialized (
+    -- NULL where half of the days have no usage: then nothing is cut.
+    select nullif(3 * usage_export.median(array_agg(amount / nullif(share, 0))), 0) as a_day
+    from history join profile using (weekday) where age <= 28
+  ), usual as materialized (
+    select h.week, h.age, h.amount, p.share, least(h.amount, p.share * cut.a_day) as cut_amount
+    from history h
+    join profile p using (weekday)
+    cross join cut
+  ), week_level as materialized (
+    select week, sum(cut_amount) / nullif(sum(share), 0) as a_day, sum(amount) / nullif(sum(share), 0) as uncut_a_day
+    from usual group by week
+  ), trend as (
+    -- Of the 28 pairs of the eight weeks at least 25 rise, or 25 fall; then the median change from week to week goes on.
+    select case
+        when abs(sum(sign(later.a_day - earlier.a_day))) >= 22
+        then usage_export.median(array_agg(later.a_day - earlier.a_day) filter (where earlier.week = later.week + 1))
+        else 0
+      end as a_week
+    from week_level later join week_level earlier on earlier.week > later.week
+  ), spread as (
+    -- Of a single day, as a share of its week's level. Each week's own level takes one degree of freedom.
+    select sqrt(sum((u.amount / u.share / w.uncut_a_day - 1) ^ 2) / nullif(count(*) - count(distinct week), 0)) as a_day
+    from usual u join week_level w using (week)
+    where u.share > 0 and w.uncut_a_day > 0
+  ), level as materialized (
+    select sum(cut_amount) filter (where age <= 14) / nullif(sum(share) filter (where age <= 14), 0) as a_day,
+      (select max(day) from known) as newest_day, count(*) >= 14 as is_enough
+    from usual
+  ), month_day as materialized (
+    select s.amount as stored, k.amount as known, p.share,
+      -- The level is that of 7 days before the newest known day.
+      greatest(
+        p.share * greatest(l.a_day + t.a_week * (m.day - l.newest_day + 7) / 7, 0),
+        coalesce(s.amount, 0)
+      ) as estimate
+    from (select first_day + n as day from month, generate_series(0, last_day - first_day) as n) m
+    cross join level l
+    cross join trend t
+    join profile p on p.weekday = extract(isodow from m.day)
+    left join stored s on s.day = m.day
+    left join known k on k.day = m.day
+  ), sums as (
+    select coalesce(sum(stored), 0) as amount, coalesce(sum(known), 0) as known,
+      coalesce(sum(estimate) filter (where known is null), 0) as ahead,
+      sum(share) filter (where known is null) as shares, sum(share ^ 2) filter (where known is null) as squares,
+      count(known)::integer as days_known, count(*) filter (where known is null)::integer as days_ahead
+    from month_day
+  ), estimate as (
+    select sums.amount, known + ahead as forecast,
+      -- Each day ahead differs by the spread of a day, and all of them by what 14 days leave open of the level.
+      coalesce(1.7 * spread.a_day * ahead * sqrt(squares + shares ^ 2 / 14) / nullif(shares, 0), 0) as margin,
+      sums.days_known, sums.days_ahead
+    from sums cross join spread cross join level
+    where is_enough or sums.days_ahead = 0
+  )
+  select sums.amount, round(e.forecast, 6),
+    -- What is stored already is the least, unless too much is stored as a rule.
+    round(greatest(e.forecast - e.margin, least(e.amount, e.forecast)), 6), round(e.forecast + e.margin, 6),
+    sums.days_known, sums.days_ahead
+  from sums left join estimate e on true;
+end;
+
+comment on function usage_export.month_forecast(date, date[], numeric[], numeric[]) is 'Estimates a month from the days that were read. Reads no table; docs/forecast.md has the method and its measured error.';
