@@ -1,7 +1,7 @@
 // The leases by which the processes on this database share a service's rate limit, and the pause the service asked for. Leases are
 // renewed and released by single statements outside any transaction, so that a process that stops in between blocks no other.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { AllocatedSlots, Demand, LeasedShare } from "../rate-share.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, withRetries } from "./connection/transaction.ts";
@@ -56,8 +56,8 @@ async function readLimit(db: Database, service: string): Promise<StoredLimit> {
     sql<StoredLimit>`
       select leases::text,
         extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
-        greatest(extract(epoch from next_start_at - clock_timestamp())::float8 * 1000, 0) as "startMs",
-        greatest(extract(epoch from least(paused_until - clock_timestamp(), pause))::float8 * 1000, 0) as "pauseMs"
+        ${msUntil(sql.ref("next_start_at"))} as "startMs",
+        least(${msUntil(sql.ref("paused_until"))}, extract(epoch from pause)::float8 * 1000) as "pauseMs"
       from usage_export.rate_limit where service = ${service}
     `.execute(db);
   for (;;) {
@@ -135,6 +135,11 @@ export async function releaseLease(db: Database, service: string, id: string, ne
       next_start_at = ${nextStartAt(nextStartMs)}
     where service = ${service}
   `.execute(db);
+}
+
+/** 0 for a moment that is over. Postgres before 17 refuses to subtract from -infinity. */
+function msUntil(moment: RawBuilder<unknown>) {
+  return sql`greatest(extract(epoch from greatest(${moment}, clock_timestamp()) - clock_timestamp())::float8 * 1000, 0)`;
 }
 
 function nextStartAt(ms: number) {

