@@ -52,6 +52,11 @@ export function isRefusedData(error: unknown): boolean {
   return /^2[123]\w{3}$/.test(systemCode(error));
 }
 
+/** Defined only for an unexpected error: its stack shows where the mistake in this program is. */
+export function unexpectedStack(error: unknown): string | undefined {
+  return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
+}
+
 /** One line for a person: the message and what caused it. A cause's own fields (an input, a query's rows) are left out. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import { raiseLaggingSequences } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
+import { isDatabaseFailure } from "../db/connection/errors.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
@@ -44,6 +45,7 @@ export function requestDeps(context: RequestContext, settings: RequestSettings):
     backlog,
     log,
     isRetried,
+    isDatabaseFailure,
     refusalOf: (request) => check.refusalOf(request, policy.checkFeatures),
     fetch: (request, runDay, signal, onPermit) => fetchUsage(context, settings, request, runDay, { signal, onPermit }),
     async store(request, attempt, answer) {

@@ -2,7 +2,7 @@
 // reason why there is none is recorded.
 
 import type { Logger } from "pino";
-import { AppError, type ErrorCode, errorCode, errorText, isRefusedData } from "../errors.ts";
+import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import type { NormalisedSlice } from "./columns.ts";
 import { type Day, daysOf } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
@@ -108,14 +108,15 @@ export async function exportUsage(run: ExportRun, deps: ExportDeps, signal: Abor
   };
 
   for (const request of run.requests) {
-    const leave = await deps.backlog.enter();
+    const { answered: isAnswered, leave } = await deps.backlog.enter();
     if (fatal || signal.aborted || run.stopStarting?.aborted) {
       leave();
       break;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     const onAnswer = () => {
-      if (!run.countsUntilStored) leave();
+      if (run.countsUntilStored) isAnswered();
+      else leave();
       resolve();
     };
     answered.push(promise);
@@ -180,6 +181,8 @@ export type RequestDeps = {
   ) => Promise<void>;
   /** Whether a request that fails with this code is retried later. If so, the caller logs the failure. */
   readonly isRetried?: ((code: FailedRequest["code"]) => boolean) | undefined;
+  /** Whether the database caused the error and cannot be used, so that every other request would meet it, too. */
+  readonly isDatabaseFailure: (error: unknown) => boolean;
   /** Why this request must not be made, such as an unknown feature. Undefined if the request may be made. */
   readonly refusalOf: (request: UsageRequest) => Promise<string | undefined>;
   /** Shared by all requests of the process; wait for room before each request. */
@@ -215,19 +218,20 @@ async function exportRequest(
     return stored;
   } catch (error) {
     signal.throwIfAborted();
-    if (!concernsRequest(error)) throw error;
+    // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
+    if (deps.isDatabaseFailure(error) || isStop(error)) throw error;
     const refusal = { reason: errorText(error), code: errorCode(error) };
     await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
-    if (!deps.isRetried?.(refusal.code))
-      deps.log.error({ ...refusal, ...describeRequest(request) }, "usage request failed");
+    if (!deps.isRetried?.(refusal.code)) {
+      const stack = unexpectedStack(error);
+      deps.log.error({ ...refusal, ...describeRequest(request), ...(stack && { stack }) }, "usage request failed");
+    }
     return refusal;
   }
 }
 
-/** Whether the failure is one of this request alone. A lost database or a bug would only repeat with the next request. */
-function concernsRequest(error: unknown): boolean {
-  if (error instanceof AppError) return error.code !== "database" && error.code !== "stopped";
-  return isRefusedData(error);
+function isStop(error: unknown): boolean {
+  return error instanceof AppError && error.code === "stopped";
 }
 
 export function describeRequest({ series, window }: UsageRequest): Readonly<Record<string, string>> {
@@ -244,9 +248,16 @@ export function rowCount({ slices }: Pick<FetchedAnswer, "slices">): number {
   return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
 }
 
+type BacklogEntry = {
+  /** To be called when the request no longer waits for the service. */
+  readonly answered: () => void;
+  /** To be called when another request may be made in place of this one. It counts as answered, too. */
+  readonly leave: () => void;
+};
+
 export type Backlog = {
-  /** Resolves when another request may be made, with the function to be called when it no longer waits for the service. */
-  readonly enter: () => Promise<() => void>;
+  /** Resolves when another request may be made, which counts from then on. */
+  readonly enter: () => Promise<BacklogEntry>;
   /** Resolves when another request may be made. */
   readonly untilRoom: () => Promise<void>;
   /** Resolves when no request waits for the service, or soon after `over` is aborted. */
@@ -255,9 +266,10 @@ export type Backlog = {
   readonly countDuring: <T>(rows: number, work: () => Promise<T>) => Promise<T>;
 };
 
-/** `requestsMax` may wait for the service at the same time. Those that wait for the database are not counted. */
+/** At most `requestsMax` requests have entered and not left at the same time. */
 export function openBacklog(requestsMax: number): Backlog {
   let requests = 0;
+  let unanswered = 0;
   let rowsHeld = 0;
   let changed = Promise.withResolvers<void>();
 
@@ -273,18 +285,22 @@ export function openBacklog(requestsMax: number): Backlog {
       while (isFull()) await changed.promise;
     },
     async untilIdle(over) {
-      while (requests > 0 && !over.aborted) await changed.promise;
+      while (unanswered > 0 && !over.aborted) await changed.promise;
     },
     async enter() {
       while (isFull()) await changed.promise;
       requests++;
-      let isOver = false;
-      return () => {
-        if (isOver) return;
-        isOver = true;
-        requests--;
+      unanswered++;
+      const answered = once(() => {
+        unanswered--;
         reportChange();
-      };
+      });
+      const leave = once(() => {
+        requests--;
+        answered();
+        reportChange();
+      });
+      return { answered, leave };
     },
     async countDuring(rows, work) {
       rowsHeld += rows;
@@ -295,5 +311,14 @@ export function openBacklog(requestsMax: number): Backlog {
         reportChange();
       }
     },
+  };
+}
+
+function once(change: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    change();
   };
 }

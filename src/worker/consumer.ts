@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { ClaimedJob, Queue, QueueName } from "../db/jobs/queue.ts";
-import { AppError, errorCode, errorText } from "../errors.ts";
+import { errorCode, errorText, unexpectedStack } from "../errors.ts";
 
 export type ConsumerSettings = {
   readonly queue: QueueName;
@@ -93,7 +93,7 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
       const isAway = isConnectionError(error);
       if (isAway) reportDatabase(error);
       log[isAway ? "debug" : "error"](
-        { queue: settings.queue, ...failure, stack: stackOf(error) },
+        { queue: settings.queue, ...failure, stack: unexpectedStack(error) },
         "queue job failed, to be tried again",
       );
       await queue.fail(job, failure).catch(() => {});
@@ -120,9 +120,4 @@ export function openConsumer(settings: ConsumerSettings, deps: ConsumerDeps): Co
       clearInterval(heartbeats);
     },
   };
-}
-
-/** Defined only for an unexpected error: its stack shows where the mistake in this program is. */
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
 }

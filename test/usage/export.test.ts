@@ -1,5 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
+import { isDatabaseFailure } from "../../src/db/connection/errors.ts";
 import { AppError } from "../../src/errors.ts";
 import { emptySlice } from "../../src/usage/columns.ts";
 import {
@@ -49,6 +50,7 @@ function testDeps(part: Partial<ExportDeps> = {}) {
     fail: async ({ series }, fetchNo, days, { reason }) => {
       failed.push({ grouping: series.grouping, fetchNo, days, reason });
     },
+    isDatabaseFailure,
     refusalOf: async () => undefined,
     backlog: openBacklog(2),
     log: pino({}, { write: (line) => lines.push(line) }),
@@ -155,11 +157,32 @@ test.each(["22003", "22P05", "21000", "23514"])(
 test.each<[string, Error]>([
   ["a lost database", Object.assign(new Error("Connection terminated unexpectedly"), { code: "08006" })],
   ["an error about the product's database", new AppError("database", "the schema is not the expected one")],
-  ["a bug in this program", new TypeError("x is not a function")],
+  ["a table that is missing", Object.assign(new Error('relation "slice" does not exist'), { code: "42P01" })],
 ])("%s ends the run", async (_, error) => {
   const { deps, failed } = testDeps({ store: () => Promise.reject(error) });
   await expect(exportUsage(run(TOTAL, LISTEN), deps, NEVER)).rejects.toBe(error);
   expect(failed).toEqual([]);
+});
+
+test.each<[string, Partial<ExportDeps>]>([
+  ["the answer is read", failing(new TypeError("x is not a function"))],
+  [
+    "the answer is stored",
+    {
+      store: async ({ series }) => {
+        if (series.grouping === "endpoint") throw new TypeError("x is not a function");
+        return BOTH_REPLACED;
+      },
+    },
+  ],
+])("a mistake in this program while %s fails its request alone, and the log has the stack", async (_, part) => {
+  const { deps, failed, lines } = testDeps(part);
+  const result = await exportUsage(run(LISTEN, TOTAL, sampleRequest("model")), deps, NEVER);
+  expect(result).toMatchObject({ requests: 3, complete: 4, failed: 2, failures: [{ code: "internal" }] });
+  expect(failed).toMatchObject([{ grouping: "endpoint", reason: "x is not a function" }]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: "usage request failed", code: "internal", stack: expect.stringContaining("export.test.ts") },
+  ]);
 });
 
 test("an answer is stored with the fetch number that was taken when its last attempt had its permit", async () => {
@@ -377,11 +400,22 @@ test("a database that is lost while an answer is stored ends the run", async () 
 
 test("whoever waits until no request waits for the service can stop waiting", async () => {
   const backlog = openBacklog(3);
-  const leave = await backlog.enter();
+  const { leave } = await backlog.enter();
   await backlog.enter();
   const over = new AbortController();
   const stopped = backlog.untilIdle(over.signal);
   over.abort();
   leave();
   await expect(stopped).resolves.toBeUndefined();
+});
+
+test("answers that wait for the database leave nobody waiting for the service, even if their requests still count", async () => {
+  const { deps } = testDeps({
+    store: async () => {
+      await deps.backlog.untilIdle(NEVER);
+      return BOTH_REPLACED;
+    },
+  });
+  const result = await exportUsage({ ...run(TOTAL, LISTEN), countsUntilStored: true }, deps, NEVER);
+  expect(result).toMatchObject({ requests: 2, complete: 4 });
 });

@@ -1,7 +1,7 @@
 // Tells apart why a statement or a connection failed: the server was not reached, it denied access, or another session was in the
 // way.
 
-import { systemCode } from "../../errors.ts";
+import { AppError, isRefusedData, systemCode } from "../../errors.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
@@ -41,6 +41,15 @@ export function isAccessDenied(error: unknown): error is Error {
 
 function isDeniedByPooler(error: Error): boolean {
   return systemCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
+}
+
+const SQLSTATE = /^[\dA-Z]{5}$/;
+
+/** Whether the database caused the error and cannot be used: not reached, busy or of another schema. Data that it refuses is no such error. */
+export function isDatabaseFailure(error: unknown): boolean {
+  if (error instanceof AppError) return error.code === "database";
+  if (isConnectionError(error) || isAccessDenied(error)) return true;
+  return SQLSTATE.test(systemCode(error)) && !isRefusedData(error);
 }
 
 /** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */

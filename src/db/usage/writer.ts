@@ -2,9 +2,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
-import { isRefusedData } from "../../errors.ts";
 import { type Backlog, rowCount, type StoredAnswer } from "../../usage/export.ts";
 import type { Database } from "../connection/database.ts";
+import { isDatabaseFailure } from "../connection/errors.ts";
 import { type Answer, mergeAnswers } from "./batches.ts";
 import { sliceKey } from "./slices.ts";
 
@@ -68,13 +68,13 @@ function splitConflicts(batch: readonly Answer[]): Answer[][] {
   return groups.map(({ answers }) => answers.sort((a, b) => a.runId.localeCompare(b.runId) || a.seriesId - b.seriesId));
 }
 
-/** The outcomes in the order of the answers. If Postgres refuses the data of one answer, only that one fails. */
+/** The outcomes in the order of the answers. If one answer can't be stored, only that one fails, unless the database can't be used. */
 async function writeTogether(db: Database, answers: readonly Answer[]): Promise<readonly WriteOutcome[]> {
   try {
     return await mergeAnswers(db, answers);
   } catch (error) {
     const outcome = error instanceof Error ? error : new Error(String(error));
-    if (answers.length === 1 || !isRefusedData(error)) return answers.map(() => outcome);
+    if (answers.length === 1 || isDatabaseFailure(error)) return answers.map(() => outcome);
     const outcomes: WriteOutcome[] = [];
     for (const answer of answers) outcomes.push(...(await writeTogether(db, [answer])));
     return outcomes;

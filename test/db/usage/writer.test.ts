@@ -108,6 +108,18 @@ test("data that Postgres refuses fails only its own answer", async () => {
   expect(await shown(db, later.project)).toEqual({ [DAY]: { speak: "2" } });
 });
 
+test("an answer that a mistake in this program can't store fails alone", async () => {
+  const write = openAnswerWriter(db, never);
+  const [good, bad] = [await newSeries(db), await newSeries(db)];
+  const answers = await Promise.all([
+    incoming(good.seriesId, [slice(DAY, { listen: "1" })]),
+    incoming(bad.seriesId, [{ ...slice(DAY, { listen: "1" }), columns: undefined as never }]),
+  ]);
+  const outcomes = await Promise.allSettled(answers.map(write));
+  expect(outcomes).toMatchObject([{ status: "fulfilled" }, { status: "rejected", reason: expect.any(TypeError) }]);
+  expect(await shown(db, good.project)).toEqual({ [DAY]: { listen: "1" } });
+});
+
 test("two answers for one slice are stored one after the other, and the later fetch is shown", async () => {
   const write = openAnswerWriter(db, never);
   const { project, seriesId } = await newSeries(db);
