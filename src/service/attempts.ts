@@ -24,6 +24,9 @@ export type AttemptsDeps = {
   readonly log: Logger;
 };
 
+type Answered = Extract<Outcome, { ok: true }>;
+type Failed = { readonly ok: false; readonly error: AppError };
+
 export type Attempts = (attempt: Attempt, retry: boolean, signal: AbortSignal) => Promise<ServiceAnswer>;
 
 /**
@@ -53,18 +56,19 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
     }
   }
 
-  async function tryAll(attempt: Attempt, attemptsMax: number, signal: AbortSignal): Promise<ServiceAnswer> {
+  /** The last outcome of the service. Throws an error of another origin, such as a refusal that is known already: then nothing was sent. */
+  async function tryAll(attempt: Attempt, attemptsMax: number, signal: AbortSignal): Promise<Answered | Failed> {
     const kinds: FailureKind[] = [];
     for (;;) {
       const outcome = await once(attempt, signal);
-      if (outcome.ok) return outcome.answer;
+      if (outcome.ok) return outcome;
       const { kind, error, requestedWaitMs } = outcome.failure;
       kinds.push(kind);
       if (requestedWaitMs !== undefined && requestedWaitMs > deps.waitMsMax) {
-        throw tooLong(`${error.message}; it`, requestedWaitMs, deps.waitMsMax, error.details);
+        return { ok: false, error: tooLong(`${error.message}; it`, requestedWaitMs, deps.waitMsMax, error.details) };
       }
       const delayMs = retryDelayMs(kinds, attemptsMax, requestedWaitMs, deps.random());
-      if (delayMs === undefined) throw withAttemptCount(error, kinds.length);
+      if (delayMs === undefined) return { ok: false, error: withAttemptCount(error, kinds.length) };
       deps.log.warn(
         { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
@@ -76,16 +80,12 @@ export function openAttempts(deps: AttemptsDeps): Attempts {
 
   return async (attempt, retry, signal) => {
     const attemptsMax = retry && unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
-    try {
-      const answer = await tryAll(attempt, attemptsMax, signal);
-      unanswered = 0;
-      return answer;
-    } catch (error) {
-      // With any other code the service answered, so it is up, or the call failed for a reason of its own before anything was sent, which
-      // does not show that the service is down.
-      if (error instanceof AppError) unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
-      throw error;
-    }
+    // If this throws, the service was not asked: that shows neither that it is down nor that it is up, so the count stays.
+    const outcome = await tryAll(attempt, attemptsMax, signal);
+    // With any other code the service answered, so it is up.
+    unanswered = !outcome.ok && outcome.error.code === "unavailable" ? unanswered + 1 : 0;
+    if (!outcome.ok) throw outcome.error;
+    return outcome.answer;
   };
 }
 

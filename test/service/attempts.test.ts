@@ -140,6 +140,28 @@ test("after three calls in a row without an answer each further call is tried on
   expect(await requestsOf(false)).toBe(5);
 });
 
+test.each<[string, AppError]>([
+  ["a refusal that is known already", new AppError("unauthorized", "not called again after a refusal")],
+  ["a database that gives no fetch number", new AppError("database", "gone")],
+])("%s does not show that a service is up again that was down", async (_, error) => {
+  let sent = 0;
+  const attempts = recordedAttempts([]);
+  const down = { kind: "transient", error: new AppError("unavailable", "no answer") } as const;
+  const send = async (): Promise<Outcome> => {
+    sent++;
+    return { ok: false, failure: down };
+  };
+  const attemptsOf = async (prepare: () => Promise<void>) => {
+    sent = 0;
+    await attempts({ prepare, send }, true, limit()).catch(() => {});
+    return sent;
+  };
+  const numbers = [];
+  for (let i = 0; i < 4; i++) numbers.push(await attemptsOf(async () => {}));
+  numbers.push(await attemptsOf(() => Promise.reject(error)), await attemptsOf(async () => {}));
+  expect(numbers).toEqual([5, 5, 5, 1, 0, 1]);
+});
+
 test("no more calls are in flight than maxConcurrent", async () => {
   const open: ServerResponse[] = [];
   let most = 0;
