@@ -28,12 +28,15 @@ const ROTATION_MS = 10_000;
 export async function renewLease(db: Database, limit: ServiceLimit, id: string, demand: Demand): Promise<LeasedShare> {
   const { service, requestsPerSecond, maxConcurrent } = limit;
   for (;;) {
-    const { leases, nowMs, startMs, pauseMs } = await readLimit(db, service);
-    const { next, ...allocated } = allocate(JSON.parse(leases), id, demand, maxConcurrent, nowMs);
+    const { leases, nowMs, pauseMs, ...stored } = await readLimit(db, service);
+    const known: Leases = JSON.parse(leases);
+    const { next, ...allocated } = allocate(known, id, demand, maxConcurrent, nowMs);
+    const expiredStartMs = startAfterExpired(known, id, limit, nowMs);
+    const startMs = Math.max(stored.startMs, expiredStartMs);
     const { rows } = await withRetries(() =>
       sql`
         update usage_export.rate_limit
-        set leases = ${JSON.stringify(next)}::jsonb, next_start_at = ${nextStartAt(demand.nextStartMs ?? 0)}
+        set leases = ${JSON.stringify(next)}::jsonb, next_start_at = ${nextStartAt(Math.max(demand.nextStartMs ?? 0, expiredStartMs))}
         where service = ${service} and leases = ${leases}::jsonb returning 1
       `.execute(db),
     );
@@ -94,6 +97,17 @@ export function allocate(
   const slots = held + Math.max(Math.min(free, isContested ? fairSlots - held : free), 0);
   const next = Object.fromEntries([...others, [id, { slots, wanted, untilMs: nowMs + LEASE_MS }]]);
   return { slots, usableSlots: isContested ? Math.min(slots, fairSlots) : slots, fairSlots, next };
+}
+
+/**
+ * Milliseconds until the next call may start on the slots of processes that ended without giving them back. Such a process may have
+ * started a call until its lease expired. With less than a call in ten seconds, the rate forbids another one for longer than that.
+ */
+function startAfterExpired(stored: Leases, id: string, limit: ServiceLimit, nowMs: number): number {
+  const starts = Object.entries(stored)
+    .filter(([other, { slots, untilMs }]) => other !== id && slots > 0 && untilMs <= nowMs)
+    .map(([, { slots, untilMs }]) => untilMs + (1000 * limit.maxConcurrent) / (limit.requestsPerSecond * slots));
+  return Math.max(0, ...starts.map((startMs) => startMs - nowMs));
 }
 
 /**

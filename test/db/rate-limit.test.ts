@@ -194,6 +194,19 @@ test("a slot that a renewal gives back starts its next call when the rate allows
   expect(startMs).toBeGreaterThan(1_000);
 });
 
+test("after a process that never gave its slots back, the next call waits for the rate, however low that is", async () => {
+  const limit = limitOf({ requestsPerSecond: 0.02, maxConcurrent: 2 });
+  const [killed, next, last] = [randomUUID(), randomUUID(), randomUUID()];
+  await renewLease(db, limit, killed, { kept: 0, wanted: 1 });
+  const expired = sql`jsonb_set(leases, array[${killed}::text, 'untilMs'], to_jsonb(extract(epoch from now()) * 1000 - 1000))`;
+  await sql`update usage_export.rate_limit set leases = ${expired} where service = ${limit.service}`.execute(db);
+  // Its last call may have started right before its lease expired, and the next one may start 50 seconds later.
+  const waits = [];
+  for (const id of [next, last]) waits.push(await renewLease(db, limit, id, { kept: 0, wanted: 1 }));
+  for (const { startMs } of waits) expect(startMs).toBeGreaterThan(40_000);
+  for (const { startMs } of waits) expect(startMs).toBeLessThanOrEqual(50_000);
+});
+
 test("the leases of one service do not limit another service", async () => {
   await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 });
   expect(await renewLease(db, limitOf(), randomUUID(), { kept: 0, wanted: 4 })).toMatchObject({ slots: 4 });
