@@ -4,7 +4,7 @@
 import { inTransaction } from "../db/connection/transaction.ts";
 import { type ClaimedJob, REQUEST_ATTEMPTS_MAX } from "../db/jobs/queue.ts";
 import { closeRequests, type OpenRequest, openRequests, recordAttempt } from "../db/jobs/queued-requests.ts";
-import { type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
+import { hasEnded, type RunEnd, recordOutcomes } from "../db/jobs/runs.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { FilterCheck, type FilterCheckDeps } from "../jobs/filter-check.ts";
@@ -58,17 +58,18 @@ export async function handleChunk(
     }),
     // All requests of this chunk are under way: another chunk can be claimed as soon as there is room for its requests.
     onStarted: () => void backlog.untilRoom().then(onReady),
-    onProgress: recorder.report,
+    onProgress: recorder.reportRows,
   };
   const stopStarting = AbortSignal.any([stopping, recorder.lost]);
   const run = { requests: [...open.keys()], runDay, stopStarting, countsUntilStored: true };
   const { requests, failures } = await exportUsage(run, deps, signal);
+  const ended = await recorder.reportEnd();
   const retried = failures.filter(({ code }) => RETRIED_CODES.has(code));
   if (requests < open.size) await queue.release(claimed);
   else if (retried[0]) await retryLater(context, claimed, chunk, retried[0], retried.length);
   else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   // The worker that handled the last request of the run does this, so it is done once a run.
-  if (!recorder.hasEnded()) return;
+  if (!ended) return;
   const projects = config.exports.find(({ name }) => name === job)?.projects ?? [];
   await readProjectFacts(context, projects, "usage");
 }
@@ -105,6 +106,7 @@ export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJ
   const { job, runId, fetchNo, runDay } = chunk;
   const open = await readOpen(context, chunk);
   const recorder = outcomeRecorder(context, claimed, chunk, open);
+  if (open.size > 0) await queue.countGivenUp(claimed, open.size);
   for (const [request, { seriesId, error, errorCode }] of open) {
     const { window } = request;
     const text = `${error ?? claimed.lastError ?? "no answer"}; given up after all tries of this run`;
@@ -117,14 +119,13 @@ export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJ
     app.log.error({ job, runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX }, "usage request given up");
   }
   await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
-  recorder.report();
+  await recorder.reportEnd();
 }
 
 /** Counts each outcome in the run once, however many workers handle the chunk. */
-function outcomeRecorder({ app, metrics }: WorkerContext, claimed: ClaimedJob, chunk: Chunk, open: OpenRequests) {
+function outcomeRecorder({ app, db, metrics }: WorkerContext, claimed: ClaimedJob, chunk: Chunk, open: OpenRequests) {
   const lost = new AbortController();
   let end: RunEnd | undefined;
-  let isReported = false;
   let rowsReported = 0;
 
   const record: RecordOutcomes = async (tx, outcomes) => {
@@ -148,14 +149,17 @@ function outcomeRecorder({ app, metrics }: WorkerContext, claimed: ClaimedJob, c
     record,
     lost: lost.signal,
     /** To be called after the commit. */
-    report({ rowsChanged }: { readonly rowsChanged: number } = NO_COUNTS): void {
+    reportRows({ rowsChanged }: { readonly rowsChanged: number }): void {
       metrics.rowsChanged(chunk.job, rowsChanged - rowsReported);
       rowsReported = rowsChanged;
-      if (!end || isReported) return;
-      isReported = true;
-      reportRunEnd({ app, metrics }, { ...end, kind: "export" });
     },
-    hasEnded: () => isReported,
+    /** Returns whether a request of this chunk was the last one of the run. To be called when all requests of the chunk are done. */
+    async reportEnd(): Promise<boolean> {
+      // The transaction that set `end` may have been rolled back, and another worker may have ended the run since.
+      if (!end || !(await hasEnded(db, end))) return false;
+      reportRunEnd({ app, metrics }, { ...end, kind: "export" });
+      return true;
+    },
   };
 }
 

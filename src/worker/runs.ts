@@ -8,7 +8,7 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { addRequests } from "../db/jobs/queued-requests.ts";
-import { insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
+import { endRunsWithoutJobs, insertRun, insertSkippedRun, recordQueuedRequests, runningRuns } from "../db/jobs/runs.ts";
 import { nextFetchNo } from "../db/usage/fetch-numbers.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/series.ts";
 import { counted } from "../report/format.ts";
@@ -147,6 +147,8 @@ export async function enqueueBackfill(
   const queue = await openQueue(db, app.log);
   try {
     const enqueued: QueuedBackfill[] = [];
+    // A run without queue jobs keeps its requests from being queued for another run.
+    for (const { runId, job, error } of await endRunsWithoutJobs(db)) app.log.warn({ runId, job, error }, "run ended");
     for (const { job, plan } of plans) {
       const run = { job, trigger: "backfill", scheduledFor: undefined, plan } as const;
       const queued = await inTransaction(db, (tx) => enqueueRun(tx, { queue, ids }, run));
@@ -167,6 +169,7 @@ export type EndedRun = {
   readonly status: string;
   readonly runId?: string;
   readonly seconds?: number;
+  readonly finishedAt?: string;
   /** The first error of the run. */
   readonly error?: string | null | undefined;
   /** Set for an export. */
@@ -181,7 +184,7 @@ export function reportRunEnd({ app, metrics }: Pick<WorkerContext, "app" | "metr
     app.write(`${runLine(run, new Date())}\n`);
     return;
   }
-  const { counts, error, ...rest } = run;
+  const { counts, error, finishedAt: _logged, ...rest } = run;
   const facts = { ...rest, ...counts, ...(error != null && { error }) };
   if (run.status === "ok") app.log.info(facts, "run finished");
   else app.log.warn(facts, run.status === "skipped" ? "run skipped" : "run finished");

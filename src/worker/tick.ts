@@ -1,9 +1,10 @@
-// A tick: one pass of planning over all jobs. It starts runs for due scheduled times and missing days, and adds their queue jobs. A lock
-// on the job's row keeps workers that tick at the same time from planning a job twice.
+// A tick: one pass of planning over all jobs. It ends runs that lost their queue jobs, starts runs for due scheduled times and missing
+// days, and adds their queue jobs. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { isConnectionError } from "../db/connection/errors.ts";
 import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
+import { endRunsWithoutJobs } from "../db/jobs/runs.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
 import { markNextDue, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
@@ -36,6 +37,8 @@ export async function tick(context: WorkerContext): Promise<TickOutcome> {
   const { exports, rotations } = context.config;
   // The stored due times were computed before the clock was set back.
   if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
+  // Before anything is planned: a run without queue jobs keeps its requests from being queued for another run.
+  for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, { ...end, kind: "export" });
   const outcomes: TickOutcome[] = [];
   for (const job of exports) {
     outcomes.push(await tickSafely(context, "export", job.name, () => tickExport(context, job)));

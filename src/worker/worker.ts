@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
 import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { deleteOldRuns, endRunsWithoutJobs, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
+import { deleteOldRuns, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
 import {
   deleteOldWorkers,
   heartbeatWorker,
@@ -29,7 +29,6 @@ import { openWorkerContext, retryUntilReached, type WorkerContext } from "./cont
 import { filterCheckByRun, handleChunk, handleDeadLetter } from "./handle-chunk.ts";
 import type { Liveness } from "./liveness.ts";
 import { handleRotation } from "./rotation.ts";
-import { reportRunEnd } from "./runs.ts";
 import { tick } from "./tick.ts";
 
 /** The part of `drainSeconds` that is reserved for releasing unfinished jobs. */
@@ -158,14 +157,13 @@ function startTicks(
   };
 }
 
-/** What a worker does after each tick: renews heartbeats, ends runs that lost their jobs, and once a day deletes old runs. */
+/** What a worker does after each tick: renews heartbeats, and once a day deletes old runs. */
 function openMaintenance(context: WorkerContext, worker: NewWorker): () => Promise<void> {
   const { app, db, config } = context;
   let deletedMs = Number.NEGATIVE_INFINITY;
   return async () => {
     await heartbeatWorker(db, worker);
     await heartbeatQueuedRuns(db);
-    for (const end of await endRunsWithoutJobs(db)) reportRunEnd(context, { ...end, kind: "export" });
     if (performance.now() - deletedMs < DAY_MS) return;
     const deleted = await deleteOldRuns(db, config.runs.keepDays, new Date());
     deletedMs = performance.now();

@@ -49,6 +49,8 @@ export type Queue = {
   readonly complete: (tx: Tx, job: ClaimedJob) => Promise<boolean>;
   /** Schedules a retry, by any consumer, and returns its time. After the last attempt the job becomes a dead letter. */
   readonly fail: (job: ClaimedJob, failure: JobFailure) => Promise<Date | undefined>;
+  /** For a dead letter: records how many requests are given up with it. The first number counts. */
+  readonly countGivenUp: (deadLetter: ClaimedJob, requests: number) => Promise<void>;
   /** Returns the job to the queue, where it can be claimed at once. This does not count as an attempt. */
   readonly release: (job: ClaimedJob) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -173,6 +175,14 @@ export async function openQueue(db: Database, log: Logger): Promise<Queue> {
         where name = ${job.queue} and id = ${job.id} and state::text = 'retry'
       `.execute(db);
       return rows[0]?.at;
+    },
+    async countGivenUp({ queue, id }, requests) {
+      await sql`
+        update ${sql.id(QUEUE_SCHEMA, "job")} failed
+        set output = jsonb_build_object('requests', ${requests}::integer) || coalesce(failed.output, '{}')
+        from ${sql.id(QUEUE_SCHEMA, "job")} dead
+        where dead.name = ${queue} and dead.id = ${id} and failed.name = dead.source_name and failed.id = dead.source_id
+      `.execute(db);
     },
     async release(job) {
       await inTransaction(db, async (tx) => {

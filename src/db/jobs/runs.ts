@@ -124,6 +124,7 @@ export type RunEnd = {
   readonly trigger: RunTrigger;
   readonly status: string;
   readonly seconds: number;
+  readonly finishedAt: string;
   /** The first error of the run. */
   readonly error: string | null;
   readonly counts: RunCounts;
@@ -131,7 +132,7 @@ export type RunEnd = {
 
 /** The columns that a statement that ends a run returns. */
 const runEnd = sql`
-  run_id as "runId", job, trigger, status, error,
+  run_id as "runId", job, trigger, status, error, finished_at::text as "finishedAt",
   round(extract(epoch from finished_at - started_at))::double precision as seconds,
   json_build_object(
     'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
@@ -139,7 +140,10 @@ const runEnd = sql`
   ) as counts
 `;
 
-/** Counts the outcomes of requests of a queued run. The last request ends the run. Returns the run if it ended. */
+/**
+ * Counts the outcomes of requests of a queued run. The last request ends the run. Returns the run if it ended; `hasEnded` tells whether
+ * that was committed.
+ */
 export async function recordOutcomes(
   tx: Tx,
   runId: string,
@@ -161,6 +165,14 @@ export async function recordOutcomes(
   `.execute(tx);
   const { open, ...end } = rows[0] ?? {};
   return open === 0 ? (end as RunEnd) : undefined;
+}
+
+/** Whether the run has ended at that time, and not only in a transaction that was rolled back. */
+export async function hasEnded(db: Database, { runId, finishedAt }: RunEnd): Promise<boolean> {
+  const { rows } = await sql`
+    select from usage_export.run where run_id = ${runId} and finished_at = ${finishedAt}::text::timestamptz
+  `.execute(db);
+  return rows.length > 0;
 }
 
 /** The runs of a job that have not ended: queued runs, and runs of a single process that have a recent heartbeat. */

@@ -89,6 +89,77 @@ test("a request that fails for a while is made again later, and the others of it
   expect(breakdowns(emulator).filter((path) => !fails(path))).toHaveLength(REQUESTS - 1);
 });
 
+test("a chunk whose workers kept dying counts with all of its requests as given up", async ({ context }) => {
+  await serveChunk(context);
+  await sql`
+    update usage_export_queue.job set state = 'active', retry_count = retry_limit, started_on = now(), heartbeat_on = now() - interval '1 minute'
+    where name = 'usage_request'
+  `.execute(db);
+  const worker = context.start(["start"]);
+  await expect.poll(backfillRun).toMatchObject({ status: "failed", requests: REQUESTS, failed: 2 * REQUESTS });
+  worker.kill("SIGTERM");
+  await worker.ended;
+  expect((await context.run(["status"])).stdout).toContain(`${REQUESTS} given up in the last day`);
+});
+
+test("the days of requests whose queue jobs were deleted by hand are planned anew at the next tick, or by a backfill", async ({
+  context,
+}) => {
+  await serveChunk(context);
+  await sql`delete from usage_export_queue.job`.execute(db);
+  const { start, end } = lastDays(2);
+  const { stdout } = await context.run(["backfill", "--from", start, "--to", end, "--enqueue"]);
+  expect(stdout).toContain(`${REQUESTS} requests`);
+  expect(await runs(db)).toMatchObject([{ status: "failed", failed: 2 * REQUESTS }, { status: "running" }]);
+
+  await sql`delete from usage_export_queue.job`.execute(db);
+  const worker = context.start(["start"], { LOG_LEVEL: "debug" });
+  expect(JSON.parse(await worker.waitFor("tick finished"))).toMatchObject({ started: true });
+  expect((await runs(db)).at(-1)).toMatchObject({ trigger: "catchup", status: "running" });
+});
+
+test("the end of a run is not reported if its transaction was rolled back and another worker has the chunk by then", async ({
+  context,
+}) => {
+  await serveChunk(context);
+  await sql`create sequence ends`.execute(db);
+  await sql`create table refusing (ends boolean)`.execute(db);
+  await sql`insert into refusing values (true)`.execute(db);
+  await sql`
+    create function refuse_end() returns trigger language plpgsql as $$
+    begin
+      perform nextval('public.ends');
+      if (select ends from public.refusing) then raise serialization_failure; end if;
+      return null;
+    end $$
+  `.execute(db);
+  await sql`
+    create constraint trigger refuse_end after update on usage_export.run deferrable initially deferred
+    for each row when (new.requests_open = 0 and new.trigger = 'backfill') execute function refuse_end()
+  `.execute(db);
+  const worker = context.start(["start"]);
+  await expect
+    .poll(async () => (await sql<{ is_called: boolean }>`select is_called from ends`.execute(db)).rows, {
+      interval: 10,
+    })
+    .toEqual([{ is_called: true }]);
+  await sql`
+    with claimed as (
+      update usage_export_queue.job set retry_count = retry_count + 1, heartbeat_on = now() - interval '1 minute'
+      where state = 'active' and name = 'usage_request'
+    )
+    update refusing set ends = false
+  `.execute(db);
+
+  await expect.poll(backfillRun).toMatchObject(WHOLE);
+  worker.kill("SIGTERM");
+  const { stderr } = await worker.ended;
+  const ends = stderr
+    .split("\n")
+    .filter((line) => /"trigger":"backfill"/.test(line) && line.includes('"run finished"'));
+  expect(ends).toHaveLength(1);
+});
+
 /** Queues a chunk of 50 requests, before there is a worker. */
 async function serveChunk(context: ProgramContext): Promise<Emulator> {
   const emulator = await context.serve({ usage: () => [{ accessor: "accessor-1", endpoint: "listen", requests: 5 }] });
