@@ -8,7 +8,7 @@ import { recordEvent } from "../db/keys/events.ts";
 import { masterKeysUsed, rotationsWithKey, usableKeys } from "../db/keys/keystore.ts";
 import { AppError } from "../errors.ts";
 import { holdsScope, scopesProblem } from "../keys/policy.ts";
-import { type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
+import { isDamaged, type MasterKeys, openSealedKey, readMasterKeys, requireMasterKeys } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
@@ -81,7 +81,8 @@ async function callWithKey<T>(
     try {
       const answer = await call(used.key);
       if (reference.kind === "rotation" && used !== first) {
-        await reportFallback(deps, project, reference.rotation, first, used);
+        const trouble = { refused: first.id, reason: `the service refused ${first.id}, the key in use` };
+        await reportFallback(deps, project, reference.rotation, trouble, used);
       }
       return answer;
     } catch (error) {
@@ -99,25 +100,42 @@ type CandidateKey = { readonly id: string; readonly key: Secret };
 
 /** The key to use, followed by the keys to fall back to. */
 async function candidateKeys(
-  { app, db, masterKeys }: KeyRingDeps,
+  deps: KeyRingDeps,
   project: Project,
   reference: KeyReference,
   keysMax: number,
 ): Promise<[CandidateKey, ...CandidateKey[]]> {
+  const { app } = deps;
   const readStatic = async (of: SecretReference) => app.scrubber.add(await readSecret("key", of, app.env));
   if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
-  const stored: CandidateKey[] = [];
-  if (db && masterKeys) {
-    for (const sealed of (await usableKeys(db, reference.rotation, project.id)).slice(0, 2)) {
-      stored.push({ id: sealed.apiKeyId, key: await openSealedKey(sealed, masterKeys, app.scrubber) });
+  const { opened, damage } = await storedKeys(deps, project, reference.rotation);
+  // Once a rotation has made a key, its `first` key may be gone from the environment.
+  const first =
+    opened.length >= keysMax
+      ? undefined
+      : await readStatic(reference.first).catch((error) => {
+          if (opened.length === 0) throw damage ?? error;
+        });
+  const [used, ...others] = [...opened, ...(first ? [{ id: "the first key", key: first }] : [])];
+  if (!used) throw new AppError("config", `project "${project.name}" has no key`);
+  if (damage) await reportFallback(deps, project, reference.rotation, { reason: damage.message }, used);
+  return [used, ...others];
+}
+
+/** The two newest keys of the rotation, without those that do not open. `damage`: why the newest one does not. */
+async function storedKeys({ app, db, masterKeys }: KeyRingDeps, project: Project, rotation: string) {
+  const opened: CandidateKey[] = [];
+  let damage: AppError | undefined;
+  if (!db || !masterKeys) return { opened, damage };
+  for (const sealed of (await usableKeys(db, rotation, project.id)).slice(0, 2)) {
+    try {
+      opened.push({ id: sealed.apiKeyId, key: await openSealedKey(sealed, masterKeys, app.scrubber) });
+    } catch (error) {
+      if (!isDamaged(error)) throw error;
+      if (opened.length === 0) damage ??= error;
     }
   }
-  const [newest, ...older] = stored;
-  if (!newest) return [{ id: "the first key", key: await readStatic(reference.first) }];
-  if (stored.length >= keysMax) return [newest, ...older];
-  // Once a rotation has made a key, its `first` key may be gone from the environment.
-  const first = await readStatic(reference.first).catch(() => undefined);
-  return [newest, ...older, ...(first ? [{ id: "the first key", key: first }] : [])];
+  return { opened, damage };
 }
 
 /** The call succeeded, but a person must know that the key in use does not work. */
@@ -125,16 +143,16 @@ async function reportFallback(
   { app, db, onFallback, reportedMs }: KeyRingDeps,
   project: Project,
   rotation: string,
-  refused: CandidateKey,
+  trouble: { readonly reason: string; readonly refused?: string },
   used: CandidateKey,
 ): Promise<void> {
   onFallback(rotation);
-  const reason = `the service refused ${refused.id}, the key in use; ${used.id} was used in its place`;
+  const reason = `${trouble.reason}; ${used.id} was used in its place`;
   // Reported again after a day: an alert that is not renewed counts as resolved.
   const nowMs = Date.now();
   if (nowMs - (reportedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
   reportedMs.set(reason, nowMs);
-  const facts = { project: project.name, rotation, refused: refused.id, used: used.id };
+  const facts = { project: project.name, rotation, ...trouble, used: used.id };
   app.log.error(facts, "fell back to the previous key");
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }

@@ -13,6 +13,7 @@ import type { RotationRequest } from "../keys/plan.ts";
 import { makesSelfHosted, type RotationJob } from "../keys/policy.ts";
 import { type RotationResult, rotateKey } from "../keys/rotate.ts";
 import type { LastUse, RotationDeps } from "../keys/rotation-deps.ts";
+import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
 import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
@@ -104,9 +105,15 @@ function rotationDeps(context: RotationContext, job: RotationJob, lease: Lease):
     testSink,
     deliver: (sink, key) => deliverKey(sink, key, (text) => scrubber.scrub(text)),
     async inspect({ intentId, scopesGranted, deliveredTo }) {
-      const { key } = await ledger.openKey(intentId);
-      const refusal = await refusalReason(context, job, key, scopesGranted);
-      return { intentId, refusal, stale: await staleFiles(job.deliver, deliveredTo, key) };
+      try {
+        const { key } = await ledger.openKey(intentId);
+        const refusal = await refusalReason(context, job, key, scopesGranted);
+        return { intentId, refusal, stale: await staleFiles(job.deliver, deliveredTo, key) };
+      } catch (error) {
+        // Exports can't use the key in use, and no later attempt can open it: it is replaced like one that the service refuses.
+        if (isDamaged(error)) return { intentId, refusal: errorText(error), stale: new Map() };
+        throw error;
+      }
     },
     findCaller: () =>
       keys.useToRotate(job, async (key) => {

@@ -59,7 +59,10 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** Adds the secret to the scrubber before anything can print it. */
+/**
+ * Adds the secret to the scrubber before anything can print it. If the sealed text is damaged, so that it opens with no master key, the error is
+ * one for which `isDamaged` is true.
+ */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,
@@ -78,8 +81,17 @@ export async function openSealedKey(
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key; rotate --now makes a fresh one`,
+      `the sealed key ${apiKeyId} does not open: it was changed, or sealed with another master key; its rotation replaces it (rotate does so at once)`,
+      { details: DAMAGED },
     );
   }
-  throw new AppError("database", `the sealed key in the row of ${apiKeyId} belongs to another row`);
+  throw new AppError("database", `the sealed key in the row of ${apiKeyId} belongs to another row`, {
+    details: DAMAGED,
+  });
+}
+
+const DAMAGED = { sealed: "damaged" };
+
+export function isDamaged(error: unknown): error is AppError {
+  return error instanceof AppError && error.details.sealed === DAMAGED.sealed;
 }

@@ -3,6 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
+import { sql } from "kysely";
 import { expect } from "vitest";
 import { ageKeys, createdKeys, PROGRAM, PROJECT_ID, type RotationContext, rotationTest } from "./rotation-context.ts";
 
@@ -108,6 +109,29 @@ test("the first rotated key falls back to the `first` key of the configuration",
   const since = context.emulator.requests.length;
   expect((await context.run(["export"])).status).toBe(0);
   expect(readers(context, since)).toEqual([undefined, consoleId(context)]);
+});
+
+test("a stored key that does not open is replaced by the next rotation, and until then exports use the key before it, with an alert", async ({
+  context,
+}) => {
+  await context.prepare();
+  await context.prepare({ now: true });
+  const [old, damaged] = createdKeys(context);
+  await sql`update usage_export.api_key set sealed = left(sealed, -8) || 'AAAAAAAA' where state = 'active'`.execute(
+    context.db,
+  );
+  const since = context.emulator.requests.length;
+  const { status, stderr } = await context.run(["export"]);
+  expect(status).toBe(0);
+  expect(readers(context, since)).toEqual([old]);
+  expect(stderr).toContain(`the sealed key ${damaged} does not open`);
+  expect((await context.run(["status"])).stdout).toContain(`the sealed key ${damaged} does not open`);
+
+  expect((await context.run(["rotate"])).status).toBe(0);
+  const [, , fresh] = createdKeys(context);
+  const sinceRotation = context.emulator.requests.length;
+  await context.run(["export"]);
+  expect(readers(context, sinceRotation)).toEqual([fresh]);
 });
 
 test("when the previous key is refused as well the export fails, and says so", async ({ context }) => {
