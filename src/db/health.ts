@@ -56,7 +56,7 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
       -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
       -- other series in a sum.
       greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
-      case
+      least(d.due_until, case
         when coalesce(c.read, 0) = 0 then d.due_from - 1
         when c.read = c.last_read - d.due_from + 1 then c.last_read
         else (
@@ -68,7 +68,7 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
               and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
           )
         )
-      end as "freshThrough"
+      end) as "freshThrough"
     from usage_export.series s
     left join usage_export.due_series d using (series_id)
     left join counted c using (series_id)
