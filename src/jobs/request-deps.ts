@@ -9,9 +9,10 @@ import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
+import type { Service } from "../service/service.ts";
 import { type BreakdownOptions, fetchBreakdown, groupingName } from "../service/usage.ts";
 import { emptySlice, type NormalisedSlice } from "../usage/columns.ts";
-import type { Day } from "../usage/days.ts";
+import { type Day, dayOf, type Window } from "../usage/days.ts";
 import { type FetchedAnswer, type RequestDeps, rowCount } from "../usage/export.ts";
 import { isObject } from "../usage/json-value.ts";
 import { answerDates, emptiedDays, normalise } from "../usage/normalise.ts";
@@ -82,11 +83,20 @@ async function fetchUsage(
     return keys.use(one.series.project, (key) => fetchBreakdown(service, sent, key, signal, { ...options, dialect }));
   };
   const askAndRead = async (dialect: Dialect) => {
-    const answer = await ask(request, dialect, { beforeAttempt: onPermit });
-    const day = dayOfUndated(runDay, policy.undated);
-    const slices = valueOrAppError(() =>
-      normalise(request, answer, day, groupingName(request.series.grouping, dialect)),
-    );
+    let askedMs = performance.now();
+    const beforeAttempt = async () => {
+      await onPermit();
+      askedMs = performance.now();
+    };
+    const answer = await ask(request, dialect, { beforeAttempt });
+    // A snapshot belongs to no day, so the day under which it is passed on makes no difference.
+    const asked = policy.undated === "snapshot" ? oneDay(runDay) : daysOfReading(service, askedMs);
+    const day = dayOfUndated(asked.end, policy.undated);
+    const slices = valueOrAppError(() => {
+      const read = normalise(request, answer, day, groupingName(request.series.grouping, dialect));
+      if (asked.start !== asked.end && read.some(({ undated }) => undated)) throw readAcrossMidnight(asked);
+      return read;
+    });
     const doubt = slices instanceof AppError ? undefined : await doubtOf(context, settings, request, slices, dialect);
     return { answer, slices, doubt, isFit: dialects.fits(request, answer) && doubt === undefined };
   };
@@ -101,6 +111,27 @@ async function fetchUsage(
   if (slices instanceof AppError) throw slices;
   if (request.window) return { slices, doubt };
   return { slices: await withEmptiedDays(db, idOf(request), answer, slices, policy), doubt };
+}
+
+function oneDay(day: Day): Window {
+  return { start: day, end: day };
+}
+
+/**
+ * The days on which the service was asked and answered, by its own clock where that is known. A day that is in progress counts until
+ * the moment of the answer, and a run may read it on a later day than the one on which it was planned.
+ */
+function daysOfReading(service: Service, askedMs: number): Window {
+  const answeredAt = service.serviceTime() ?? new Date();
+  const askedAt = new Date(answeredAt.getTime() - (performance.now() - askedMs));
+  return { start: dayOf(askedAt), end: dayOf(answeredAt) };
+}
+
+function readAcrossMidnight({ start, end }: Window): AppError {
+  return new AppError(
+    "bad_answer",
+    `the answer has no date, and was asked for on ${start} and came on ${end}, so nobody knows which of these days it counts; the next run asks again`,
+  );
 }
 
 /** Returns the error for an answer that can't be read: the caller throws it only if the other dialect does not help. */

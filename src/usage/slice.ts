@@ -182,15 +182,15 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
 
 /**
  * - `snapshot`: usage of an unknown span, such as a running total; never the usage of a day
- * - `day`: the usage of the day of the run
+ * - `day`: the usage of the day on which it is read
  * - `day-before`: the usage of the day before it
  */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 export type Undated = (typeof UNDATED)[number];
 
 /** The day that an answer without any date is stored under if it counts as the usage of a day. */
-export function dayOfUndated(runDay: Day, undated: Undated): Day {
-  return undated === "day-before" ? addDays(runDay, -1) : runDay;
+export function dayOfUndated(readOn: Day, undated: Undated): Day {
+  return undated === "day-before" ? addDays(readOn, -1) : readOn;
 }
 
 /** The newest snapshot of a series. */

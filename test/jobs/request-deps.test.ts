@@ -11,11 +11,12 @@ import { requestDeps } from "../../src/jobs/request-deps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import { openBacklog } from "../../src/usage/export.ts";
+import type { Undated } from "../../src/usage/slice.ts";
 import { coverageOf, newSeries } from "../db/stored-usage.ts";
 import { KEY, openTestService } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, scriptedServer } from "../support/scripted-server.ts";
-import { RUN_DAY, sampleAnswer, sampleJob, sampleRequest, sampleRow } from "../usage/sample-request.ts";
+import { RUN_DAY, sampleAnswer, sampleJob, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 const { db } = await testDatabase();
 
@@ -70,4 +71,37 @@ test("the groups of an answer are read from the field by whose name the grouping
   const { slices } = await fetch(sampleRequest("model"), RUN_DAY, context.app.signal, async () => {});
   expect(slices.map(({ columns }) => columns.groups.map(({ display }) => display))).toEqual([["nova"], [null]]);
   expect(server.requests[0]?.target).toContain("grouping=models");
+});
+
+/** Reads an answer without a date whose Date header is `date`, in a run that was planned on RUN_DAY. */
+async function readUndated(undated: Undated, date: string) {
+  const results = [{ requests: 3 }];
+  await using server = await scriptedServer((_request, response) => answerJson(response, 200, { results }, { date }));
+  await using service = openTestService(server.origin);
+  const context = contextOf(service);
+  const { seriesId } = await newSeries(db);
+  const settings = { ...settingsOf(context, seriesId), policy: sampleJob({ undated }) };
+  const { fetch } = requestDeps(context, settings);
+  const { slices } = await fetch(windowless("none"), RUN_DAY, context.app.signal, async () => {});
+  return slices.map(({ day }) => day);
+}
+
+test.each([
+  ["day", "Wed, 18 Mar 2026 23:59:50 GMT", "2026-03-18"],
+  ["day", "Thu, 19 Mar 2026 00:10:00 GMT", "2026-03-19"],
+  ["day-before", "Thu, 19 Mar 2026 00:10:00 GMT", "2026-03-18"],
+] as const)(
+  '"undated": "%s": an answer of %s counts for %s, on whichever day its run was planned',
+  async (undated, date, day) => {
+    expect(await readUndated(undated, date)).toEqual([day]);
+  },
+);
+
+test("an answer without a date that was asked for before midnight and came after it is refused, unless it is stored as a snapshot", async () => {
+  const midnight = "Thu, 19 Mar 2026 00:00:00 GMT";
+  await expect(readUndated("day", midnight)).rejects.toMatchObject({
+    code: "bad_answer",
+    message: expect.stringContaining("was asked for on 2026-03-18 and came on 2026-03-19"),
+  });
+  expect(await readUndated("snapshot", midnight)).toEqual([RUN_DAY]);
 });
