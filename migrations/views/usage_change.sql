@@ -24,19 +24,19 @@ begin atomic
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
     ), covered as materialized (
-      -- Rows of a day that was read only before it was over are not the usage of that day.
+      -- The days that were read. Rows of a day that was read only before it was over are not the usage of that day.
       select c.project_id, c.project, c."grouping", c.active, d.is_after, d.n,
-        c.fetched_at is not null and c.status <> 'missing' as is_read, c.status = 'complete' and c.finality = 'final' as is_final
+        c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
-      where c.unfiltered and (projects is null or c.project = any(projects))
+      where c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
       -- As in the report: a series that is not configured any more lacks all usage since then, and groups that overlap are no total.
       select distinct on (project_id) project_id, project, "grouping"
       from (
         select project_id, project, "grouping", bool_or(active) as is_active, count(*) as days
-        from covered where is_read and "grouping" not in ('feature_set', 'tags') group by project_id, project, "grouping"
+        from covered where "grouping" not in ('feature_set', 'tags') group by project_id, project, "grouping"
       ) known
       order by project_id, is_active desc, days desc,
         array_position(array['none', 'endpoint', 'model', 'method', 'accessor', 'deployment'], "grouping")
@@ -44,11 +44,11 @@ begin atomic
       select t.project_id, t."grouping" as total_from, 'none' as "grouping", t."grouping" as read_from from total_series t
       union all
       select distinct t.project_id, t."grouping", c."grouping", c."grouping"
-      from total_series t join covered c using (project_id) where c.is_read and c."grouping" <> 'none'
+      from total_series t join covered c using (project_id) where c."grouping" <> 'none'
     ), series_day as materialized (
-      select s.project_id, s."grouping", d.is_after, d.n, d.usage_date, coalesce(t.is_read, false) as total_is_read,
-        coalesce(t.is_read and g.is_read, false) as is_read, coalesce(t.is_final and g.is_final, false) as is_final,
-        count(*) filter (where t.is_read and g.is_read) over (partition by s.project_id, s."grouping", d.n) = 2 as is_compared
+      select s.project_id, s."grouping", d.is_after, d.n, d.usage_date, t.project_id is not null as total_is_read,
+        t.project_id is not null and g.project_id is not null as is_read, coalesce(t.is_final and g.is_final, false) as is_final,
+        count(*) filter (where t.project_id is not null and g.project_id is not null) over (partition by s.project_id, s."grouping", d.n) = 2 as is_compared
       from part_series s
       cross join day d
       left join covered t
@@ -58,55 +58,26 @@ begin atomic
       where groupings is null or s."grouping" = any(groupings)
     ), series as materialized (
       select project_id, "grouping",
-        -- A join with the compared days themselves would take most of the time.
-        array_agg(is_compared order by n) filter (where not is_after) as compared_before,
-        array_agg(is_compared order by n) filter (where is_after) as compared_after,
         (count(*) filter (where is_compared) / 2)::integer as days_compared,
         (count(*) filter (where not is_read and not is_after))::integer as days_lacking_before,
         (count(*) filter (where not is_read and is_after))::integer as days_lacking_after,
         (count(*) filter (where is_read and not is_final and not is_after))::integer as days_not_final_before,
         (count(*) filter (where is_read and not is_final and is_after))::integer as days_not_final_after
       from series_day group by project_id, "grouping"
-    ), usage as not materialized (
-      select project_id, project, 'accessor' as "grouping", lineage as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_key
-      union all
-      select project_id, project, 'deployment' as "grouping", deployment as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_deployment
-      union all
-      select project_id, project, 'endpoint' as "grouping", endpoint as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_endpoint
-      union all
-      select project_id, project, 'feature_set' as "grouping", feature_set as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_feature_set
-      union all
-      select project_id, project, 'method' as "grouping", method as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_method
-      union all
-      select project_id, project, 'model' as "grouping", model as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_model
-      union all
-      select project_id, project, 'tags' as "grouping", tags as group_value, usage_date,
-        hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-      from bi.usage_by_tags
     ), total_day as materialized (
       select t.project_id, u.usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
       from bi.usage_total u
       join total_series t using (project_id)
-      where t."grouping" = 'none' and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+      where t."grouping" = 'none' and (projects is null or u.project = any(projects))
+        and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       union all
       select t.project_id, u.usage_date,
         sum(u.hours), sum(u.total_hours), sum(u.agent_hours), sum(u.tokens_in), sum(u.tokens_out), sum(u.tts_characters),
         sum(u.requests)
-      from usage u
+      from bi.usage_by_group u
       join total_series t using (project_id, "grouping")
-      where t."grouping" <> 'none' and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
+      where t."grouping" <> 'none' and (projects is null or u.project = any(projects))
+        and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by t.project_id, u.usage_date
     ), total as materialized (
       -- Of all days, and of those that are compared.
@@ -127,15 +98,15 @@ begin atomic
       select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, s.first_day, s.last_day
       from (
         select project_id, "grouping", group_value, min(usage_date) as first_day, max(usage_date) as last_day,
-          sum(hours) filter (where in_before) as hours_before, sum(hours) filter (where in_after) as hours_after,
-          sum(total_hours) filter (where in_before) as total_hours_before, sum(total_hours) filter (where in_after) as total_hours_after,
-          sum(agent_hours) filter (where in_before) as agent_hours_before, sum(agent_hours) filter (where in_after) as agent_hours_after,
-          sum(tokens_in) filter (where in_before) as tokens_in_before, sum(tokens_in) filter (where in_after) as tokens_in_after,
-          sum(tokens_out) filter (where in_before) as tokens_out_before, sum(tokens_out) filter (where in_after) as tokens_out_after,
-          sum(tts_characters) filter (where in_before) as tts_characters_before, sum(tts_characters) filter (where in_after) as tts_characters_after,
-          sum(requests) filter (where in_before) as requests_before, sum(requests) filter (where in_after) as requests_after
+          sum(hours) filter (where not is_after) as hours_before, sum(hours) filter (where is_after) as hours_after,
+          sum(total_hours) filter (where not is_after) as total_hours_before, sum(total_hours) filter (where is_after) as total_hours_after,
+          sum(agent_hours) filter (where not is_after) as agent_hours_before, sum(agent_hours) filter (where is_after) as agent_hours_after,
+          sum(tokens_in) filter (where not is_after) as tokens_in_before, sum(tokens_in) filter (where is_after) as tokens_in_after,
+          sum(tokens_out) filter (where not is_after) as tokens_out_before, sum(tokens_out) filter (where is_after) as tokens_out_after,
+          sum(tts_characters) filter (where not is_after) as tts_characters_before, sum(tts_characters) filter (where is_after) as tts_characters_after,
+          sum(requests) filter (where not is_after) as requests_before, sum(requests) filter (where is_after) as requests_after
         from (
-          select u.project_id, u."grouping", u.group_value, u.usage_date,
+          select u.project_id, u."grouping", u.lineage as group_value, u.usage_date, d.is_after,
             -- A metric that nobody asks for need not be sorted and added up.
             case when metrics is null or 'hours' = any(metrics) then u.hours end as hours,
             case when metrics is null or 'total_hours' = any(metrics) then u.total_hours end as total_hours,
@@ -143,17 +114,11 @@ begin atomic
             case when metrics is null or 'tokens_in' = any(metrics) then u.tokens_in end as tokens_in,
             case when metrics is null or 'tokens_out' = any(metrics) then u.tokens_out end as tokens_out,
             case when metrics is null or 'tts_characters' = any(metrics) then u.tts_characters end as tts_characters,
-            case when metrics is null or 'requests' = any(metrics) then u.requests end as requests,
-            s.compared_before[u.usage_date - before_start + 1] as in_before,
-            s.compared_after[u.usage_date - from_date + 1] as in_after
-          from usage u
-          left join series s using (project_id, "grouping")
-          where (projects is null or u.project = any(projects)) and (groupings is null or u."grouping" = any(groupings))
-            and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
-          -- Each row looks its day up once, and not for each sum.
-          offset 0
+            case when metrics is null or 'requests' = any(metrics) then u.requests end as requests
+          from series_day d
+          join bi.usage_by_group u using (project_id, "grouping", usage_date)
+          where d.is_compared
         ) compared
-        where in_before or in_after
         group by project_id, "grouping", group_value
       ) s
       cross join lateral (values

@@ -173,7 +173,8 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
  */
 function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
   return sql`day as (
-      select d.day, bool_or(not is_read) as is_lacking, bool_or(is_read and (c.status <> 'complete' or c.finality <> 'final')) as is_not_final
+      select d.day, bool_or(c.usage_date is null) as is_lacking,
+        bool_or(c.status <> 'complete' or c.finality <> 'final') as is_not_final
       from (select distinct project_id, total_from from change) s
       cross join (
         select ${before.start}::date + n as day from generate_series(0, ${before.end}::date - ${before.start}::date) n
@@ -183,8 +184,8 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
       left join bi.coverage c on c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered and c.usage_date = d.day
         and c.usage_date >= least(${before.start}::date, ${period.start}::date)
         and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
-      -- The same condition as in bi.usage_change, so that the days named here are those that it left out.
-      cross join lateral (select c.fetched_at is not null and c.status <> 'missing' as is_read) as known
+        -- The same condition as in bi.usage_change, so that the days named here are those that it left out.
+        and c.fetched_at is not null and c.status <> 'missing'
       group by d.day
     )`;
 }

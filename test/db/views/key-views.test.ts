@@ -23,9 +23,12 @@ async function use(project: Project, day: string, requests: readonly (readonly [
   await store(db, seriesId, [rowsOn(day, rows)], { grouping: "accessor" });
 }
 
-async function byLineage({ id }: Project): Promise<readonly ViewRow[]> {
+async function byLineage(
+  { id }: Project,
+  of: "usage_by_key" | "usage_by_group" = "usage_by_key",
+): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
-    select lineage, sum(requests) as requests from bi.usage_by_key where project_id = ${id} group by lineage order by lineage
+    select lineage, sum(requests) as requests from bi.${sql.raw(of)} where project_id = ${id} group by lineage order by lineage
   `.execute(db);
   return rows;
 }
@@ -58,6 +61,7 @@ test("the keys of a rotation have one lineage, and the numbers of a day are thos
     { lineage: rotation, requests: "26" },
     { lineage: null, requests: "1" },
   ]);
+  expect(await byLineage(project, "usage_by_group")).toEqual(await byLineage(project));
   const withKeys = await view(db, "usage_by_key", project);
   const without = withKeys.map(({ rotation: _, lineage, key_comment, key_tags, ...row }) => row);
   expect(without).toHaveLength(6);

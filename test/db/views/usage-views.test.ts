@@ -70,6 +70,28 @@ test.each(DIMENSIONS)("usage by %s has a column of that name, and shows that ser
   expect(rows.map((row) => row[dimension])).toEqual([shown]);
 });
 
+test("usage by group has the rows of every view of one dimension, and neither the total nor filtered usage", async () => {
+  const project = newProject();
+  const all = [
+    ...DIMENSIONS.map((one) => configured(project, one)),
+    configured(project, "none"),
+    configured(project, "model", { filter: DIARIZED }),
+  ];
+  const ids = await registerSeries(db, all);
+  for (const { series } of all) {
+    const row =
+      series.grouping === "none"
+        ? total(DAY, { requests: "7" })
+        : rowsOn(DAY, [rowOf("a value", "1", null, series.grouping)]);
+    await store(db, seriesIdOf(ids, series), [row], { grouping: series.grouping });
+  }
+  const rows = await view(db, "usage_by_group", project);
+  const shown = rows.map(({ grouping, group_value, lineage, requests }) => [grouping, group_value, lineage, requests]);
+  const nameOf = (dimension: Dimension) => (dimension === "tags" ? '["a value"]' : "a value");
+  const expected = DIMENSIONS.map((one) => [one, nameOf(one), nameOf(one), "1"]);
+  expect(shown.toSorted()).toEqual(expected.toSorted());
+});
+
 test.each<[Dimension, unknown, string | null]>([
   ["model", "nova-3", "nova-3"],
   ["model", ["nova-3"], "nova-3"],
