@@ -7,6 +7,7 @@ import { sliceStatuses } from "../db/usage/coverage.ts";
 import { requireStaticKeys } from "../jobs/api-keys.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
+import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
 import {
   type BackfillMode,
@@ -30,12 +31,15 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
  * killed one ended.
  */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
-  const config = await readConfig(app);
-  const choice = chooseBackfill(config, options, dayOf(new Date()));
-  if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, config);
-  for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
+  const configured = await readConfig(app);
+  const today = dayOf(new Date());
+  const { range, dateless } = chooseBackfill(configured, options, today);
+  if (!options.dryRun && !options.enqueue) await requireStaticKeys(app, configured);
+  for (const job of dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
 
   return withDatabase(app, async (db) => {
+    const config = await withSeenValues(configured, db, range);
+    const choice = chooseBackfill(config, options, today);
     const before = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {

@@ -11,6 +11,7 @@ import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
+import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
 import { counted } from "../report/format.ts";
 import { configuredSeries } from "../usage/plan.ts";
@@ -110,7 +111,7 @@ async function checkStoredPrices(app: App, db: Database, config: Config): Promis
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {
-  await using context = await openServiceContext(app, config, db);
+  await using context = await openServiceContext(app, db ? await withSeenValues(config, db) : config, db);
   const filterCheck = new FilterCheck(context);
   const groups: FindingGroup[] = [];
   for (const project of config.projects) {

@@ -8,7 +8,8 @@ import { requireStaticKeys } from "../jobs/api-keys.ts";
 import type { ExportContext } from "../jobs/export-context.ts";
 import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
-import { dayOf } from "../usage/days.ts";
+import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
+import { type Day, dayOf, type Window } from "../usage/days.ts";
 import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
 import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
 import { writeAnswer } from "./output.ts";
@@ -19,13 +20,14 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const config = await readConfig(app);
-  const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
+  const { selection } = chooseJobs(config, options, dayOf(new Date()));
   // Checked before the first call, so that a missing variable does not end a run halfway.
   await requireStaticKeys(app, config);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
-    await using context = await openExportContext(app, config, db);
-    for (const job of jobs) {
+    const seen = await withSeenValues(config, db, spanOf(selection.days));
+    await using context = await openExportContext(app, seen, db);
+    for (const job of chooseJobs(seen, options, dayOf(new Date())).jobs) {
       results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
     }
     // If another scheduler runs this command and no worker runs, nothing else deletes old runs.
@@ -33,6 +35,12 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
+}
+
+function spanOf(days: readonly Day[] = []): Window | undefined {
+  const sorted = [...days].sort();
+  const [start, end] = [sorted[0], sorted.at(-1)];
+  return start === undefined || end === undefined ? undefined : { start, end };
 }
 
 type RunOptions = { readonly trigger: RunTrigger; readonly selection: Selection; readonly label?: string };
@@ -43,6 +51,7 @@ export async function runExportNow(
   job: ExportJob,
   { trigger, selection, label = job.name }: RunOptions,
 ): Promise<ExportResult> {
+  warnOfLeftOut(context.app.log, job);
   // By the database's clock, which all replicas share.
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, await daysToReread(context.db, seriesOf(job, selection), today));

@@ -6,6 +6,7 @@ import { AppError } from "../errors.ts";
 import { DAYS_DEFAULT, periodError } from "../report/report-data.ts";
 import { type BackfillJob, type BackfillMode, distinctSeries } from "../usage/backfill.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
+import { everyValue, isReadUnderEach, namesFanOut } from "../usage/fan-out.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
 import type { Grouping } from "../usage/series.ts";
 
@@ -26,7 +27,7 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
   const names = (values: readonly string[]) => [...new Set(values)];
   requireKnown("--job", options.job, names(exports.map(({ name }) => name)));
   requireKnown("--project", options.project, names(config.projects.map(({ name }) => name)));
-  requireKnown("--filter", options.filter, names(exports.flatMap(({ filters }) => filters.map(({ name }) => name))));
+  requireKnown("--filter", configuredFilters(exports, options.filter), names(exports.flatMap(filterNames)));
   const late = options.day?.find((day) => day > today);
   if (late !== undefined) throw notBegun(late, today);
 
@@ -36,15 +37,42 @@ export function chooseJobs(config: Config, options: SelectionOptions, today: Day
     ...(options.filter && { filters: options.filter }),
     ...(options.day && { days: options.day }),
   };
-  const jobs = exports.filter(
-    (job) => (options.job?.includes(job.name) ?? true) && seriesOf(job, selection).length > 0,
-  );
+  const jobs = exports.filter((job) => (options.job?.includes(job.name) ?? true) && isSelected(job, selection));
   if (jobs.length === 0) throw new AppError("config", "no export has this combination of project, grouping and filter");
   const dateless = options.day && jobs.find((job) => !job.window);
   if (dateless) {
     throw new AppError("config", `--day: the export "${dateless.name}" has no "window", so it can't ask for a day`);
   }
   return { jobs, selection };
+}
+
+function filterNames({ filters, fanOuts = [] }: ExportJob): readonly string[] {
+  return [...filters.map(({ name }) => name), ...fanOuts.map(({ dimension }) => everyValue(dimension))];
+}
+
+/** The names without those of values of fan-outs, which only the database shows. */
+function configuredFilters(
+  exports: readonly ExportJob[],
+  names: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return names?.filter((name) => !exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name)));
+}
+
+/** Before the values are read from the database, a fan-out counts as selected if it may have such values. */
+function isSelected(job: ExportJob, selection: Selection): boolean {
+  if (seriesOf(job, selection).length > 0) return true;
+  const { projects, filters, groupings } = selection;
+  // No value of that name was seen.
+  if (job.seen && filters) return false;
+  const fanOuts = job.fanOuts?.filter((one) => filters?.some((name) => namesFanOut([one], name)) ?? true) ?? [];
+  return (
+    job.projects.some(({ name }) => projects?.includes(name) ?? true) &&
+    job.groupings.some(
+      (grouping) =>
+        (groupings?.includes(grouping) ?? true) &&
+        fanOuts.some(({ dimension }) => isReadUnderEach(grouping, dimension)),
+    )
+  );
 }
 
 /** `fault` says what is wrong with a quoted name that is not among those known. */

@@ -5,6 +5,7 @@ import path from "node:path";
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
+import { fanOutIssues } from "./fan-outs.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
 import {
   type ConfigIssue,
@@ -38,6 +39,7 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
     ...duplicateIssues(fieldsAtPath("exports", "name", exports), "a name that no other export has"),
     ...exports.flatMap((job, i) => exportIssues(config, job, ["exports", i])),
     ...filterIssues(exports),
+    ...fanOutIssues(exports),
     ...duplicateIssues(fieldsAtPath("rotations", "name", rotations), "a name that no other rotation has"),
     ...rotations.flatMap((job, i) => rotationIssues(config, job, ["rotations", i])),
     ...deliveryIssues(config, options),

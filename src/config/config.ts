@@ -101,7 +101,14 @@ function resolveNames({ $schema, exports, rotations, prices, ...rest }: ConfigFi
   const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);
   return {
     ...rest,
-    exports: exports.map((job) => ({ ...job, projects: projectsNamed(job.projects) })),
+    exports: exports.map((job) => ({
+      ...job,
+      projects: projectsNamed(job.projects),
+      filters: job.filters.filter((filter) => "name" in filter),
+      fanOuts: job.filters.flatMap((filter) =>
+        "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
+      ),
+    })),
     rotations: rotations.flatMap((job) => projectsNamed([job.project]).map((project) => ({ ...job, project }))),
   };
 }

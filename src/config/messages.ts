@@ -137,6 +137,11 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   // For an object or a list, only the issues of the alternative that accepts this type are reported.
   const ofKind = issue.errors.filter(([inner]) => inner?.code !== "invalid_type" || inner.path.length > 0);
   if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
+  // Of several alternatives, only the issues of the one that has all the fields that are given.
+  const hasFields = (errors: readonly ZodIssue[]) =>
+    !errors.some(({ code, path: at }) => code === "unrecognized_keys" && at.length === 0);
+  const [withFields, another] = ofKind.filter(hasFields);
+  if (withFields && !another) return toConfigIssues(withFields, path);
   const alternatives = issue.errors.map((errors) => toConfigIssues(errors, path));
   const [nearest, second] = alternatives.sort((a, b) => a.length - b.length);
   if (nearest && second && nearest.length < second.length) return nearest;

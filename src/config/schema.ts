@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
+import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
@@ -102,6 +103,19 @@ export const Filter = object({
   dimensions: Dimensions.prefault({}).describe("One value for each dimension to narrow to."),
 });
 
+export const FilterOfEach = object({
+  each: z
+    .enum(EACH_DIMENSIONS)
+    .describe(
+      "A dimension. Each of its values that stored usage of the window has is a filter, named such as `accessor=VALUE`. Needs a window, and an export that groups by the dimension without conditions.",
+    ),
+  atMost: wholeNumber(1, 500)
+    .default(50)
+    .describe("Of each project, only so many values are read: those with the most requests."),
+});
+
+export type FilterOfEach = z.output<typeof FilterOfEach>;
+
 const Window = object({
   days: wholeNumber(1, 366).describe("How many complete days to read again at every run."),
   today: z.boolean().default(false).describe("Whether to add today, whose numbers still grow."),
@@ -127,7 +141,11 @@ const Export = object({
     .min(1)
     .describe('The breakdowns to read; "none" is the total. Each one is read under every filter.'),
   filters: z
-    .array(Filter)
+    .array(
+      z.union([Filter, FilterOfEach], {
+        error: '{ "name": "NAME", "features": { … }, "dimensions": { … } } or { "each": "DIMENSION" }',
+      }),
+    )
     .min(1)
     .prefault([{ name: "all" }])
     .describe("What to narrow the usage to. A filter without conditions is all usage."),

@@ -27,6 +27,7 @@ import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { counted } from "../report/format.ts";
 import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
+import { isOfFanOut } from "../usage/fan-out.ts";
 import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type WindowAdvice } from "../usage/plan.ts";
 import { type Grouping, type Series, seriesKey } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
@@ -100,7 +101,7 @@ async function readJobs(
 ): Promise<readonly JobHealth[]> {
   const failedSeries = new Set(series.flatMap(({ key, failed }) => (failed > 0 ? [key] : [])));
   const jobs = jobsOf(config).map((job) => {
-    const own = new Set(job.kind === "export" ? seriesOf(job).map(seriesKey) : []);
+    const own = new Set(job.kind === "export" ? seriesOfJob(job, series) : []);
     return { ...job, series: own, hasNoFailedSlice: own.isDisjointFrom(failedSeries) };
   });
   const [stored, runs] = [await storedJobs(tx), await lastRuns(tx, jobs)];
@@ -114,6 +115,12 @@ async function readJobs(
       record: records.find(isOfJob),
     });
   });
+}
+
+/** The keys of its series: those of the configuration, and of the values that its fan-outs read now. */
+function seriesOfJob(job: ExportJob, series: readonly SeriesHealth[]): readonly string[] {
+  const fannedOut = series.filter(({ isActive, key }) => isActive && isOfFanOut(job, key));
+  return [...seriesOf(job).map(seriesKey), ...fannedOut.map(({ key }) => key)];
 }
 
 type JobRows = {

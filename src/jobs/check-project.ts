@@ -9,6 +9,7 @@ import { fetchToken } from "../service/keys.ts";
 import { dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
+import type { FanOut } from "../usage/fan-out.ts";
 import { dayTotals, effectOf } from "../usage/filter-effect.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
 import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
@@ -69,7 +70,7 @@ export async function checkProject(
 /** The checks for the export jobs of the project. Each grouping and each filter is checked once, even if several jobs have it. */
 function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   const all: CheckedSeries[] = jobs.flatMap((job) =>
-    seriesOf(job, { projects: [probe.project.name] }).map((series) => ({
+    seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map((series) => ({
       series,
       windowed: job.window !== undefined,
       strictness: job.checkFeatures,
@@ -93,6 +94,11 @@ function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   if (all.some(({ windowed }) => windowed)) checks.push({ what: "window", run: () => checkWindow(probe) });
   for (const one of filters.filter(({ series }) => filterKey(series.filter) !== NO_CONDITIONS)) {
     checks.push({ what: `filter ${one.series.filter.name}`, run: () => checkFilter(probe, one) });
+  }
+  for (const job of jobs) {
+    for (const fanOut of job.fanOuts ?? []) {
+      checks.push({ what: `each ${fanOut.dimension}`, run: () => checkFanOut(probe, job, fanOut) });
+    }
   }
   return checks;
 }
@@ -220,6 +226,21 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
   if (rowCount(own) === 0) return warn("no usage meets the filter on days that have usage");
   const isAll = effectOf(dayTotals(all), dayTotals(own)) === "same";
   return ok(isAll ? "all usage meets the filter" : "the filter narrows the numbers");
+}
+
+/** Of the values only one is requested: the service knows the filters of all of them, or of none. */
+async function checkFanOut(probe: Probe, job: ExportJob, { dimension, atMost }: FanOut): Promise<CheckResult> {
+  const found = job.seen?.get(probe.project.id)?.find((one) => one.dimension === dimension);
+  const [first] = found?.values ?? [];
+  if (!found || !first) return ok(`no usage by ${dimension} is stored yet; its values are read when there is some`);
+  const series = { ...totalOf(probe), filter: first.filter };
+  const checked = await checkFilter(probe, { series, windowed: true, strictness: job.checkFeatures });
+  if (checked.state === "fail") return checked;
+  const { values, leftOut } = found;
+  const read = `values seen in the window: ${values.length + leftOut}, read: ${values.length}`;
+  const text = `${read}; by the first of them, ${checked.text}`;
+  if (leftOut === 0) return { ...checked, text };
+  return warn(`${text}; those with the most requests are read, and "atMost" (${atMost}) may be raised up to 500`);
 }
 
 /** The last complete days. */

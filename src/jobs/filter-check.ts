@@ -89,6 +89,8 @@ export class FilterCheck {
 
   /** The names in the filter that the service may not know. */
   async findings(scope: Scope, filter: Filter): Promise<NameFinding[]> {
+    // The service has answered a value that was seen in usage: it knows it, whatever it lists.
+    if (filter.isSeen) return [];
     const findings: NameFinding[] = unlistedValues(filter).map(({ dimension, value, listed }) => ({
       kind: dimension,
       name: value,

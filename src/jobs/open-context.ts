@@ -18,6 +18,7 @@ import { openKeyRing, openMasterKeys } from "./api-keys.ts";
 import { recoverFromClockSetBack } from "./clocks.ts";
 import { openDialects, openGroupingCheck } from "./dialects.ts";
 import type { ExportContext, KeyRing, RotationContext, ServiceContext } from "./export-context.ts";
+import { withSeenValues } from "./seen-values.ts";
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "lease" | "waitMsMax">;
 type ContextOptions = Omit<ServiceOptions, "lease"> & {
@@ -51,12 +52,14 @@ export async function openRotationContext(
 /** Registers the series of the configuration and stores its prices. The calls share the rate of all processes that use the database. */
 export async function openExportContext(
   app: App,
-  config: Config,
+  configured: Config,
   db: Database,
   { onKeyFallback, masterKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
   await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
+  // A command that asks for certain days has read the values of those days.
+  const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await putPricesInForce(app, config, db);

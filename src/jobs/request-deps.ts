@@ -7,6 +7,7 @@ import { isDatabaseFailure } from "../db/connection/errors.ts";
 import type { RecordOutcomes } from "../db/usage/batches.ts";
 import { storedDays } from "../db/usage/coverage.ts";
 import { recordFailure } from "../db/usage/failures.ts";
+import { isKnownUnused } from "../db/usage/seen-values.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
 import type { Service } from "../service/service.ts";
@@ -152,8 +153,10 @@ async function doubtOf(
   dialect: Dialect,
 ): Promise<FilterDoubt | undefined> {
   const doubt = await check.doubtOf(request, slices, dialect, policy.checkFeatures);
-  // An earlier run has already confirmed that these days have no usage.
-  return doubt?.kind === "filter-empty" && (await isNewestEmpty(db, idOf(request))) ? undefined : doubt;
+  if (doubt?.kind !== "filter-empty") return doubt;
+  // An earlier run has already confirmed that these days have no usage, or usage by the filter's dimension shows that they have none.
+  const isKnown = (await isNewestEmpty(db, idOf(request))) || (await isKnownUnused(db, request));
+  return isKnown ? undefined : doubt;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Decides which usage requests an export makes, and whether the configured window is long enough. Pure: the day is a parameter.
 
 import { addDays, type Day, dayCount, type Window } from "./days.ts";
+import { type FanOut, type Seen, seenDays, seenSeries } from "./fan-out.ts";
 import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
 import type { Guards, Undated } from "./slice.ts";
 
@@ -24,6 +25,10 @@ export type ExportJob = Guards & {
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
+  /** Dimensions of which each value that was seen is a filter, too. */
+  readonly fanOuts?: readonly FanOut[];
+  /** By project id, the values that were seen: see jobs/seen-values.ts. Left out until they are read from the database. */
+  readonly seen?: Seen;
   /** If left out, no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   /** What happens to a filter with a feature that Get Fields does not list. */
@@ -55,15 +60,20 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
   const groupings = job.groupings.filter((grouping) => selection.groupings?.includes(grouping) ?? true);
-  return filters.flatMap((filter) =>
-    groupings.flatMap((grouping) => projects.map((project) => ({ project, grouping, filter }))),
-  );
+  return [
+    ...filters.flatMap((filter) =>
+      groupings.flatMap((grouping) => projects.map((project) => ({ project, grouping, filter }))),
+    ),
+    ...projects.flatMap((project) => seenSeries(job, project, groupings, selection.filters)),
+  ];
 }
 
 export type ConfiguredSeries = {
   readonly series: Series;
   /** How many complete days are read again at each run; undefined where no window is sent. */
   readonly windowDays: number | undefined;
+  /** Days that are due as soon as the series is registered, because its value was seen on the first of them. */
+  readonly dueDays?: Window;
 };
 
 /** The series of all jobs, each once, with the longest window in which a job reads it. */
@@ -71,9 +81,14 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
   const configured = new Map<string, ConfiguredSeries>();
   for (const job of jobs) {
     for (const series of seriesOf(job)) {
-      const other = configured.get(seriesKey(series))?.windowDays ?? 0;
-      const windowDays = Math.max(other, job.window?.days ?? 0);
-      configured.set(seriesKey(series), { series, windowDays: windowDays > 0 ? windowDays : undefined });
+      const other = configured.get(seriesKey(series));
+      const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
+      const dueDays = other?.dueDays ?? seenDays(job, series);
+      configured.set(seriesKey(series), {
+        series,
+        windowDays: windowDays > 0 ? windowDays : undefined,
+        ...(dueDays && { dueDays }),
+      });
     }
   }
   return [...configured.values()];

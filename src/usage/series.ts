@@ -28,6 +28,8 @@ export type Filter = {
   /** By feature name, the value that is sent, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
+  /** Set if its value was seen in stored usage: the service knows it, whatever it lists. */
+  readonly isSeen?: true;
 };
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };

@@ -39,6 +39,7 @@ const QueuedRequest = z.object({
     name: Text,
     features: z.record(Text, Text),
     dimensions: z.partialRecord(z.enum(DIMENSIONS), Text),
+    isSeen: z.literal(true).exactOptional(),
   }),
   window: z.object({ start: Text, end: Text }).optional(),
 });

@@ -136,7 +136,7 @@ export async function enqueueRun(
 
 export type QueuedBackfill = QueuedRun & { readonly job: string };
 
-/** Hands a backfill to the running workers: a queued run for each job. */
+/** Hands a backfill to the running workers: a queued run for each job. `config` has the values seen on the days of the backfill. */
 export async function enqueueBackfill(
   app: App,
   config: Config,

@@ -6,13 +6,15 @@ import type { Tx } from "../db/connection/transaction.ts";
 import type { JobId } from "../db/jobs/jobs.ts";
 import { endRunsWithoutJobs } from "../db/jobs/runs.ts";
 import { dueSlices } from "../db/usage/coverage.ts";
-import { markNextDue, seriesIdOf } from "../db/usage/series.ts";
+import { markNextDue, registerIfChanged, seriesIdOf } from "../db/usage/series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { recoverFromClockSetBack } from "../jobs/clocks.ts";
+import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
 import { nextDueOf } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import {
+  configuredSeries,
   type ExportJob,
   type ExportPlan,
   planRun,
@@ -33,7 +35,8 @@ import {
 } from "./runs.ts";
 
 /** A failure of one job does not affect the others. Throws only if the database can't be reached. */
-export async function tick(context: WorkerContext): Promise<TickOutcome> {
+export async function tick(opened: WorkerContext): Promise<TickOutcome> {
+  const context = await withCurrentValues(opened);
   const { exports, rotations } = context.config;
   // The stored due times were computed before the clock was set back.
   if (await recoverFromClockSetBack(context.app, context.db)) await renewDueTimes(context);
@@ -51,6 +54,23 @@ export async function tick(context: WorkerContext): Promise<TickOutcome> {
     started: outcomes.some(({ started }) => started),
     ...(waits.length > 0 && { wakeInMs: Math.min(...waits) }),
   };
+}
+
+/** The context with the values of fan-outs as stored usage has them now: a run may have brought new ones since the last tick. */
+async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
+  const { app, config: configured, db } = opened;
+  try {
+    const config = await withSeenValues(configured, db);
+    if (config === configured) return opened;
+    const { ids, isChanged } = await registerIfChanged(db, configuredSeries(config.exports));
+    const context = { ...opened, config, ids };
+    if (isChanged) await renewDueTimes(context);
+    return context;
+  } catch (error) {
+    if (isConnectionError(error)) throw error;
+    app.log.error({ code: errorCode(error), reason: errorText(error) }, "the values of fan-out filters were not read");
+    return opened;
+  }
 }
 
 async function tickSafely(
@@ -78,6 +98,7 @@ async function tickExport(context: WorkerContext, job: ExportJob): Promise<TickO
     { ...job, kind: "export" },
     {
       async start(tx, { trigger, scheduledFor }, now) {
+        warnOfLeftOut(context.app.log, job);
         const planned = planRun(job, dayOf(now));
         const gaps = await gapRequests(tx, context, job, now, planned.due);
         const plan = { ...planned, requests: [...planned.requests, ...gaps] };

@@ -46,6 +46,7 @@ test("a configuration with every field is parsed into the form that the program 
           { name: "all", features: {}, dimensions: {} },
           { name: "diarized", features: { diarize: "true" }, dimensions: { endpoint: "listen", feature_set: "a" } },
         ],
+        fanOuts: [{ dimension: "accessor", atMost: 20 }],
         checkFeatures: "warn",
         emptyGuard: "off",
         undated: "snapshot",
@@ -60,6 +61,7 @@ test("a configuration with every field is parsed into the form that the program 
         projects: [lab],
         groupings: ["tags"],
         filters: [{ name: "all", features: {}, dimensions: {} }],
+        fanOuts: [],
         checkFeatures: "error",
         emptyGuard: "confirm",
         undated: "snapshot",
@@ -206,6 +208,7 @@ test.each([
   ],
   ["exports[0].filters[1].dimensions.deployment", "dedicated"],
   ["exports[1].filters", [{ name: "Ünïcode 日本 name", dimensions: { tags: "a b" } }]],
+  ["exports[0].filters[2]", { each: "accessor" }],
   ["notify", { deadMan: { env: "PING_URL" } }],
   ["rotations[0].graceDays", 0],
   ["rotations[0].expiresInDays", undefined],
@@ -260,7 +263,7 @@ test("the message opens with the file and the number of errors, and each error h
   expect(messageFor(sampleWith("monitor.port", -1))).toBe(
     [
       "jobs.config.json has 1 error:",
-      "- monitor.port (line 170): expected a whole number from 0 to 65535; got -1",
+      "- monitor.port (line 174): expected a whole number from 0 to 65535; got -1",
     ].join("\n"),
   );
 });

@@ -31,6 +31,7 @@ export const SAMPLE = {
       filters: [
         { name: "all" },
         { name: "diarized", features: { diarize: true }, dimensions: { endpoint: "listen", feature_set: "a" } },
+        { each: "accessor", atMost: 20 },
       ],
       checkFeatures: "warn",
       emptyGuard: "off",

@@ -179,6 +179,8 @@ function fieldsOf({ properties = {}, items, anyOf = [] }: Schema, at: string): s
     const field = at === "" ? name : `${at}.${name}`;
     // Its fields are the dimensions of the service, each with a value.
     if (name === "dimensions") return [field];
+    // A filter has one of two shapes.
+    if (name === "filters") return (schema.items?.anyOf ?? []).flatMap((shape) => fieldsOf(shape, `${field}[]`));
     const inside = fieldsOf(schema, field);
     return inside.length > 0 ? inside : [field];
   });

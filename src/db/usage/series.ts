@@ -20,12 +20,40 @@ export async function registerSeries(db: Database, configured: readonly Configur
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
     await writeSeries(tx, configured);
     await updatePeriods(tx);
-    const { rows } = await sql<{ seriesId: number; parts: readonly string[] }>`
-      select series_id as "seriesId", array[project_id, "grouping", filter_key] as parts from usage_export.series
-    `.execute(tx);
-    return new Map(rows.map(({ seriesId, parts }) => [JSON.stringify(parts), seriesId]));
+    return idsOf(await storedSeries(tx));
   });
 }
+
+/**
+ * As registerSeries, but changes nothing if exactly these series are active already. The names of projects and filters and the windows
+ * are not compared: they change only with the configuration.
+ */
+export async function registerIfChanged(
+  db: Database,
+  configured: readonly ConfiguredSeries[],
+): Promise<{ readonly ids: SeriesIds; readonly isChanged: boolean }> {
+  const stored = await storedSeries(db);
+  const active = new Set(stored.filter(({ isActive }) => isActive).map(({ key }) => key));
+  const isSame = active.size === configured.length && configured.every(({ series }) => active.has(seriesKey(series)));
+  return { ids: isSame ? idsOf(stored) : await registerSeries(db, configured), isChanged: !isSame };
+}
+
+type StoredSeries = { readonly seriesId: number; readonly key: string; readonly isActive: boolean };
+
+async function storedSeries(db: Database): Promise<readonly StoredSeries[]> {
+  const { rows } = await sql<{ seriesId: number; parts: readonly string[]; isActive: boolean }>`
+    select series_id as "seriesId", array[project_id, "grouping", filter_key] as parts,
+      retired_at is null and superseded_at is null as "isActive"
+    from usage_export.series
+  `.execute(db);
+  return rows.map(({ parts, ...series }) => ({ ...series, key: JSON.stringify(parts) }));
+}
+
+function idsOf(stored: readonly StoredSeries[]): SeriesIds {
+  return new Map(stored.map(({ seriesId, key }) => [key, seriesId]));
+}
+
+const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
 
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const series = configured.map((one) => one.series);
@@ -33,8 +61,9 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     unnest(
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],
       ${series.map(({ grouping }) => grouping)}::text[], ${series.map(({ filter }) => filterKey(filter))}::text[],
-      ${series.map(({ filter }) => filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[]
-    ) as w (project_id, project, "grouping", filter_key, filter, window_days)
+      ${series.map(({ filter }) => filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[],
+      ${configured.map(({ dueDays }) => dueDays?.start ?? null)}::date[], ${configured.map(({ dueDays }) => dueDays?.end ?? null)}::date[]
+    ) as w (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
   `;
   await sql`
     update usage_export.series s set superseded_at = now()
@@ -55,10 +84,14 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
       on s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
-      update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null
+      update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
+        -- Its value was not seen for a time: the days of that time stay not due.
+        due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
+        due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
+        next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
     when not matched then
-      insert (project_id, project, "grouping", filter_key, filter, window_days)
-      values (w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days)
+      insert (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
+      values (w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from, least(w.due_through, ${YESTERDAY}))
   `.execute(tx);
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`

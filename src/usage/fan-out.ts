@@ -1,0 +1,95 @@
+// Fan-out filters: each value of a dimension that was seen in stored usage is a filter. Pure.
+
+import type { Window } from "./days.ts";
+import type { Dimension, Filter, Grouping, Project, Series } from "./series.ts";
+
+/** The dimensions whose values the service can be asked for in every dialect. A model's name may stand for several models. */
+export const EACH_DIMENSIONS = ["accessor", "deployment", "endpoint", "method", "tags"] as const;
+
+export type FanOut = {
+  readonly dimension: (typeof EACH_DIMENSIONS)[number];
+  /** Of each project, only so many values are read: those with the most requests. */
+  readonly atMost: number;
+};
+
+/** The values of one dimension that were seen in one project. */
+export type SeenValues = {
+  readonly dimension: Dimension;
+  readonly values: readonly SeenValue[];
+  /** How many further values were seen and are not read. */
+  readonly leftOut: number;
+};
+
+export type SeenValue = {
+  readonly filter: Filter;
+  /**
+   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if it was
+   * seen only on other days, which a person asks for.
+   */
+  readonly days: Window | undefined;
+};
+
+/** By project id. */
+export type Seen = ReadonlyMap<string, readonly SeenValues[]>;
+
+/** The filter for one value of a dimension. */
+export function seenFilter(dimension: Dimension, value: string): Filter {
+  return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, isSeen: true };
+}
+
+/** The name that selects every value of a fan-out, as the name of its filter selects one. */
+export function everyValue(dimension: Dimension): string {
+  return `${dimension}=*`;
+}
+
+/** Whether the name selects every value of one of the fan-outs, or may be that of one value. */
+export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
+  return fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`));
+}
+
+/** Usage by the dimension itself has the ungrouped numbers of each value already. */
+export function isReadUnderEach(grouping: string, dimension: Dimension): boolean {
+  return grouping !== "none" && grouping !== dimension;
+}
+
+/** The series of the values that were seen in the project. `names` selects filters. */
+export function seenSeries(
+  { seen }: { readonly seen?: Seen },
+  project: Project,
+  groupings: readonly Grouping[],
+  names: readonly string[] | undefined,
+): Series[] {
+  return (seen?.get(project.id) ?? []).flatMap(({ dimension, values }) => {
+    const read = groupings.filter((grouping) => isReadUnderEach(grouping, dimension));
+    return values
+      .filter(({ filter }) => !names || names.includes(filter.name) || names.includes(everyValue(dimension)))
+      .flatMap(({ filter }) => read.map((grouping) => ({ project, grouping, filter })));
+  });
+}
+
+/** The days on which the value of a series was seen; undefined if it is no such series. */
+export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }: Series): Window | undefined {
+  const values = seen?.get(project.id)?.flatMap((one) => one.values) ?? [];
+  return values.find((value) => value.filter === filter)?.days;
+}
+
+type FanningOut = {
+  readonly fanOuts?: readonly FanOut[];
+  readonly projects: readonly Project[];
+  readonly groupings: readonly Grouping[];
+};
+
+/** Whether the series with this seriesKey is of a fan-out of the job, whenever its value was seen. */
+export function isOfFanOut({ fanOuts = [], projects, groupings }: FanningOut, key: string): boolean {
+  if (fanOuts.length === 0) return false;
+  const [projectId, grouping, conditions] = JSON.parse(key);
+  const { features, dimensions = {} } = JSON.parse(conditions);
+  const [dimension, ...others] = Object.keys(dimensions);
+  return (
+    features === undefined &&
+    others.length === 0 &&
+    fanOuts.some((one) => one.dimension === dimension && isReadUnderEach(grouping, one.dimension)) &&
+    projects.some(({ id }) => id === projectId) &&
+    groupings.includes(grouping)
+  );
+}

@@ -1,0 +1,156 @@
+// Fan-out filters: { "each": "accessor" } reads usage for each API key that stored usage has.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import type { Emulator } from "../../../src/emulator/server.ts";
+import type { UsageRecord } from "../../../src/emulator/usage.ts";
+import { testDatabase } from "../../support/database.ts";
+import { programTest } from "../program-context.ts";
+import { smallConfig } from "../small-config.ts";
+import { serveAndConfigure, waitForRuns } from "../workers.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = programTest(database);
+
+const USAGE: readonly UsageRecord[] = [
+  { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: ["prod"] },
+  { accessor: "key-a", model: ["aura-2"], method: "async", requests: 2, tags: ["prod", "eu"] },
+  { accessor: "key-b", model: ["nova-3"], method: "sync", requests: 3, tags: null },
+  { accessor: "key-c", model: ["nova-3"], method: "sync", requests: 1, tags: null },
+];
+const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
+
+/** By day, key and model: the requests. */
+async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
+  const { rows } = await sql<{ name: string; requests: string }>`
+    select accessor || ' ' || model as name, sum(requests) as requests from bi.usage_by_model_and_key group by 1 order by 1
+  `.execute(db);
+  return Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
+}
+
+/** The keys that were asked for since there were so many requests. */
+function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
+  const asked = requests
+    .slice(since)
+    .flatMap(({ path }) => new URL(path, "http://x").searchParams.get("accessor") ?? []);
+  return [...new Set(asked.filter((accessor) => accessor.startsWith("key-")))].sort();
+}
+
+test("the second export reads by model what each key of the first one used, and nothing is missing", async ({
+  context,
+}) => {
+  const emulator = await context.serve({ usage: () => USAGE });
+  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await byModelAndKey()).toEqual({});
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await byModelAndKey()).toEqual({
+    "key-a aura-2": "4",
+    "key-a nova-3": "10",
+    "key-b nova-3": "6",
+    "key-c nova-3": "2",
+  });
+  const { rows } = await sql`
+    select "grouping", filter, count(*)::integer as days from bi.coverage
+    where status = 'complete' and filter <> 'all' group by 1, 2 order by 2
+  `.execute(db);
+  expect(rows).toEqual(["a", "b", "c"].map((key) => ({ grouping: "model", filter: `accessor=key-${key}`, days: 2 })));
+  expect(await context.run(["status"])).toMatchObject({ status: 0 });
+});
+
+test("at most so many values are read, those with the most requests, and the run and check say what is left out", async ({
+  context,
+}) => {
+  const emulator = await context.serve({ usage: () => USAGE });
+  const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 2 }] }];
+  await context.configure(smallConfig(emulator.url, { exports }));
+
+  await context.run(["export"]);
+  const { stderr } = await context.run(["export"]);
+  expect(Object.keys(await byModelAndKey())).toEqual(["key-a aura-2", "key-a nova-3", "key-b nova-3"]);
+  expect(stderr).toContain("more values were seen than the filter reads");
+  expect(stderr).toMatch(/leftOut\W+1\b/);
+  const check = await context.run(["check"]);
+  expect(check.stdout).toMatch(
+    /warn each accessor: values seen in the window: 3, read: 2; .*the filter narrows the numbers/,
+  );
+  expect(check.status).toBe(0);
+});
+
+test("each tag of the sets of tags is a value", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => USAGE });
+  const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
+  await context.configure(smallConfig(emulator.url, { exports }));
+
+  await context.run(["export"]);
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  const { rows } = await sql`
+    select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
+    group by 1 order by 1
+  `.execute(db);
+  expect(rows).toEqual([
+    { name: "eu aura-2", requests: "4" },
+    { name: "prod aura-2", requests: "4" },
+    { name: "prod nova-3", requests: "10" },
+  ]);
+});
+
+test("a service that does not know the filter's name stores nothing under a value", async ({ context }) => {
+  // In this dialect the filter is called "tag", and "tags" is a feature.
+  const emulator = await context.serve({ usage: () => USAGE, dialect: "2026" });
+  const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
+  await context.configure(smallConfig(emulator.url, { service: { dialect: "interface" }, exports }));
+
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(await context.run(["export"])).toMatchObject({ status: 1 });
+  const { rows } = await sql`select * from bi.usage_by_two_dimensions`.execute(db);
+  expect(rows).toEqual([]);
+});
+
+test("--filter chooses one value or all of them, and a value that nobody used is refused", async ({ context }) => {
+  const emulator = await context.serve({ usage: () => USAGE });
+  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+  await context.run(["export"]);
+
+  expect(await context.run(["export", "--filter", "accessor=key-b"])).toMatchObject({ status: 0 });
+  expect(accessorsAsked(emulator)).toEqual(["key-b"]);
+  expect(await context.run(["export", "--filter", "accessor=*"])).toMatchObject({ status: 0 });
+  expect(accessorsAsked(emulator)).toEqual(["key-a", "key-b", "key-c"]);
+  expect(await context.run(["export", "--filter", "accessor=key-z"])).toMatchObject({ status: 2 });
+  expect(await context.run(["export", "--filter", "method=sync"])).toMatchObject({ status: 2 });
+});
+
+test("the next tick of a worker reads a key that the run before showed, from the key's first day on", async ({
+  context,
+}) => {
+  const emulator = await serveAndConfigure(context, { exports: [EACH] }, { usage: () => USAGE });
+  const first = context.start(["start"]);
+  await waitForRuns(db, 1);
+  await first[Symbol.asyncDispose]();
+  expect(accessorsAsked(emulator)).toEqual([]);
+
+  // It plans at its start.
+  const second = context.start(["start"]);
+  expect(await waitForRuns(db, 2)).toMatchObject([{ trigger: "catchup" }, { trigger: "catchup", status: "ok" }]);
+  await second[Symbol.asyncDispose]();
+  expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
+});
+
+test("a key without usage in the window is no longer due, and its numbers stay", async ({ context }) => {
+  let usage = USAGE;
+  const emulator = await context.serve({ usage: () => usage });
+  await context.configure(smallConfig(emulator.url, { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] }));
+  await context.run(["export"]);
+  await context.run(["export"]);
+  usage = USAGE.filter(({ accessor }) => accessor !== "key-c");
+  await context.run(["export", "--filter", "all"]);
+
+  const since = emulator.requests.length;
+  expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  expect(accessorsAsked(emulator, since)).toEqual(["key-a", "key-b"]);
+  expect(await byModelAndKey()).toMatchObject({ "key-c nova-3": "2" });
+  const { rows } = await sql`select distinct active from bi.coverage where filter = 'accessor=key-c'`.execute(db);
+  expect(rows).toEqual([{ active: false }]);
+});
