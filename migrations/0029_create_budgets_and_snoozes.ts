@@ -11,6 +11,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       valid_from  date        not null,
       -- The last day of the last one; null while the budget is configured like this.
       valid_until date        check (valid_until >= valid_from),
+      -- The first day as configured; null where the configuration names none.
+      from_day    date,
       project_ids text[]      not null,
       -- Null for all projects that were configured.
       project     text,

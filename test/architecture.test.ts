@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "db/usage": ["async.ts", "db/connection", "db/schema.ts", "errors.ts", "usage"],
   "db/jobs": ["db/connection", "db/schema.ts", "errors.ts", "usage"],
   "db/keys": ["db/connection", "db/schema.ts", "errors.ts", "keys", "secret.ts", "usage"],
-  "db/report": ["db/connection", "db/health.ts", "report", "usage"],
+  "db/report": ["db/budgets.ts", "db/connection", "db/health.ts", "report", "usage"],
   db: ["db/connection", "db/jobs", "dump/view.ts", "keys", "rate-share.ts", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   health: [

@@ -9,7 +9,7 @@ import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
+import { openServiceContext, putBudgetsInForce, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
@@ -53,6 +53,7 @@ async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
           ...(await checkDatabase(app, db)),
           ...(await checkWindows(db, config)),
           ...(await checkStoredPrices(app, db, config)),
+          ...(await checkStoredBudgets(app, db, config)),
         ],
       },
       ...(await checkProjects(app, config, db)),
@@ -108,6 +109,14 @@ async function checkStoredPrices(app: App, db: Database, config: Config): Promis
     ? `${counted(added.length, "version")} added, ${replaced.length} replaced`
     : "stored as configured";
   return [{ what: "prices", state: "ok", text }];
+}
+
+/** Stores them, as an export does: the periods of a budget begin when it is first stored. */
+async function checkStoredBudgets(app: App, db: Database, config: Config): Promise<Finding[]> {
+  if (config.budgets.length === 0) return [];
+  const changed = await putBudgetsInForce(app, config, db);
+  const text = changed > 0 ? `${counted(changed, "budget")} changed` : "stored as configured";
+  return [{ what: "budgets", state: "ok", text }];
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {

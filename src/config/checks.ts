@@ -31,7 +31,7 @@ export type CheckOptions = {
 
 export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigIssue[] {
   const config = LenientConfig.parse(value);
-  const { projects, exports, rotations } = config;
+  const { projects, exports, rotations, budgets } = config;
   return [
     ...duplicateIssues(fieldsAtPath("projects", "id", projects), "each project once"),
     ...duplicateIssues(fieldsAtPath("projects", "name", projects), "a name that no other project has"),
@@ -44,6 +44,10 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
     ...rotations.flatMap((job, i) => rotationIssues(config, job, ["rotations", i])),
     ...deliveryIssues(config, options),
     ...overlapIssues(config.prices, ["prices"]),
+    ...duplicateIssues(fieldsAtPath("budgets", "name", budgets), "a name that no other budget has"),
+    ...budgets.flatMap(({ project }, i) =>
+      unknownProjectIssues(projects, { value: project, path: ["budgets", i, "project"] }),
+    ),
   ];
 }
 
@@ -84,6 +88,7 @@ const LenientConfig = lenientObject({
     deliver: entries({ file: optionalText }),
   }),
   prices: z.unknown().optional(),
+  budgets: entries({ name: optionalText, project: optionalText }),
 });
 
 type LenientConfig = z.output<typeof LenientConfig>;

@@ -3,8 +3,10 @@
 import path from "node:path";
 import type { z } from "zod";
 import type { RotationJob } from "../keys/policy.ts";
+import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { Price } from "../usage/prices.ts";
+import { resolveBudgets } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { type DuplicateName, parseJson } from "./json.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
@@ -12,8 +14,9 @@ import { overlapIssues, PriceList } from "./prices.ts";
 import { ConfigFile } from "./schema.ts";
 
 /** `baseUrl` has no slash at its end, `publicUrl` has one. */
-export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations" | "prices"> & {
+export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations" | "prices" | "budgets"> & {
   readonly prices: readonly Price[];
+  readonly budgets: readonly Budget[];
   readonly exports: readonly ExportJob[];
   readonly rotations: readonly RotationConfig[];
 };
@@ -47,7 +50,12 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const file = parseFile(ConfigFile, text, options.source, (value) => crossFieldIssues(value, options));
   const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
-  return { ...resolveNames(file), prices: "path" in prices ? pricesInFile(prices.path, options) : prices };
+  const resolved = resolveNames(file);
+  const priceList = "path" in prices ? pricesInFile(prices.path, options) : prices;
+  const hasPrices = "path" in prices || priceList.length > 0;
+  const { budgets, issues } = resolveBudgets(file.budgets, { ...resolved, hasPrices });
+  if (issues.length > 0) throw configError(options.source, issues, parseJson(text, options.source).positionOf);
+  return { ...resolved, prices: priceList, budgets };
 }
 
 function pricesInFile(file: string, { readPrices }: ParseOptions): readonly Price[] {
@@ -95,7 +103,9 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
-function resolveNames({ $schema, exports, rotations, prices, ...rest }: ConfigFile): Omit<Config, "prices"> {
+type ResolvedNames = Omit<Config, "prices" | "budgets">;
+
+function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }: ConfigFile): ResolvedNames {
   const byName = new Map(rest.projects.map(({ id, name }) => [name, { id, name }]));
   // `crossFieldIssues` has checked that each name has a project.
   const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);

@@ -1,50 +1,13 @@
 // The schema of the price book, and the check that no usage has two prices. Pure.
 
 import { z } from "zod";
-import { isDay } from "../usage/days.ts";
-import { ExactNumber } from "../usage/json-value.ts";
-import { decimalText, METRICS } from "../usage/metrics.ts";
+import { METRICS } from "../usage/metrics.ts";
 import { overlappingPrices, type PRICE_DIMENSIONS, PRICE_VOLUMES, PRICED_TIMES, type Price } from "../usage/prices.ts";
 import { DIMENSION_VALUES } from "../usage/series.ts";
+import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
 import { FilePath, object, reporting, text } from "./fields.ts";
 import { type ConfigIssue, describeValue, formatPath, type Path, quoteAll } from "./messages.ts";
 import { didYouMean } from "./suggestions.ts";
-
-/** More than any price has, and short enough for people to read. */
-const DECIMAL_LENGTH_MAX = 60;
-const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
-
-/** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
-const Decimal = z
-  .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
-  .superRefine(
-    reporting((value) =>
-      exactText(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
-    ),
-  )
-  .transform((value) => exactText(value) ?? "");
-
-function exactText(value: number | string): string | undefined {
-  const source = String(value);
-  if (source.length > DECIMAL_LENGTH_MAX || !/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
-  return decimalText(new ExactNumber(source));
-}
-
-const DAY = 'a day that exists, such as "2026-01-31"';
-
-const Day = z
-  .string(DAY)
-  .superRefine(reporting((value) => (isDay(value) ? undefined : `expected ${DAY}; got ${describeValue(value)}`)));
-
-const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
-
-const Currency = z.string(CURRENCY).superRefine(
-  reporting((code) => {
-    const codes = Intl.supportedValuesOf("currency");
-    if (codes.includes(code)) return undefined;
-    return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
-  }),
-);
 
 function digitsOf(currency: string): number {
   return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2;
@@ -157,16 +120,6 @@ function problemsOf({ metric, per, price, from, until, tiers }: WrittenPrice): C
     }
   }
   return issues;
-}
-
-/** Compares decimal texts exactly. */
-function isGreater(a: string, b: string): boolean {
-  const decimals = Math.max(...[a, b].map((text) => text.split(".")[1]?.length ?? 0));
-  const scaled = (text: string) => {
-    const [whole = "", fraction = ""] = text.split(".");
-    return BigInt(whole + fraction.padEnd(decimals, "0"));
-  };
-  return scaled(a) > scaled(b);
 }
 
 export const PriceList = z.array(PriceEntry);

@@ -8,6 +8,7 @@ import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
+import { BudgetList } from "./budgets.ts";
 import {
   BaseUrl,
   FeatureName,
@@ -347,6 +348,9 @@ export const ConfigFile = object({
   rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
   prices: Prices.prefault([]).describe(
     "What usage costs: the prices, or the file that has the list of them. Stored in the database, where old days keep their prices.",
+  ),
+  budgets: BudgetList.prefault([]).describe(
+    "How much may be used or cost in a month or a day, and at which part of it there is an alert.",
   ),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),

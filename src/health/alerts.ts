@@ -221,7 +221,15 @@ function endedConditions(
   const known = new Set(listed.map(({ subject }) => subject));
   return [...lastSent].flatMap(([subject, phase]) => {
     const isEnded = phase === "wrong" && !known.has(subject) && ENDING_KINDS.some((kind) => subject.startsWith(kind));
-    return isEnded ? [{ subject, isWrong: false, text: () => `The alert "${subject}" is not watched any more.` }] : [];
+    return isEnded
+      ? [
+          {
+            subject,
+            isWrong: false,
+            text: () => `${subject}: over, as its days are final, or as it is not configured any more.`,
+          },
+        ]
+      : [];
   });
 }
 

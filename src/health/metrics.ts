@@ -8,6 +8,7 @@ import { isStatementTimeout } from "../db/connection/errors.ts";
 import type { SeriesHealth } from "../db/health.ts";
 import { errorText } from "../errors.ts";
 import { needsAttention } from "../keys/plan.ts";
+import type { BudgetUse } from "../usage/budget-use.ts";
 import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
 
 import type { HealthFigures, JobHealth, RotationHealth } from "./state.ts";
@@ -244,6 +245,14 @@ const GAUGES = {
     help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
   },
+  budget_used_share: {
+    help: "Which share of the budget is used in its current period, of the days that were read; 1 where it is used up",
+    labelNames: ["budget"],
+  },
+  budget_forecast_share: {
+    help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
+    labelNames: ["budget"],
+  },
   alert_snoozed_until_timestamp_seconds: {
     help: "When the snooze of the alert, or of the alerts whose names begin with it, ends; absent without a snooze",
     labelNames: ["alert"],
@@ -257,6 +266,7 @@ export function metricSamples({
   rotations,
   queue,
   workers,
+  budgets,
   snoozes,
 }: HealthFigures): readonly MetricSample[] {
   const seen = workers[0]?.lastSeenAt;
@@ -265,6 +275,7 @@ export function metricSamples({
     ...jobs.flatMap(jobSamples),
     ...rotations.flatMap(rotationSamples),
     ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
+    ...budgets.filter(({ isOver }) => !isOver).flatMap(budgetSamples),
     ...snoozes.flatMap(({ name, until }) =>
       sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
     ),
@@ -303,6 +314,15 @@ function rotationSamples({ rotation, ageSeconds, failedAttempts, fallback, keys 
     ...sample("api_key_fallback", { rotation }, fallback === null ? 0 : 1),
     ...sample("rotation_failed_attempts", { rotation }, failedAttempts),
     ...sample("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
+  ];
+}
+
+/** A metric is a double by its format: these are shares for charts and alert rules, and bi.budgets has the amounts. */
+function budgetSamples({ name, percent, forecastPercent }: BudgetUse) {
+  const share = (text: string | null) => (text === null ? null : Number(text) / 100);
+  return [
+    ...sample("budget_used_share", { budget: name }, share(percent)),
+    ...sample("budget_forecast_share", { budget: name }, share(forecastPercent)),
   ];
 }
 

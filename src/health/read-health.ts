@@ -2,6 +2,7 @@
 // dashboard shows, and advice on the windows of exports.
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
+import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
@@ -84,6 +85,7 @@ async function figuresAt(tx: Tx, config: Config): Promise<HealthFigures> {
       warnings: rotationWarnings(row),
     })),
     queue: await queueDepths(tx),
+    budgets: await watchedBudgets(tx),
     snoozes: await storedSnoozes(tx),
   };
 }

@@ -7,6 +7,7 @@ import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
+import type { BudgetUse } from "../usage/budget-use.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { Snooze } from "./alert.ts";
@@ -33,6 +34,8 @@ export type HealthFigures = {
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
   readonly queue: readonly QueueDepth[];
+  /** Budgets in the periods that somebody should watch. */
+  readonly budgets: readonly BudgetUse[];
   /** The snoozes that have not ended. */
   readonly snoozes: readonly Snooze[];
 };

@@ -2,14 +2,14 @@
 // pinged in spite of them. Pure.
 
 import { type Alert, type Condition, withSnooze } from "./alert.ts";
+import { budgetAlerts, budgetConditions } from "./budget-alerts.ts";
 import type { HealthState } from "./state.ts";
 
 /** Also those that are snoozed. */
 export function usageAlertsOf(state: HealthState): readonly Alert[] {
-  const alerts: readonly Alert[] = [];
-  return alerts.map((alert) => withSnooze(alert, state.snoozes));
+  return budgetAlerts(state.budgets).map((alert) => withSnooze(alert, state.snoozes));
 }
 
-export function usageConditions(_state: HealthState): readonly Condition[] {
-  return [];
+export function usageConditions(state: HealthState): readonly Condition[] {
+  return state.budgets.flatMap(budgetConditions);
 }

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { type App, openServiceFor, raiseLaggingSequences } from "../app.ts";
 import { type Config, originOf } from "../config/config.ts";
+import { storeBudgets } from "../db/budgets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storePrices } from "../db/prices.ts";
 import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
@@ -49,7 +50,7 @@ export async function openRotationContext(
   return { ...(await connect(app, config, db, keys)), masterKeys };
 }
 
-/** Registers the series of the configuration and stores its prices. The calls share the rate of all processes that use the database. */
+/** Registers the series of the configuration and stores its prices and budgets. The calls share the rate of all processes that use the database. */
 export async function openExportContext(
   app: App,
   configured: Config,
@@ -63,6 +64,7 @@ export async function openExportContext(
   const keys = await openKeyRing(app, config, db, { onFallback: onKeyFallback, masterKeys });
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await putPricesInForce(app, config, db);
+  await putBudgetsInForce(app, config, db);
   // Twice as many as may call at once: when a call ends, the next request is ready for its slot.
   const backlog = openBacklog(2 * config.service.maxConcurrent);
   return {
@@ -80,6 +82,13 @@ export async function putPricesInForce(app: App, { prices }: Config, db: Databas
   const facts = { added: change.added.length, replaced: change.replaced.length };
   if (facts.added + facts.replaced > 0) app.log.info(facts, "prices changed");
   return change;
+}
+
+/** Logged for the same reason. */
+export async function putBudgetsInForce(app: App, { budgets }: Config, db: Database): Promise<number> {
+  const changes = await storeBudgets(db, budgets, app.actor);
+  if (changes.length > 0) app.log.info({ budgets: changes.map(({ name }) => name) }, "budgets changed");
+  return changes.length;
 }
 
 /** Makes no call to the database, so a failure of the database can't leave the service open. */

@@ -1,6 +1,7 @@
 // The data of a report, and the limits of its period. Amounts are exact decimal texts, as Postgres returns them; null if the
 // service sent none. Pure.
 
+import type { BudgetUse } from "../usage/budget-use.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import type { Grouping, SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
@@ -20,6 +21,8 @@ export type ReportData = {
   readonly rankings: readonly Ranking[];
   readonly coverage: Coverage;
   readonly restatements: Restatements;
+  /** In the periods with a day of the report's period. */
+  readonly budgets: readonly BudgetUse[];
 };
 
 /**

@@ -2,6 +2,7 @@
 
 import { dayCount } from "../usage/days.ts";
 import { breakdownSection } from "./breakdown-section.ts";
+import { budgetSection } from "./budget-section.ts";
 import { changeSection } from "./change-section.ts";
 import { coverageSection } from "./coverage-section.ts";
 import { counted, instantText, windowText } from "./format.ts";
@@ -18,7 +19,7 @@ export function renderReport(data: ReportData): string {
     title: "Usage report",
     subtitle: `${windowText(period)} (${counted(dayCount(period), "day")})`,
     lead: trustNotice(data),
-    sections: usageSections(data),
+    sections: [...usageSections(data), ...[budgetSection(data.budgets) ?? []].flat()],
     footer: html`<p>Made ${instantText(madeAt)} by usage-export from its own database: what the service had answered until then. ${ADDING_UP_WARNING}</p>`,
   });
 }

@@ -132,6 +132,7 @@ test("a configuration with every field is parsed into the form that the program 
         volume: "account",
       },
     ],
+    budgets: [],
     runs: { keepDays: 90 },
     worker: { drainSeconds: 45 },
     monitor: {
@@ -165,6 +166,7 @@ test("a service and a project are enough, and all other fields have defaults", (
     exports: [],
     rotations: [],
     prices: [],
+    budgets: [],
     runs: { keepDays: 400 },
     worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },

@@ -68,6 +68,7 @@ test.each<[object, string]>([
     "prices[0].tiers[1].above: expected more than 5, each tier above the one before; got 5",
   ],
   [{ tiers: [{ above: 0, price: 1 }] }, "prices[0].tiers[0].above: expected more than 0"],
+  [{ tiers: [{ above: "5,5", price: 1 }] }, "prices[0].tiers[0].above: expected a decimal number"],
   [{ tiers: [{ above: 5 }] }, "prices[0].tiers[0].price: missing; expected a decimal number"],
   [{ price: null, tiers: [{ above: 5, price: 1 }] }, 'prices[0].tiers: expected no tiers where "price" is null'],
   [{ volume: "all" }, 'prices[0].volume: expected one of "account", "project"'],

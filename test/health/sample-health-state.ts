@@ -20,6 +20,7 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     gaps: [],
     rotations: [],
     queue: [],
+    budgets: [],
     snoozes: [],
     ...part,
   };

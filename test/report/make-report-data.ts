@@ -56,6 +56,7 @@ export function makeReportData(
       undated: [],
     },
     restatements: { ...COUNTED, byDaysLate: [], largest: [] },
+    budgets: [],
     ...overrides,
   };
 }
@@ -267,6 +268,7 @@ export function makeTroubledData(size: Size = { days: 30, groups: 11, series: 8 
         },
       ],
     },
+    budgets: [],
     restatements: {
       ...COUNTED,
       byDaysLate: [1, 2, 3, 4, 5, 6, 7].map((daysLate) => ({ daysLate, numbers: Math.round(240 / daysLate ** 1.7) })),

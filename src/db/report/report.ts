@@ -3,6 +3,7 @@
 import { isZero } from "../../report/format.ts";
 import type { Breakdown, MetricTotal, Ranking, ReportData } from "../../report/report-data.ts";
 import { addDays, dayCount, type Window } from "../../usage/days.ts";
+import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
@@ -68,6 +69,7 @@ export async function readReportData(
       rankings,
       coverage: await readCoverage(tx, series, period),
       restatements: await readRestatements(tx, sources.restatements, period, metrics),
+      budgets: await budgetsIn(tx, period),
     };
   };
   return readSnapshot(db, readAll, statementSecondsMax);

@@ -4,6 +4,7 @@ import type { ReadResult } from "../../async.ts";
 import { errorText } from "../../errors.ts";
 import type { Operations } from "../../health/state.ts";
 import { breakdownSection } from "../../report/breakdown-section.ts";
+import { budgetSection } from "../../report/budget-section.ts";
 import { windowText } from "../../report/format.ts";
 import { type Html, html } from "../../report/html.ts";
 import {
@@ -53,6 +54,7 @@ export function dashboardPage({ period, operations, usage, readiness }: Dashboar
         runsSection(runs),
         gapsSection(health),
         keysSection(rotations),
+        ...[budgetSection(health.budgets) ?? []].flat(),
         ...usageSectionsOf(period, usage),
       ],
     },

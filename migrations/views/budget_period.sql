@@ -1,0 +1,74 @@
+-- The periods of each budget up to the current one, with what was used of it. The days of a period are joined in lateral queries, so that
+-- a condition on the period decides which days are read at all.
+create or replace view usage_export.budget_period as
+select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.currency, b.period, p.period_start, p.period_end,
+  b.amount, b.thresholds, d.used, d.has_unpriced,
+  array(select threshold from unnest(b.thresholds) as threshold where d.used * 100 >= threshold * b.amount order by threshold) as reached,
+  f.forecast, f.low as forecast_low, f.high as forecast_high,
+  d.days_read, d.days_missing, d.days_not_final, d.is_final, d.is_settled, d.last_read_at
+from usage_export.budget b
+cross join (select (now() at time zone 'UTC')::date as today) clock
+cross join lateral (
+  select first::date as period_start,
+    case b.period when 'month' then (first + interval '1 month')::date - 1 else first::date end as period_end
+  from generate_series(
+    b.valid_from::timestamp, least(b.valid_until, clock.today)::timestamp,
+    case b.period when 'month' then interval '1 month' else interval '1 day' end
+  ) as first
+) p
+cross join lateral (
+  select case when max(r.fetched_at) is not null then coalesce(sum(u.amount), 0) end as used,
+    coalesce(bool_or(u.has_unpriced), false) as has_unpriced,
+    (count(*) filter (where r.is_read))::integer as days_read,
+    (count(*) filter (where not r.is_read and r.usage_date < clock.today))::integer as days_missing,
+    (count(*) filter (where r.is_read and not r.is_final))::integer as days_not_final,
+    bool_and(r.is_read and r.is_final) as is_final, bool_and(r.is_settled) as is_settled, max(r.fetched_at) as last_read_at
+  from (
+    -- A day counts as read when it was for every project.
+    select day.usage_date, bool_and(sl.fetched_at is not null) as is_read, max(sl.fetched_at) as fetched_at,
+      bool_and(state.is_settled and sl.status = 'complete') as is_final, bool_and(state.is_settled) as is_settled
+    from generate_series(0, p.period_end - p.period_start) as n
+    cross join lateral (select p.period_start + n as usage_date) day
+    join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
+    left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day.usage_date
+    cross join lateral (
+      -- Nobody reads the day again: also one that was never read.
+      select usage_export.finality(day.usage_date, s.window_days,
+        coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()) = 'final' as is_settled
+    ) state
+    group by day.usage_date
+  ) r
+  left join (
+    select a.usage_date, sum(a.amount) as amount, bool_or(a.is_unpriced) as has_unpriced
+    from usage_export.budget_amount a
+    where a.name = b.name and a.valid_from = b.valid_from and a.usage_date between p.period_start and p.period_end
+    group by a.usage_date
+  ) u using (usage_date)
+) d
+cross join lateral (
+  -- The days up to the current month's end, for its forecast. What is known of a day that is read again is that of its projects' totals.
+  select array_agg(r.usage_date) as days, array_agg(coalesce(u.amount, 0)) as amounts, array_agg(r.known_share) as known_shares
+  from (
+    select sl.usage_date,
+      avg(case state.finality when 'open' then 0 when 'settling' then coalesce(k.known_share, 1) else 1 end) as known_share
+    from usage_export.budget_series s
+    join usage_export.slice sl on sl.series_id = s.series_id and sl.fetched_at is not null
+    cross join lateral (select usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) as finality) state
+    left join usage_export.total_series t on t.project_id = s.project_id and t.filter_key = '{}'
+    left join usage_export.known_share k on k.series_id = t.series_id and state.finality = 'settling'
+      and k.metric = case b.metric when 'cost' then 'requests' else b.metric end
+      and k.days_after = (sl.fetched_at at time zone 'UTC')::date - sl.usage_date
+    where s.name = b.name and s.valid_from = b.valid_from and sl.usage_date between clock.today - 70 and p.period_end
+    group by sl.usage_date
+    -- A day that was not read for every project is unknown.
+    having count(*) = (select count(*) from usage_export.budget_series e where e.name = b.name and e.valid_from = b.valid_from)
+  ) r
+  left join (
+    select a.usage_date, sum(a.amount) as amount
+    from usage_export.budget_amount a
+    where a.name = b.name and a.valid_from = b.valid_from and a.usage_date between clock.today - 70 and p.period_end
+    group by a.usage_date
+  ) u using (usage_date)
+  where b.period = 'month' and p.period_end >= clock.today
+) history
+left join lateral usage_export.month_forecast(clock.today, history.days, history.amounts, history.known_shares) f on history.days is not null;

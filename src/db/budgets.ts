@@ -1,0 +1,116 @@
+// Stores the configured budgets, and reads how much of them is used.
+
+import { sql } from "kysely";
+import type { BudgetUse } from "../usage/budget-use.ts";
+import {
+  type Budget,
+  type BudgetChange,
+  budgetKey,
+  type CurrentBudget,
+  changeBudgets,
+  dayBefore,
+} from "../usage/budgets.ts";
+import { dayOf, type Window } from "../usage/days.ts";
+import { type Database, databaseNow } from "./connection/database.ts";
+import { inTransaction, type Tx } from "./connection/transaction.ts";
+
+/** Puts the configured budgets in force, and returns what was changed: nothing if they already are. */
+export async function storeBudgets(
+  db: Database,
+  budgets: readonly Budget[],
+  by: string,
+): Promise<readonly BudgetChange[]> {
+  return inTransaction(db, async (tx) => {
+    // Two processes that start at once would both insert the same budgets.
+    await sql`lock table usage_export.budget in share row exclusive mode`.execute(tx);
+    const changes = changeBudgets(await currentBudgets(tx), budgets, dayOf(await databaseNow(tx)));
+    for (const change of changes) await writeChange(tx, change, by);
+    return changes;
+  });
+}
+
+type BudgetRow = Omit<Budget, "projects"> & { readonly ids: readonly string[] };
+
+async function currentBudgets(tx: Tx): Promise<readonly CurrentBudget[]> {
+  // JSON with text in place of numbers, so that no number becomes a double.
+  const { rows } = await sql<{ budget: BudgetRow }>`
+    select json_strip_nulls(json_build_object(
+      'name', name, 'project', project, 'ids', project_ids, 'scope', scope, 'scopeValue', scope_value, 'metric', metric,
+      'currency', currency, 'amount', amount::text, 'period', period, 'thresholds', thresholds::text[], 'from', from_day
+    )) as budget
+    from usage_export.budget where valid_until is null
+  `.execute(tx);
+  return rows.map(({ budget: { ids, ...budget } }) => ({
+    ...{ name: budget.name, period: budget.period, from: budget.from },
+    key: budgetKey({ ...budget, projects: ids.map((id) => ({ id })) }),
+  }));
+}
+
+async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: string): Promise<void> {
+  await sql`delete from usage_export.budget where name = ${name} and valid_from >= ${start}::date`.execute(tx);
+  await sql`
+    update usage_export.budget set valid_until = ${dayBefore(start)}::date
+    where name = ${name} and (valid_until is null or valid_until >= ${start}::date)
+  `.execute(tx);
+  if (!budget) return;
+  await sql`
+    insert into usage_export.budget
+      (name, valid_from, from_day, project_ids, project, scope, scope_value, metric, currency, period, amount, thresholds, recorded_by)
+    values (
+      ${name}, ${start}::date, ${budget.from ?? null}::date, ${budget.projects.map(({ id }) => id)}::text[], ${budget.project ?? null},
+      ${budget.scope}, ${budget.scopeValue ?? null}, ${budget.metric}, ${budget.currency ?? null}, ${budget.period},
+      ${budget.amount}::numeric, ${budget.thresholds}::numeric[], ${by}
+    )
+  `.execute(tx);
+}
+
+/**
+ * How long the alert about a period goes on after the period is over and its days are not read again, counted from their last
+ * reading: days that are read long after, as after an outage, are alerted as well.
+ */
+const WATCHED_DAYS = 3;
+
+/**
+ * The budgets in the periods that somebody should watch: the current ones, earlier ones whose days are still read again, and those with a
+ * day that was read a short time ago.
+ */
+export async function watchedBudgets(tx: Tx): Promise<readonly BudgetUse[]> {
+  const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
+  // The first condition needs no day of a period, and leaves most periods out before their days are read.
+  const { rows } = await sql<BudgetUse>`
+    select ${useColumns}
+    from usage_export.budget_period p
+    where (
+      p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
+      or exists (
+        select from usage_export.series s join usage_export.slice sl using (series_id)
+        where s.project_id = any(p.project_ids) and sl.usage_date between p.period_start and p.period_end
+          and sl.fetched_at > ${watchedFrom}
+      )
+    ) and (
+      not p.is_settled or p.last_read_at > ${watchedFrom}
+      or (p.period_end + 1)::timestamp at time zone 'UTC' > ${watchedFrom}
+    )
+    order by p.name collate "C", p.period_start
+  `.execute(tx);
+  return rows;
+}
+
+/** The budgets in the periods with a day of the window. */
+export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
+  const { rows } = await sql<BudgetUse>`
+    select ${useColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
+    order by p.name collate "C", p.period_start
+  `.execute(tx);
+  return rows;
+}
+
+const useColumns = sql`
+  p.name, p.metric, p.currency, p.period, p.period_start as start, p.period_end as "end",
+  trim_scale(p.amount)::text as amount, trim_scale(p.used)::text as used, trim_scale(trunc(p.used * 100 / p.amount, 2))::text as percent,
+  trim_scale(p.forecast)::text as forecast, trim_scale(p.forecast_low)::text as "forecastLow", trim_scale(p.forecast_high)::text as "forecastHigh",
+  trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",
+  p.thresholds::text[] as thresholds, p.reached::text[] as reached,
+  p.days_missing as "daysMissing", p.days_not_final as "daysNotFinal", p.has_unpriced as "hasUnpriced", p.is_final as "isFinal",
+  p.period_end < (now() at time zone 'UTC')::date as "isOver"
+`;

@@ -1,0 +1,30 @@
+// The alerts about budgets: one for each threshold that is reached in a period. Pure.
+
+import { budgetPeriod, budgetTitle, budgetUseText } from "../report/budget-text.ts";
+import type { BudgetUse } from "../usage/budget-use.ts";
+import type { Alert, Condition } from "./alert.ts";
+
+/** One alert a budget and period, named after the highest threshold that is reached. */
+export function budgetAlerts(budgets: readonly BudgetUse[]): readonly Alert[] {
+  return budgets.flatMap((use) => {
+    const highest = use.reached.at(-1);
+    if (highest === undefined) return [];
+    const text = `budget ${budgetTitle(use)} reached ${highest}%: ${budgetUseText(use)}`;
+    return [{ name: alertName(use, highest), text, section: "budgets" }];
+  });
+}
+
+/** Each threshold is notified once in a period, and once more if corrected numbers are below it again. */
+export function budgetConditions(use: BudgetUse): readonly Condition[] {
+  return use.thresholds.map((threshold) => {
+    const isWrong = use.reached.includes(threshold);
+    const state = isWrong ? `reached ${threshold}%` : `is below ${threshold}% again`;
+    const text = () => `Budget ${budgetTitle(use)} ${state}: ${budgetUseText(use)}.`;
+    return { subject: alertName(use, threshold), isWrong, text };
+  });
+}
+
+/** "budget november 2026-11 80" */
+function alertName(use: BudgetUse, threshold: string): string {
+  return `budget ${use.name} ${budgetPeriod(use)} ${threshold}`;
+}

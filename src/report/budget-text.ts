@@ -1,0 +1,41 @@
+// How much of a budget is used, in words. Pure.
+
+import type { BudgetUse } from "../usage/budget-use.ts";
+import { counted, exactText, roundedText } from "./format.ts";
+
+/** "november (2026-11)"; a budget of days has the day. */
+export function budgetTitle({ name, ...use }: BudgetUse): string {
+  return `${name} (${budgetPeriod(use)})`;
+}
+
+export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "start">): string {
+  return period === "month" ? start.slice(0, 7) : start;
+}
+
+/** "83.2% of 1,000 hours used (832), probably 1,120 by its end (1,050 to 1,190); 2 days are not final" */
+export function budgetUseText(use: BudgetUse): string {
+  const { metric, currency, amount, used, percent } = use;
+  const unit = currency ?? metric.replaceAll("_", " ");
+  const limit = `${exactText(amount)} ${unit}`;
+  const share =
+    used === null ? `nothing is known of the use of ${limit}` : `${percent}% of ${limit} used (${roundedText(used)})`;
+  return [`${share}${forecastText(use)}`, ...lackingTexts(use)].join("; ");
+}
+
+function forecastText({ forecast, forecastLow, forecastHigh }: BudgetUse): string {
+  if (forecast === null) return "";
+  const interval =
+    forecastLow === null || forecastHigh === null
+      ? ""
+      : ` (${roundedText(forecastLow)} to ${roundedText(forecastHigh)})`;
+  return `, probably ${roundedText(forecast)} by its end${interval}`;
+}
+
+/** What is not in the numbers, or may still change in them. */
+export function lackingTexts({ daysMissing, daysNotFinal, hasUnpriced }: BudgetUse): readonly string[] {
+  return [
+    ...(daysMissing > 0 ? [`${counted(daysMissing, "day")} not read and not counted`] : []),
+    ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} not final`] : []),
+    ...(hasUnpriced ? ["usage without a price not counted"] : []),
+  ];
+}

@@ -1,0 +1,95 @@
+// What a budget is made of, for which days it holds, and which stored versions a changed configuration replaces. Pure.
+
+import { addDays, type Day } from "./days.ts";
+import type { METRICS } from "./metrics.ts";
+import type { Grouping, Project } from "./series.ts";
+
+export const BUDGET_PERIODS = ["month", "day"] as const;
+
+/** The part of the usage that a budget is for: all of it, or one value of a dimension. A key stands for all keys of its rotation. */
+export const BUDGET_SCOPES = ["all", "key", "tag", "model"] as const;
+export type BudgetScope = (typeof BUDGET_SCOPES)[number];
+
+/** The series that the use of a budget is read from. They have no conditions. */
+export const SCOPE_GROUPINGS: Readonly<Record<BudgetScope, Grouping>> = {
+  all: "none",
+  key: "accessor",
+  tag: "tags",
+  model: "model",
+};
+
+/** Decimal numbers are exact text. */
+export type Budget = {
+  readonly name: string;
+  /** Undefined for all projects that an export reads. */
+  readonly project: string | undefined;
+  readonly projects: readonly Project[];
+  readonly scope: BudgetScope;
+  /** Undefined for "all". */
+  readonly scopeValue: string | undefined;
+  readonly metric: (typeof METRICS)[number] | "cost";
+  /** Of a cost; an ISO 4217 code. */
+  readonly currency: string | undefined;
+  readonly amount: string;
+  readonly period: (typeof BUDGET_PERIODS)[number];
+  /** In percent of the amount, in rising order. */
+  readonly thresholds: readonly string[];
+  /** The first day that the budget is for; undefined: the day on which it is first stored. */
+  readonly from: Day | undefined;
+};
+
+/** The first day of the period with the day. */
+export function periodStart(period: Budget["period"], day: Day): Day {
+  return period === "month" ? `${day.slice(0, 7)}-01` : day;
+}
+
+/** The version of a budget that holds now. */
+export type CurrentBudget = {
+  readonly name: string;
+  readonly period: Budget["period"];
+  /** As configured. */
+  readonly from: Day | undefined;
+  /** Two budgets with the same key are the same, apart from `from`. */
+  readonly key: string;
+};
+
+/** Each version is cut so that it ends on the day before `start`, and `budget`, if it is still configured, holds from `start`. */
+export type BudgetChange = { readonly name: string; readonly start: Day; readonly budget: Budget | undefined };
+
+/**
+ * A changed budget holds from its current period on: what was used of it before is still compared with what it was then. Only a new `from` changes
+ * the past. A budget that is not configured any more ends with its last period before the current one.
+ */
+export function changeBudgets(
+  current: readonly CurrentBudget[],
+  configured: readonly Budget[],
+  today: Day,
+): readonly BudgetChange[] {
+  const removed = current.filter(({ name }) => !configured.some((one) => one.name === name));
+  return [
+    ...removed.map(({ name, period }) => ({ name, start: periodStart(period, today), budget: undefined })),
+    ...configured.flatMap((budget) => {
+      const { name, period, from } = budget;
+      const stored = current.find((one) => one.name === name);
+      const isFromChanged = from !== stored?.from;
+      if (stored && !isFromChanged && stored.key === budgetKey(budget)) return [];
+      const first = from !== undefined && isFromChanged ? from : today;
+      return [{ name, start: periodStart(period, first), budget }];
+    }),
+  ];
+}
+
+/** The same for a configured and a stored budget. */
+export function budgetKey(
+  budget: Omit<Budget, "name" | "projects" | "from"> & { readonly projects: readonly { readonly id: string }[] },
+): string {
+  const { project, scope, scopeValue, metric, currency, amount, period, thresholds } = budget;
+  const ids = budget.projects.map(({ id }) => id).sort();
+  return JSON.stringify([project, scope, scopeValue, metric, currency, amount, period, thresholds, ids], (_, value) =>
+    value === undefined ? null : value,
+  );
+}
+
+export function dayBefore(day: Day): Day {
+  return addDays(day, -1);
+}

@@ -1,0 +1,307 @@
+// bi.budgets: what counts for which budget, exactly, and what is said of days that are missing or not final.
+
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { parseConfig } from "../../../src/config/config.ts";
+import { storeBudgets } from "../../../src/db/budgets.ts";
+import { databaseNow } from "../../../src/db/connection/database.ts";
+import { storePrices } from "../../../src/db/prices.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
+import { configuredSeries } from "../../../src/usage/plan.ts";
+import { testDatabase } from "../../support/database.ts";
+import { rowOf, rowsOn, store, total } from "../stored-usage.ts";
+
+const { db } = await testDatabase();
+
+beforeEach(async () => {
+  await sql`
+    truncate usage_export.budget, usage_export.price, usage_export.series, usage_export.snapshot_row, usage_export.api_key,
+      usage_export.rotation cascade
+  `.execute(db);
+});
+
+const today = dayOf(await databaseNow(db));
+/** The first day of the month before the last. */
+const MONTH = `${addDays(`${today.slice(0, 7)}-01`, -40).slice(0, 7)}-01`;
+const EXPORT = { name: "nightly", schedule: "15 2 * * *", window: { days: 300 }, projects: ["one"] };
+const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3", from: "2020-01-01" };
+
+type Parts = {
+  readonly budgets: readonly object[];
+  readonly exports?: readonly object[];
+  readonly prices?: readonly object[];
+};
+
+/** Stores the budgets of a configuration with two projects, and registers its series. */
+async function configure({ budgets, exports, prices = [] }: Parts) {
+  const config = parseConfig(
+    JSON.stringify({
+      service: { baseUrl: "https://api.example.com" },
+      projects: ["one", "two"].map((name) => ({ id: name, name, key: { env: "KEY" } })),
+      exports: exports ?? [{ ...EXPORT, groupings: ["none", "model", "accessor", "tags"] }],
+      budgets: budgets.map((budget) => ({ name: "b", metric: "hours", amount: 1, from: MONTH, ...budget })),
+      prices,
+    }),
+    { source: "test", baseDir: "/" },
+  );
+  const series = configuredSeries(config.exports);
+  const ids = await registerSeries(db, series);
+  await storePrices(db, config.prices, "the test");
+  await storeBudgets(db, config.budgets, "the test");
+  return (project: string, grouping: string) => {
+    const one = series.find(({ series }) => series.project.id === project && series.grouping === grouping);
+    if (!one) throw new Error(`no series of ${project} by ${grouping}`);
+    return seriesIdOf(ids, one.series);
+  };
+}
+
+async function budgets(columns: readonly string[], where = sql`true`): Promise<readonly unknown[]> {
+  const list = sql.join(columns.map((column) => sql.id(column)));
+  const { rows } = await sql<Record<string, unknown>>`
+    select ${list} from bi.budgets where ${where} order by budget, period_start
+  `.execute(db);
+  return rows.map((row) => columns.map((column) => row[column]));
+}
+
+const isMonth = sql`period_start = ${MONTH}::date`;
+
+test("the use of a month is the exact sum of its days, over all projects, and of no other month", async () => {
+  const id = await configure({
+    budgets: [
+      { name: "all", amount: "100.5", thresholds: [0.5, 80, 100] },
+      { name: "one", project: "one", metric: "requests", amount: 3 },
+    ],
+    exports: [{ ...EXPORT, projects: ["one", "two"], groupings: ["none"] }],
+  });
+  for (const project of ["one", "two"]) {
+    await store(
+      db,
+      id(project, "none"),
+      [
+        total(addDays(MONTH, -1), { hours: "7", requests: "7" }),
+        total(MONTH, { hours: "0.1", requests: "1" }),
+        total(addDays(MONTH, 27), { hours: "0.2000000000000000000000000001", requests: "2" }),
+      ],
+      { grouping: "none" },
+    );
+  }
+  const columns = ["budget", "project", "scope", "amount", "used", "share", "threshold_reached"];
+  expect(await budgets(columns, isMonth)).toEqual([
+    ["all", null, "all", "100.5", "0.6000000000000000000000000002", "0.005970149", "0.5"],
+    ["one", "one", "all", "3", "3", "1.000000000", "100"],
+  ]);
+});
+
+test("a threshold is reached at exactly its share, not a digit below", async () => {
+  const id = await configure({ budgets: [{ amount: 3, thresholds: ["33.333", "66.6666666666666666666666667"] }] });
+  const use = (hours: string) =>
+    store(db, id("one", "none"), [total(MONTH, { hours })], { grouping: "none", cliffGuard: "off" });
+  const reached = () => budgets(["threshold_reached"], isMonth);
+  await use("0.99998");
+  expect(await reached()).toEqual([[null]]);
+  await use("0.99999");
+  expect(await reached()).toEqual([["33.333"]]);
+  await use("2");
+  expect(await reached()).toEqual([["33.333"]]);
+  await use("2.000000000000000000000000001");
+  expect(await reached()).toEqual([["66.6666666666666666666666667"]]);
+});
+
+test("a tag counts with every set that holds it, a model too, and a key with all keys of its rotation", async () => {
+  const id = await configure({
+    budgets: [
+      { name: "key", key: "exporter" },
+      { name: "lone key", key: "k3" },
+      { name: "model", model: "nova-3" },
+      { name: "nobody's tag", tag: "none" },
+      { name: "tag", tag: 'a"[b' },
+    ],
+  });
+  await sql`insert into usage_export.rotation (name) values ('exporter')`.execute(db);
+  for (const key of ["k1", "k2"]) {
+    await sql`
+      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+      values (${key}, 'exporter', 'one', 'one', ${key}, 'retired', 'c', '{}')
+    `.execute(db);
+  }
+  const put = (grouping: "accessor" | "model" | "tags", rows: readonly (readonly [unknown, string])[]) =>
+    store(
+      db,
+      id("one", grouping),
+      [
+        rowsOn(
+          MONTH,
+          rows.map(([value, hours]) => rowOf(value, { hours }, null, grouping)),
+        ),
+      ],
+      { grouping },
+    );
+  await put("accessor", [
+    ["k1", "1"],
+    ["k2", "2"],
+    ["k3", "4"],
+    [null, "8"],
+  ]);
+  await put("model", [
+    ["nova-3", "1"],
+    [["nova-3", "other"], "2"],
+    ["nova-3-x", "4"],
+    [null, "8"],
+    ["[nova-3", "16"],
+  ]);
+  await put("tags", [
+    [['a"[b'], "1"],
+    [["z", 'a"[b'], "2"],
+    [["a"], "4"],
+    [[], "8"],
+    [["a\u0000", 'a"[b'], "16"],
+  ]);
+  expect(await budgets(["budget", "scope", "scope_value", "used"], isMonth)).toEqual([
+    ["key", "key", "exporter", "3"],
+    ["lone key", "key", "k3", "4"],
+    ["model", "model", "nova-3", "3"],
+    ["nobody's tag", "tag", "none", "0"],
+    ["tag", "tag", 'a"[b', "19"],
+  ]);
+});
+
+test("a cost is that of bi.cost_estimated in the currency, and what has no price is said", async () => {
+  const id = await configure({
+    budgets: [
+      { name: "eur", metric: "cost", currency: "EUR" },
+      { name: "nova", metric: "cost", currency: "USD", model: "nova-3" },
+      { name: "usd", metric: "cost", currency: "USD" },
+    ],
+    prices: [PRICE, { ...PRICE, model: "base", price: "0.01" }],
+  });
+  const rows = [
+    ["nova-3", "0.1"],
+    ["base", "0.7"],
+    ["unpriced", "5"],
+  ] as const;
+  await store(
+    db,
+    id("one", "model"),
+    [
+      rowsOn(
+        MONTH,
+        rows.map(([model, hours]) => rowOf(model, { hours }, null, "model")),
+      ),
+    ],
+    {
+      grouping: "model",
+    },
+  );
+  expect(await budgets(["budget", "cost_source", "currency", "used", "has_unpriced"], isMonth)).toEqual([
+    ["eur", "estimated", "EUR", "0", true],
+    ["nova", "estimated", "USD", "0.03", false],
+    ["usd", "estimated", "USD", "0.037", true],
+  ]);
+});
+
+test("days that were not read are counted and not taken for zero; a period is final once each day is", async () => {
+  const windowed = (days: number) => [{ ...EXPORT, window: { days }, groupings: ["none"] }];
+  const id = await configure({ budgets: [{}], exports: windowed(300) });
+  const columns = ["used", "days_read", "days_missing", "days_not_final", "is_final"];
+  const days = Number(addDays(addDays(MONTH, 31).slice(0, 7).concat("-01"), -1).slice(8));
+  expect(await budgets(columns, isMonth)).toEqual([[null, 0, days, 0, false]]);
+
+  const all = Array.from({ length: days }, (_, i) => total(addDays(MONTH, i), { hours: "1" }));
+  await store(db, id("one", "none"), all.slice(2), { grouping: "none" });
+  expect(await budgets(columns, isMonth)).toEqual([[String(days - 2), days - 2, 2, days - 2, false]]);
+
+  await store(db, id("one", "none"), all.slice(0, 2), { grouping: "none" });
+  await configure({ budgets: [{}], exports: windowed(1) });
+  expect(await budgets(columns, isMonth)).toEqual([[String(days), days, 0, 0, true]]);
+});
+
+test("a budget of days has a row a day", async () => {
+  const from = addDays(today, -3);
+  const id = await configure({ budgets: [{ period: "day", from }] });
+  await store(
+    db,
+    id("one", "none"),
+    [1, 2].map((i) => total(addDays(today, -i), { hours: String(i) })),
+    { grouping: "none" },
+  );
+  expect(await budgets(["period_start", "period_end", "used"])).toEqual(
+    [3, 2, 1, 0].map((i): [Day, Day, string | null] => {
+      const day = addDays(today, -i);
+      return [day, day, i === 1 || i === 2 ? String(i) : null];
+    }),
+  );
+});
+
+test("a changed budget holds from its current period on, and one that is removed ends before it", async () => {
+  const thisMonth = `${today.slice(0, 7)}-01`;
+  const amounts = () => budgets(["budget", "amount"], sql`period_start >= ${MONTH}::date`);
+  const months = (
+    await (async () => {
+      await configure({ budgets: [{ amount: 5 }] });
+      return amounts();
+    })()
+  ).length;
+  await configure({ budgets: [{ amount: 6 }] });
+  const changed = [...Array.from({ length: months - 1 }, () => ["b", "5"]), ["b", "6"]];
+  expect(await amounts()).toEqual(changed);
+  await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: thisMonth }] });
+  expect(await amounts()).toEqual([...changed, ["new", "7"]]);
+  await configure({ budgets: [] });
+  expect(await amounts()).toEqual(changed.slice(0, -1));
+  await configure({ budgets: [{ amount: 8 }] });
+  expect(await amounts()).toEqual(changed.map(() => ["b", "8"]));
+});
+
+test("the same budgets again change nothing, and of two processes that start at once one stores them", async () => {
+  const parts = {
+    budgets: [
+      { amount: "1.50", thresholds: ["50.0", 80], tag: "a" },
+      { name: "c", metric: "requests" },
+    ],
+  };
+  await configure(parts);
+  const stored = () => sql`select *, xmin::text from usage_export.budget order by name`.execute(db);
+  const { rows } = await stored();
+  await Promise.all([configure(parts), configure(parts)]);
+  expect((await stored()).rows).toEqual(rows);
+});
+
+test("the forecast of the current month is that of bi.usage_forecast for the same days, and goes up with each project", async () => {
+  const exports = [{ ...EXPORT, projects: ["one", "two"], window: { days: 3 }, groupings: ["none", "model"] }];
+  const id = await configure({
+    budgets: [
+      { name: "both" },
+      { name: "day", period: "day", from: today },
+      { name: "model", model: "nova-3", project: "one" },
+      { name: "one", project: "one" },
+    ],
+    exports,
+  });
+  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
+  for (const project of ["one", "two"]) {
+    await store(
+      db,
+      id(project, "none"),
+      days.map((day) => total(day, { hours: "2" })),
+      { grouping: "none" },
+    );
+  }
+  const byModel = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "0.5" }, null, "model")]));
+  await store(db, id("one", "model"), byModel, { grouping: "model" });
+  const { rows } = await sql<{ forecast: string }>`
+    select trim_scale(forecast)::text as forecast from bi.usage_forecast where project = 'one' and metric = 'hours'
+  `.execute(db);
+  const ofOne = rows[0]?.forecast;
+  const length = Number(addDays(`${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`, -1).slice(8));
+  expect(Number(ofOne)).toBe(2 * length);
+  const { rows: found } = await sql`
+    select budget, trim_scale(forecast)::text as forecast from bi.budgets where period_end >= ${today}::date order by budget
+  `.execute(db);
+  expect(found).toEqual([
+    { budget: "both", forecast: String(4 * length) },
+    { budget: "day", forecast: null },
+    { budget: "model", forecast: String(length / 2) },
+    { budget: "one", forecast: ofOne },
+  ]);
+});

@@ -1,0 +1,168 @@
+// Alerts about budgets: each threshold is notified once a period and resolved once, over late and corrected numbers, replicas,
+// restarts and days that are caught up.
+
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { beforeEach, expect, test } from "vitest";
+import { storeBudgets } from "../../src/db/budgets.ts";
+import { databaseNow } from "../../src/db/connection/database.ts";
+import { storeSnooze } from "../../src/db/snoozes.ts";
+import { isWell } from "../../src/health/alerts.ts";
+import { metricSamples } from "../../src/health/metrics.ts";
+import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
+import type { BudgetUse } from "../../src/usage/budget-use.ts";
+import type { Budget } from "../../src/usage/budgets.ts";
+import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
+import { store, total } from "../db/stored-usage.ts";
+import { testDatabase } from "../support/database.ts";
+import { healthState, NOW } from "./sample-health-state.ts";
+import { type NotifierFixture, openNotifierFixture } from "./test-notifier.ts";
+
+const { db } = await testDatabase();
+const today = dayOf(await databaseNow(db));
+const MONTH = `${today.slice(0, 7)}-01`;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+beforeEach(async () => {
+  await sql`truncate usage_export.budget, usage_export.notice, usage_export.snooze`.execute(db);
+});
+
+/** Stores a budget of 100 hours for the fixture's project. */
+async function setBudget({ seriesId }: NotifierFixture, part: Partial<Budget> = {}): Promise<void> {
+  const { rows } = await sql<{ id: string }>`
+    select project_id as id from usage_export.series where series_id = ${seriesId}
+  `.execute(db);
+  const budget: Budget = {
+    ...{ name: "limit", project: undefined, projects: rows.map(({ id }) => ({ id, name: id })), scope: "all" },
+    ...{ scopeValue: undefined, metric: "hours", currency: undefined, amount: "100", period: "month" },
+    ...{ thresholds: ["80", "100"], from: MONTH },
+    ...part,
+  };
+  await storeBudgets(db, [budget], "the test");
+}
+
+/** Stores the hours of a day; without a day, of the first of the month. */
+async function use({ seriesId }: NotifierFixture, hours: string, day: Day = MONTH): Promise<void> {
+  await store(db, seriesId, [total(day, { hours })], { grouping: "none", cliffGuard: "off" });
+}
+
+/** Two workers, each opened anew: as replicas that were restarted. */
+async function tickAll(fixture: NotifierFixture): Promise<void> {
+  for (let i = 0; i < 2; i++) await Promise.all([fixture.notifier().tick(), fixture.notifier().tick()]);
+}
+
+test("each threshold is notified once by one worker, also if late numbers reach both at once, and resolved once when corrected", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture);
+  await use(fixture, "79.999");
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([]);
+
+  await use(fixture, "80");
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([
+    expect.stringMatching(`^Budget limit \\(${MONTH.slice(0, 7)}\\) reached 80%: 80% of 100 hours used \\(80\\)`),
+  ]);
+  await use(fixture, "120.5");
+  await tickAll(fixture);
+  await use(fixture, "130");
+  await tickAll(fixture);
+  expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(/ reached 100%: 120.5% of 100 hours used/)]);
+
+  await use(fixture, "50");
+  await tickAll(fixture);
+  expect(fixture.texts.slice(2)).toEqual([
+    expect.stringMatching(/ is below 80% again: 50% of 100 hours used/),
+    expect.stringMatching(/ is below 100% again: 50% of 100 hours used/),
+  ]);
+});
+
+test("if a worker dies between the notification and its record, no other sends it while the claim holds, and one does later", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture, { thresholds: ["80"] });
+  await use(fixture, "90");
+  const subject = `budget limit ${MONTH.slice(0, 7)} 80`;
+  await sql`
+    insert into usage_export.notice (subject, state, claim, claimed_until)
+    values (${subject}, 'well', ${randomUUID()}::uuid, now() + interval '1 minute')
+  `.execute(db);
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([]);
+  await sql`update usage_export.notice set claimed_until = now()`.execute(db);
+  await tickAll(fixture);
+  expect(fixture.texts).toHaveLength(1);
+});
+
+test("days that are caught up give one alert a budget, threshold and day, also long after, and each is over a few days later", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -60) });
+  const days = [40, 39, 38].map((back) => addDays(today, -back));
+  const [first = "", quiet = "", last = ""] = days;
+  await use(fixture, "150", first);
+  await use(fixture, "99", quiet);
+  await use(fixture, "150", last);
+  await tickAll(fixture);
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual(
+    [first, last].map((day) => expect.stringContaining(`Budget limit (${day}) reached 100%`)),
+  );
+
+  await sql`update usage_export.slice set fetched_at = now() - interval '4 days' where series_id = ${fixture.seriesId}`.execute(
+    db,
+  );
+  await tickAll(fixture);
+  await tickAll(fixture);
+  expect(fixture.texts.slice(2)).toEqual(
+    [first, last].map(
+      (day) => `budget limit ${day} 100: over, as its days are final, or as it is not configured any more.`,
+    ),
+  );
+});
+
+test("a snoozed budget is not notified by any worker, also after a restart, and is after the end", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture);
+  await storeSnooze(db, { name: "budget limit", until: new Date(Date.now() + DAY_MS), by: "ann" });
+  await use(fixture, "90");
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([]);
+  await sql`update usage_export.snooze set until = now()`.execute(db);
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([expect.stringContaining("reached 80%")]);
+});
+
+const USE: BudgetUse = {
+  ...{ name: "limit", metric: "cost", currency: "USD", period: "month", start: "2026-03-01", end: "2026-03-31" },
+  ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
+  ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
+  ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false },
+};
+
+test("the alert names the highest threshold, the forecast, and what is not in the numbers; the program is well", () => {
+  const state = healthState({ budgets: [USE, { ...USE, name: "other", reached: [] }] });
+  expect(usageAlertsOf(state)).toEqual([
+    {
+      name: "budget limit 2026-03 80",
+      section: "budgets",
+      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price not counted",
+    },
+  ]);
+  expect(isWell(state)).toBe(true);
+});
+
+test("a budget of which nothing was read is not said to be unused", () => {
+  const unread = { ...USE, used: null, percent: null, forecast: null, forecastPercent: null, reached: ["50"] };
+  const [alert] = usageAlertsOf(healthState({ budgets: [unread] }));
+  expect(alert?.text).toContain("nothing is known of the use of 1,000 USD");
+});
+
+test("the metrics have the shares of current periods, and the end of each snooze", () => {
+  const past = { ...USE, start: "2026-02-01", end: "2026-02-28", isOver: true };
+  const snoozes = [{ name: "budget limit", until: NOW, at: NOW, by: "ann" }];
+  const samples = metricSamples(healthState({ budgets: [past, USE], snoozes }));
+  expect(samples.filter(({ gauge }) => gauge.startsWith("budget") || gauge.startsWith("alert"))).toEqual([
+    { gauge: "budget_used_share", labels: { budget: "limit" }, value: 0.8345 },
+    { gauge: "budget_forecast_share", labels: { budget: "limit" }, value: 1.1204 },
+    { gauge: "alert_snoozed_until_timestamp_seconds", labels: { alert: "budget limit" }, value: NOW.getTime() / 1000 },
+  ]);
+});
