@@ -39,7 +39,7 @@ export type Budget = {
 };
 
 /** The first day of the period with the day. */
-export function periodStart(period: Budget["period"], day: Day): Day {
+function periodStart(period: Budget["period"], day: Day): Day {
   return period === "month" ? `${day.slice(0, 7)}-01` : day;
 }
 
