@@ -9,7 +9,7 @@ select s.project_id, s.project, s."grouping", s.filter, sl.usage_date,
       || ' UTC, and not since'
     else sl.error
   end as error,
-  s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active
+  s.filter_key = '{}' as unfiltered, s.filter_key as conditions, s.retired_at is null as active, s.source
 from usage_export.slice sl
 join usage_export.series s using (series_id)
 left join usage_export.due_series d using (series_id)
@@ -21,7 +21,7 @@ where s.superseded_at is null and (s.retired_at is null or sl.status = 'complete
 union all
 select s.project_id, s.project, s."grouping", s.filter, day::date, 'missing',
   usage_export.finality(day::date, s.window_days, '-infinity', now()), null, 0, null,
-  s.filter_key = '{}', s.filter_key, true
+  s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.due_series s
 cross join generate_series(s.due_from::timestamp, s.due_until::timestamp, interval '1 day') as day
 where not exists (
@@ -30,17 +30,17 @@ where not exists (
 union all
 select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
   'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them',
-  s.filter_key = '{}', s.filter_key, true
+  s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.series s
 cross join lateral (
   select taken_at, rows from usage_export.undated_snapshot n where n.series_id = s.series_id order by snapshot_no desc limit 1
 ) newest
 where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
-comment on view bi.coverage is 'One row a slice: a series (project, grouping, filter) on one day, and whether its numbers can be relied on. A series whose answers carry no date has no days, and one row that says so.';
+comment on view bi.coverage is 'One row a slice: a series (source, project, grouping, filter) on one day, and whether its numbers can be relied on. A series whose answers carry no date has no days, and one row that says so.';
 comment on column bi.coverage.project_id is 'The service''s identifier of the project';
 comment on column bi.coverage.project is 'The project''s name in the configuration';
-comment on column bi.coverage."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.coverage."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.coverage.filter is 'The filter''s name in the configuration';
 comment on column bi.coverage.usage_date is 'The day of the usage, a calendar day in UTC; NULL where the status is undated';
 comment on column bi.coverage.status is 'complete: the newest reading is stored; suspect: the newest answer had no rows, or less than a tenth of the numbers, and the rows before it are kept; failed: the newest reading failed, and the rows of the last good one are kept; missing: due, and never read, or not since the day was over; undated: the answers carry no date, and their numbers are in bi.usage_snapshot and in no other view';
@@ -51,3 +51,4 @@ comment on column bi.coverage.error is 'Why the slice is failed, suspect or unda
 comment on column bi.coverage.unfiltered is 'Whether the filter has no conditions: the slice is one of bi.usage_total or bi.usage_by_*, and not of bi.usage_filtered';
 comment on column bi.coverage.conditions is 'The conditions of the filter, a JSON object with sorted keys; {} without conditions';
 comment on column bi.coverage.active is 'Whether the series is still configured';
+comment on column bi.coverage.source is 'Which breakdown of the service the numbers are from: usage or billing';

@@ -2,7 +2,7 @@
 -- carry no date has no days, and what was due before stays as it is.
 create or replace view usage_export.due_series as
 select series_id, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, next_due_at,
-  retired_at, superseded_at, created_at, due.until as due_until,
+  retired_at, superseded_at, created_at, source, due.until as due_until,
   -- The newest day whose reading after it was over is due. Without a window the last day of the newest answer has its
   -- reading with the next alarm.
   least(

@@ -23,7 +23,7 @@ from (
   from bi.usage_total t
   where not exists (
     select from usage_export.series s join usage_export.slice sl using (series_id)
-    where s.project_id = t.project_id and s."grouping" = 'accessor' and s.filter_key = '{}' and s.superseded_at is null
+    where s.source = 'usage' and s.project_id = t.project_id and s."grouping" = 'accessor' and s.filter_key = '{}' and s.superseded_at is null
       and sl.usage_date = t.usage_date and sl.fetch_no > 0
   )
 ) u

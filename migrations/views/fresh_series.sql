@@ -3,7 +3,8 @@
 create or replace view usage_export.fresh_series as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.due_from, s.due_until,
   -- After a clock was set back, due_from may lie after due_until.
-  least(coalesce(reading.unbroken_until, s.due_from - 1), s.due_until) as fresh_through, reading.fetched_at
+  least(coalesce(reading.unbroken_until, s.due_from - 1), s.due_until) as fresh_through, reading.fetched_at,
+  s.source
 from usage_export.due_series s
 cross join lateral (
   select max(fetched_at) as fetched_at,

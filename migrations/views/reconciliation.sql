@@ -6,7 +6,7 @@ select gs.project_id, gs.project, gs."grouping", g.usage_date, m.metric, m.total
 from usage_export.series gs
 join usage_export.slice g on g.series_id = gs.series_id and g.fetch_no > 0
 join usage_export.series ts on ts.project_id = gs.project_id and ts."grouping" = 'none' and ts.filter_key = '{}'
-  and ts.superseded_at is null
+  and ts.superseded_at is null and ts.source = 'usage'
 join usage_export.slice t on t.series_id = ts.series_id and t.usage_date = g.usage_date and t.fetch_no > 0
 cross join lateral (
   select sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours,
@@ -33,7 +33,7 @@ cross join lateral (
     ('requests', t_sum.requests, g_sum.requests)
   ) as v (metric, total, sum_of_groups)
 ) m
-where gs."grouping" not in ('none', 'tags', 'feature_set') and gs.filter_key = '{}' and gs.superseded_at is null
+where gs.source = 'usage' and gs."grouping" not in ('none', 'tags', 'feature_set') and gs.filter_key = '{}' and gs.superseded_at is null
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 
 comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total; empty when the service agrees with itself. Never for tags, feature_set or a filter, which need not add up.';

@@ -1,7 +1,8 @@
 create or replace view bi.restatements as
 select s.project_id, s.project, s."grouping", s.filter, c.usage_date, g.display as group_value, c.kind, m.metric,
   m.old_value, m.new_value, m.old_extra_metrics, m.new_extra_metrics,
-  c.revision, c.seen_at, (c.seen_at at time zone 'UTC')::date - c.usage_date as days_late
+  c.revision, c.seen_at, (c.seen_at at time zone 'UTC')::date - c.usage_date as days_late,
+  s.source
 from usage_export.row_revision c
 join usage_export.series s using (series_id)
 join usage_export.group_value g using (group_id)
@@ -19,6 +20,7 @@ cross join lateral (values
   ('tokens_out', old.tokens_out, c.tokens_out, null, null),
   ('tts_characters', old.tts_characters, c.tts_characters, null, null),
   ('requests', old.requests, c.requests, null, null),
+  ('dollars', old.dollars, c.dollars, null, null),
   ('extra_metrics', null, null, old.extra_metrics, c.extra_metrics)
 ) as m (metric, old_value, new_value, old_extra_metrics, new_extra_metrics)
 where c.restates and s.superseded_at is null
@@ -27,10 +29,10 @@ where c.restates and s.superseded_at is null
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row a metric.';
 comment on column bi.restatements.project_id is 'The service''s identifier of the project';
 comment on column bi.restatements.project is 'The project''s name in the configuration';
-comment on column bi.restatements."grouping" is 'The dimension the usage is grouped by, or none';
+comment on column bi.restatements."grouping" is 'The dimension the numbers are grouped by, or none; for billing also several, joined by commas';
 comment on column bi.restatements.filter is 'The filter''s name in the configuration';
 comment on column bi.restatements.usage_date is 'The day of the usage, a calendar day in UTC';
-comment on column bi.restatements.group_value is 'The value of the grouped dimension; NULL for no value';
+comment on column bi.restatements.group_value is 'The value of the grouped dimension, a JSON object where there are several dimensions; NULL for no value';
 comment on column bi.restatements.kind is 'changed: the number is another; appeared: the group was not there before; gone: the group is not there any more';
 comment on column bi.restatements.metric is 'The metric that changed, by the name of its column';
 comment on column bi.restatements.old_value is 'The number before; NULL where there was none';
@@ -40,3 +42,4 @@ comment on column bi.restatements.new_extra_metrics is 'For the metric extra_met
 comment on column bi.restatements.revision is 'The row''s revision with the new number';
 comment on column bi.restatements.seen_at is 'When the change was stored';
 comment on column bi.restatements.days_late is 'Days from the day of the usage to the day the change was seen, both in UTC';
+comment on column bi.restatements.source is 'Which breakdown of the service the numbers are from: usage or billing';

@@ -29,7 +29,7 @@ begin atomic
         c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
-      where c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects))
+      where c.source = 'usage' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
       -- As in the report: a series that is not configured any more lacks all usage since then, and groups that overlap are no total.

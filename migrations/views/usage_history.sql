@@ -11,7 +11,7 @@ join usage_export.series s using (series_id)
 join usage_export.series_period p using (series_id)
 join usage_export.slice sl using (series_id, usage_date)
 join usage_export.group_value g using (group_id)
-where c.kind <> 'gone'
+where c.kind <> 'gone' and s.source = 'usage'
   -- In one expression: the planner takes each comparison for a choice of a third, and would look up each slice by itself.
   and case when c.superseded_at <= p.shown_from or p.shown_until <= c.seen_at then false else true end;
 

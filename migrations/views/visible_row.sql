@@ -1,4 +1,4 @@
--- The rows of the newest answers, of every series that is shown.
+-- The usage of the newest answers, of every series that is shown. Billing is in usage_export.visible_cost.
 create or replace view usage_export.visible_row as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, g.display as group_value,
   r.hours, r.total_hours, r.agent_hours, r.tokens_in, r.tokens_out, r.tts_characters, r.requests, r.extra_metrics,
@@ -8,4 +8,4 @@ from usage_export.snapshot_row r
 join usage_export.series s using (series_id)
 join usage_export.slice sl using (series_id, usage_date)
 join usage_export.group_value g using (group_id)
-where not r.gone and s.superseded_at is null;
+where not r.gone and s.superseded_at is null and s.source = 'usage';

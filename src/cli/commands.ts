@@ -10,7 +10,7 @@ import { CONFIG_FILE } from "../package-files.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay, startOfDay } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
+import { GROUPINGS, type Grouping, groupingBy, USAGE_DIMENSIONS } from "../usage/series.ts";
 import type { SnoozeOptions } from "./alerts.ts";
 import type { DumpOptions } from "./dump.ts";
 import type { ExplainOptions } from "./explain.ts";
@@ -36,7 +36,9 @@ const JSON_ANSWER = new Option("--json", "answers in JSON");
 const SELECTION = [
   new Option("--job <name...>", "only these jobs"),
   new Option("--project <name...>", "only these projects"),
-  new Option("--grouping <name...>", "only these groupings").choices(GROUPINGS),
+  new Option("--grouping <name...>", "only these groupings; of several dimensions, as tags,line_item").argParser(
+    parseGroupings,
+  ),
   new Option("--filter <name...>", "only these filters"),
 ];
 
@@ -277,7 +279,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name...>", "only these projects"),
       new Option("--metric <name...>", "these metrics").choices(METRICS).default(["requests"]),
-      new Option("--grouping <name...>", "split by these groupings only").choices(DIMENSIONS),
+      new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS),
       new Option("--limit <number>", "how many groups each table shows; the others are added up")
         .default(5)
         .argParser(wholeNumber("a whole number from 1 to 1000", 1000, 1)),
@@ -402,6 +404,13 @@ function parseTime(text: string): Date {
     throw new InvalidArgumentError("expected a day, as 2026-11-24, or a time with its zone, as 2026-11-24T08:00Z.");
   }
   return time;
+}
+
+function parseGroupings(text: string, groupings: readonly Grouping[] | undefined): readonly Grouping[] {
+  const grouping = groupingBy(text.split(","));
+  if (grouping !== undefined) return [...(groupings ?? []), grouping];
+  const known = [...GROUPINGS, "line_item"];
+  throw new InvalidArgumentError(`expected ${known.join(", ")}, or several joined by commas.`);
 }
 
 function parseReason(text: string): string {

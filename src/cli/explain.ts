@@ -17,7 +17,7 @@ import {
   type UsageChange,
 } from "../report/usage-change.ts";
 import { addDays, type Day, dayCount, dayOf, type Window } from "../usage/days.ts";
-import type { Grouping } from "../usage/series.ts";
+import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { choosePeriod, notBegun, requireKnown } from "./selection.ts";
 
@@ -27,7 +27,7 @@ export type ExplainOptions = {
   readonly to?: Day;
   readonly project?: readonly string[];
   readonly metric: readonly string[];
-  readonly grouping?: readonly Grouping[];
+  readonly grouping?: readonly UsageGrouping[];
   /** How many groups each table shows. */
   readonly limit: number;
   readonly json?: boolean;

@@ -4,7 +4,7 @@
 import path from "node:path";
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
-import { type Filter, filterKey, NO_CONDITIONS, unlistedValues } from "../usage/series.ts";
+import { type Filter, filterKey, groupingBy, NO_CONDITIONS, SOURCES, unlistedValues } from "../usage/series.ts";
 import { fanOutIssues } from "./fan-outs.ts";
 import { PLACEHOLDER_ID } from "./fields.ts";
 import {
@@ -18,6 +18,7 @@ import {
 } from "./messages.ts";
 import { overlapIssues } from "./prices.ts";
 import { Filter as FilterSchema } from "./schema.ts";
+import { sourceIssues } from "./source-checks.ts";
 import { didYouMean } from "./suggestions.ts";
 
 export type CheckOptions = {
@@ -64,13 +65,19 @@ function lenientObject<Shape extends z.ZodRawShape>(shape: Shape) {
   return schema.catch(schema.parse({}));
 }
 
+const LenientGrouping = z
+  .union([z.string(), z.array(z.string()).transform(groupingBy)])
+  .optional()
+  .catch(undefined);
+
 const LenientConfig = lenientObject({
   service: lenientObject({ dialect: optionalText }),
   projects: entries({ id: optionalText, name: optionalText, key: lenientObject({ rotation: optionalText }) }),
   exports: entries({
     name: optionalText,
+    source: z.enum(SOURCES).catch("usage"),
     projects: textList,
-    groupings: textList,
+    groupings: z.array(LenientGrouping).catch([]),
     filters: z.array(z.unknown()).optional().catch([]),
     window: z.unknown().optional(),
     undated: optionalText,
@@ -116,12 +123,13 @@ function exportIssues({ service, projects }: LenientConfig, job: LenientExport, 
     ...duplicateIssues(named, "each project once"),
     ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
     ...undatedIssues(job, path),
+    ...sourceIssues({ ...job, filters: filters.map((filter) => LenientFilter.parse(filter)) }, path),
     ...filters.flatMap((filter, i) => {
       const dimensionsPath = [...path, "filters", i, "dimensions"];
       const dimensions = dimensionsIn(filter);
       return [
         ...(service.dialect === "2026" ? featureSetIssues(dimensions, dimensionsPath) : []),
-        ...((job.checkFeatures ?? "error") === "error" ? unlistedValueIssues(dimensions, dimensionsPath) : []),
+        ...((job.checkFeatures ?? "error") === "error" ? unlistedValueIssues(dimensions, job, dimensionsPath) : []),
       ];
     }),
   ];
@@ -136,13 +144,15 @@ function undatedIssues({ window, undated }: LenientExport, path: Path): ConfigIs
 
 type Dimensions = Filter["dimensions"];
 
-const LenientFilter = z.object({ dimensions: z.record(z.string(), optionalText) });
+const LenientFilter = lenientObject({
+  dimensions: z.record(z.string(), optionalText).catch({}),
+  features: z.record(z.string(), z.unknown()).catch({}),
+});
 
 /** The dimensions of a raw filter whose values are text. */
 function dimensionsIn(filter: unknown): Dimensions {
-  const parsed = LenientFilter.safeParse(filter);
-  if (!parsed.success) return {};
-  return Object.fromEntries(Object.entries(parsed.data.dimensions).filter(([, value]) => value !== undefined));
+  const { dimensions } = LenientFilter.parse(filter);
+  return Object.fromEntries(Object.entries(dimensions).filter(([, value]) => value !== undefined));
 }
 
 function featureSetIssues({ feature_set }: Dimensions, path: Path): ConfigIssue[] {
@@ -152,8 +162,8 @@ function featureSetIssues({ feature_set }: Dimensions, path: Path): ConfigIssue[
 }
 
 /** The service answers a value it does not know with no usage, which looks like a day without usage. */
-function unlistedValueIssues(dimensions: Dimensions, path: Path): ConfigIssue[] {
-  return unlistedValues({ dimensions }).map(({ dimension, value, listed }) => {
+function unlistedValueIssues(dimensions: Dimensions, { source }: LenientExport, path: Path): ConfigIssue[] {
+  return unlistedValues({ dimensions }, source).map(({ dimension, value, listed }) => {
     const hint =
       didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
     const message = `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`;

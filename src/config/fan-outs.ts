@@ -2,12 +2,13 @@
 // Pure.
 
 import { isReadUnderEach } from "../usage/fan-out.ts";
-import { filterKey, GROUPINGS, type Grouping, NO_CONDITIONS } from "../usage/series.ts";
+import { filterKey, GROUPINGS, type Grouping, NO_CONDITIONS, type Source } from "../usage/series.ts";
 import { type ConfigIssue, formatPath, type Path, quoteAll } from "./messages.ts";
 import { FilterOfEach, Filter as FilterSchema } from "./schema.ts";
 
 /** What is missing or of another kind is undefined or empty. */
 type RawExport = {
+  readonly source: Source;
   readonly projects: readonly (string | undefined)[];
   readonly groupings: readonly (string | undefined)[];
   readonly filters?: readonly unknown[] | undefined;
@@ -41,6 +42,7 @@ function problemOf(
 ): string | undefined {
   const job = exports[exportIndex];
   if (!job) return undefined;
+  if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   const dimension = JSON.stringify(each);
   const twice = earlier.find((other) => other.exportIndex === exportIndex && other.each === each);
   if (twice) return `expected each dimension of an export once; ${dimension} is already at ${formatPath(twice.path)}`;
@@ -62,14 +64,19 @@ function areGroupings(groupings: readonly (string | undefined)[]): groupings is 
   );
 }
 
-function groupsBy({ projects, groupings, filters }: RawExport, project: string, grouping: string): boolean {
+function groupsBy({ source, projects, groupings, filters }: RawExport, project: string, grouping: string): boolean {
   const isUnfiltered = (raw: unknown) => {
     const { data } = FilterSchema.safeParse(raw);
     // One called "all" must have no conditions, which checks.ts says.
     return data !== undefined && (data.name === "all" || filterKey(data) === NO_CONDITIONS);
   };
   const isGroupedBy = groupings.length === 0 || groupings.includes(grouping);
-  return projects.includes(project) && isGroupedBy && (filters === undefined || filters.some(isUnfiltered));
+  return (
+    source === "usage" &&
+    projects.includes(project) &&
+    isGroupedBy &&
+    (filters === undefined || filters.some(isUnfiltered))
+  );
 }
 
 /** A series is known by the name of its filter, so no other filter may have the name of a value. */

@@ -6,7 +6,15 @@ import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
 import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
-import { DIALECTS, DIMENSION_VALUES, type Dimension, GROUPINGS } from "../usage/series.ts";
+import {
+  BILLING_DIMENSIONS,
+  DIALECTS,
+  DIMENSION_VALUES,
+  type Dimension,
+  GROUPINGS,
+  groupingBy,
+  SOURCES,
+} from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 import { BudgetList } from "./budgets.ts";
 import {
@@ -83,6 +91,9 @@ const Dimensions = object({
   feature_set: dimensionValue("feature_set").describe(
     'The features used together. The dialect "2026" has no such filter.',
   ),
+  line_item: dimensionValue("line_item").describe(
+    'The line item of the bill, such as "streaming::nova-3". Billing only.',
+  ),
   method: dimensionValue("method").describe("The processing method."),
   model: dimensionValue("model").describe("The model used."),
   tags: dimensionValue("tags").describe("A tag used."),
@@ -122,6 +133,23 @@ const Window = object({
   today: z.boolean().default(false).describe("Whether to add today, whose numbers still grow."),
 });
 
+const DimensionSet = z
+  .array(z.enum(BILLING_DIMENSIONS))
+  .min(1)
+  .superRefine(
+    reporting((dimensions) => {
+      const twice = dimensions.find((one, i) => dimensions.indexOf(one) < i);
+      return twice && `expected each dimension once; got ${describeValue(twice)} twice`;
+    }),
+  );
+
+/** A list becomes the text of the grouping. A list with a mistake becomes "none", and is reported. */
+const GroupingSetting = z
+  .union([z.enum([...GROUPINGS, "line_item"]), DimensionSet], {
+    error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
+  })
+  .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
+
 const Export = object({
   name: Name.describe("The export's name, as in `export --job NAME`."),
   schedule: Schedule.describe("When to run: a cron expression (minute hour day month weekday) in the time zone."),
@@ -133,14 +161,22 @@ const Export = object({
     .describe(
       "What happens to a run that is due before the previous run has ended: it is skipped, or it runs afterwards.",
     ),
+  source: z
+    .enum(SOURCES)
+    .default("usage")
+    .describe(
+      'What to read: "usage", or "billing", which is the amounts in dollars. Billing needs a window and a key with the scope billing:read, and not every service offers it.',
+    ),
   projects: z.array(Name).min(1).describe("The names of the projects to read."),
   window: Window.exactOptional().describe(
     "The days to ask for. Left out, no date is sent, and the days of a missed run can't be read later.",
   ),
   groupings: z
-    .array(z.enum(GROUPINGS))
+    .array(GroupingSetting)
     .min(1)
-    .describe('The breakdowns to read; "none" is the total. Each one is read under every filter.'),
+    .describe(
+      'The breakdowns to read; "none" is the total. Each one is read under every filter. Billing is grouped by accessor, deployment, line_item or tags, or by several of them at once, as ["tags", "line_item"].',
+    ),
   filters: z
     .array(
       z.union([Filter, FilterOfEach], {
@@ -166,7 +202,7 @@ const Export = object({
     .enum(GUARD_MODES)
     .default("confirm")
     .describe(
-      "The same if an answer has over 90 % less than is stored for the day, counted by requests or, without any, by hours or another metric. Days of less than 100 requests, 10 hours or 10,000 tokens or characters are not guarded.",
+      "The same if an answer has over 90 % less than is stored for the day, counted by requests or, without any, by hours, dollars or another metric. Days of less than 100 requests, 10 hours, 10 dollars or 10,000 tokens or characters are not guarded.",
     ),
   undated: z
     .enum(UNDATED)

@@ -3,12 +3,13 @@
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import type { RunCounts } from "../usage/export.ts";
-import type { SeriesName } from "../usage/series.ts";
+import type { SeriesName, Source } from "../usage/series.ts";
 import type { Database } from "./connection/database.ts";
 import type { Tx } from "./connection/transaction.ts";
 import type { JobId } from "./jobs/jobs.ts";
 
 export type SeriesHealth = SeriesName & {
+  readonly source: Source;
   readonly seriesId: number;
   /** The series' identity, as seriesKey in usage/series.ts writes it. */
   readonly key: string;
@@ -50,7 +51,8 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
       ) due
       group by sl.series_id
     )
-    select s.series_id as "seriesId", s.project_id as "projectId", s.project, s."grouping", s.filter_key as "filterKey", s.filter,
+    select s.series_id as "seriesId", s.project_id as "projectId", s.project, s.source, s."grouping",
+      s.filter_key as "filterKey", s.filter,
       s.retired_at is null as "isActive", coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
       coalesce(c.suspect, 0) as suspect,
       -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
@@ -73,11 +75,11 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
     left join usage_export.due_series d using (series_id)
     left join counted c using (series_id)
     where s.superseded_at is null
-    order by s.project, s."grouping", s.filter
+    order by s.source desc, s.project, s."grouping", s.filter
   `.execute(tx);
   return rows.map(({ projectId, filterKey, ...series }) => ({
     ...series,
-    key: JSON.stringify([projectId, series.grouping, filterKey]),
+    key: JSON.stringify([series.source, projectId, series.grouping, filterKey]),
   }));
 }
 
@@ -126,7 +128,9 @@ export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise
   `.execute(tx);
   return rows.flatMap(({ seriesId, ...gap }) => {
     const one = active.get(seriesId);
-    return one ? [{ key: one.key, project: one.project, grouping: one.grouping, filter: one.filter, ...gap }] : [];
+    if (!one) return [];
+    const { key, project, source, grouping, filter } = one;
+    return [{ key, project, source, grouping, filter, ...gap }];
   });
 }
 

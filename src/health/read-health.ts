@@ -207,7 +207,8 @@ export type JobAdvice = WindowAdvice & { readonly job: string; readonly windowDa
 export async function adviseWindows(db: Database, exports: readonly ExportJob[]): Promise<readonly JobAdvice[]> {
   const advice: JobAdvice[] = [];
   for (const job of exports) {
-    if (!job.window) continue;
+    // What is known of late numbers is known of usage alone.
+    if (!job.window || job.source !== "usage") continue;
     const advised = adviseWindow(job.window.days, await restatementCurves(db, seriesToCompare(job)));
     if (advised) advice.push({ job: job.name, windowDays: job.window.days, ...advised });
   }

@@ -167,7 +167,7 @@ async function checkNames(probe: Probe, filters: readonly CheckedSeries[]): Prom
   let warning: string | undefined;
   for (const { series, windowed, strictness } of filters) {
     const { filter } = series;
-    const scope = { project, window: windowed ? lastDays(probe, RECENT_DAYS) : undefined };
+    const scope = { project, source: series.source, window: windowed ? lastDays(probe, RECENT_DAYS) : undefined };
     for (const found of await filterCheck.findings(scope, filter)) {
       const text = `filter "${filter.name}": ${found.text}`;
       if (isRejected(found) && strictness === "error") return { state: "fail", text };

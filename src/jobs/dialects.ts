@@ -6,9 +6,9 @@ import { storeDialect, storedDialect } from "../db/dialect.ts";
 import { dependsOnDialect, hasModel, hasRows, probeDialect } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import { badAnswer } from "../usage/json-value.ts";
-import { groupingEvidence } from "../usage/normalise.ts";
+import { groupingEvidence, nullDimensions } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
-import type { Dialect, Dimension, Project } from "../usage/series.ts";
+import { type Dialect, type Dimension, dimensionsOf, type Project, type Source } from "../usage/series.ts";
 import type { Dialects, GroupingCheck, ServiceContext } from "./export-context.ts";
 
 /** Used while no usage shows the dialect. The public service speaks this one today. */
@@ -51,6 +51,8 @@ export function openDialects({
   return {
     async forRequest({ series, window }) {
       if (service.dialect !== "auto") return service.dialect;
+      // A probe reads usage, which a key for billing need not be allowed to.
+      if (series.source === "billing") return DEFAULT_DIALECT;
       if (!dependsOnDialect(series)) return DEFAULT_DIALECT;
       const stored = found ?? (db && (await storedDialect(db, service.baseUrl)));
       // While the database was read, a probe for another request may have found the dialect.
@@ -63,6 +65,7 @@ export function openDialects({
     },
     async alternative({ series, window }, used) {
       if (service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
+      if (series.source === "billing") return used === "2026" ? "interface" : "2026";
       await probe(series.project, window);
       return found === used ? undefined : found;
     },
@@ -81,8 +84,11 @@ function recentDays(): Window {
 // If no row of an answer has a value of the requested dimension, checks whether the service groups at all. A service that ignores
 // `grouping` answers with the total and null in every dimension, which looks like usage without tags.
 
-/** Every request to the service has a value of these dimensions. */
-const ALWAYS_FILLED: readonly Dimension[] = ["endpoint", "method", "model"];
+/** Every request to the service, and every amount, has a value of these dimensions. */
+const ALWAYS_FILLED: Readonly<Record<Source, readonly Dimension[]>> = {
+  usage: ["endpoint", "method", "model"],
+  billing: ["line_item", "accessor", "deployment"],
+};
 const OTHER_GROUPINGS_MAX = 2;
 
 /**
@@ -96,15 +102,33 @@ export function openGroupingCheck(): GroupingCheck {
   const known = memoizeAsync<boolean>((groups) => (groups ? GROUPS_MS : IGNORES_MS));
   return {
     async require(request, answer, ask) {
-      if (groupingEvidence(request, answer) !== "all null") return;
-      const { grouping, project } = request.series;
-      const others = ALWAYS_FILLED.filter((dimension) => dimension !== grouping).slice(0, OTHER_GROUPINGS_MAX);
-      if (await known(project.id, () => hasValueBy(others, request, ask))) return;
+      const missing = nullDimensions(request, answer);
+      const { source, grouping, project } = request.series;
+      const dimensions = dimensionsOf(grouping);
+      if (missing.length === 0) return;
+      if (missing.length < dimensions.length) return requireNoValueAlone(missing, request, ask);
+      const others = ALWAYS_FILLED[source].filter((one) => !dimensions.includes(one)).slice(0, OTHER_GROUPINGS_MAX);
+      const isGrouping = await known(JSON.stringify([source, project.id]), () => hasValueBy(others, request, ask));
+      if (isGrouping) return;
       throw badAnswer(
         `no row has a value of "${grouping}", and none has one by ${others.join(" or ")} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
       );
     },
   };
+}
+
+/** A service that groups by only one of several dimensions sends null for the others. */
+async function requireNoValueAlone(
+  missing: readonly Dimension[],
+  request: UsageRequest,
+  ask: (other: UsageRequest) => Promise<unknown>,
+): Promise<void> {
+  for (const dimension of missing) {
+    if (!(await hasValueBy([dimension], request, ask))) continue;
+    throw badAnswer(
+      `no row has a value of "${dimension}", though the same amounts have some when they are grouped by it alone: the service seems not to group by ${request.series.grouping} at once; export each dimension by itself, or ask the vendor`,
+    );
+  }
 }
 
 async function hasValueBy(
@@ -114,7 +138,7 @@ async function hasValueBy(
 ): Promise<boolean> {
   for (const grouping of groupings) {
     const other = { ...request, series: { ...request.series, grouping } };
-    if (groupingEvidence(other, await ask(other)) === "values") return true;
+    if (groupingEvidence(grouping, await ask(other)) === "values") return true;
   }
   return false;
 }

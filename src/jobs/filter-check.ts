@@ -28,6 +28,7 @@ import {
   filterKey,
   NO_CONDITIONS,
   type Project,
+  type Source,
   unknownFeatures,
   unlistedValues,
 } from "../usage/series.ts";
@@ -54,7 +55,7 @@ export type NameFinding = {
   readonly text: string;
 };
 
-type Scope = { readonly project: Project; readonly window: Window | undefined };
+type Scope = { readonly project: Project; readonly source: Source; readonly window: Window | undefined };
 
 /** An empty answer is doubted only if this many days have usage: on a single day it is plausible that nothing fits the filter. */
 const SEVERAL_DAYS = 2;
@@ -73,11 +74,11 @@ export class FilterCheck {
 
   /** Why a request must not be made; undefined if it may be. Throws if the names could not be checked. */
   async refusalOf(
-    { series: { project, filter }, window }: UsageRequest,
+    { series: { project, source, filter }, window }: UsageRequest,
     strictness: Strictness,
   ): Promise<string | undefined> {
     if (strictness === "off") return undefined;
-    const found = await this.findings({ project, window }, filter);
+    const found = await this.findings({ project, source, window }, filter);
     const wrong = found.find(isRejected);
     if (wrong && (strictness === "error" || wrong.state === "ambiguous")) return wrong.text;
     for (const { kind, name, state: nameState } of found) {
@@ -91,7 +92,7 @@ export class FilterCheck {
   async findings(scope: Scope, filter: Filter): Promise<NameFinding[]> {
     // The service has answered a value that was seen in usage: it knows it, whatever it lists.
     if (filter.isSeen) return [];
-    const findings: NameFinding[] = unlistedValues(filter).map(({ dimension, value, listed }) => ({
+    const findings: NameFinding[] = unlistedValues(filter, scope.source).map(({ dimension, value, listed }) => ({
       kind: dimension,
       name: value,
       state: "unlisted",
@@ -104,7 +105,7 @@ export class FilterCheck {
       const name = filter.dimensions[kind];
       if (name === undefined) continue;
       const request: UsageRequest = {
-        series: { project: scope.project, grouping: "none", filter },
+        series: { project: scope.project, source: scope.source, grouping: "none", filter },
         window: scope.window,
       };
       const dialect = await this.#deps.dialects.forRequest(request);
@@ -180,20 +181,21 @@ export class FilterCheck {
    * Reads the total that the answer to a filtered request is compared with. Must have finished before that request is made, because the
    * total has to be the older of the two.
    */
-  async readTotal({ series: { project, filter }, window }: UsageRequest, strictness: Strictness): Promise<void> {
-    if (isCompared(filter, strictness)) await this.#readTotals({ project, window }, {});
+  async readTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
+    const { project, source, filter } = series;
+    if (isCompared(filter, strictness)) await this.#readTotals({ project, source, window }, {});
   }
 
   /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
   async doubtOf(
-    { series: { project, filter }, window }: UsageRequest,
+    { series: { project, source, filter }, window }: UsageRequest,
     slices: readonly NormalisedSlice[],
     dialect: Dialect,
     strictness: Strictness,
   ): Promise<FilterDoubt | undefined> {
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
-    const scope = { project, window };
+    const scope = { project, source, window };
     const total = await this.#readTotals(scope, {});
     const shown = effectOf(total, dayTotals(slices));
     if (shown === "no usage") return undefined;
@@ -203,7 +205,7 @@ export class FilterCheck {
     const doubtful =
       shown === "same" ? opposites : opposites.length > 1 ? opposites.filter((one) => one.hasOtherDialectName) : [];
     for (const opposite of doubtful) {
-      const key = JSON.stringify([project.id, window, dialect, opposite.condition]);
+      const key = JSON.stringify([project.id, source, window, dialect, opposite.condition]);
       const ignored = await this.#ignored(key, () => this.#isIgnoredBy(scope, total, opposite, dialect));
       if (ignored) return ignoredDoubt(opposite, strictness);
     }
@@ -229,9 +231,9 @@ export class FilterCheck {
   /** Reads ungrouped usage under these conditions. The same usage is requested only once. */
   #readTotals(scope: Scope, conditions: Partial<Filter>, dialect?: Dialect): Promise<DayTotals> {
     const { app, service, keys, dialects } = this.#deps;
-    const { project, window } = scope;
-    return this.#totals(JSON.stringify([project.id, window, conditions, dialect]), async () => {
-      const series = { project, grouping: "none", filter: { ...ALL_USAGE, ...conditions } } as const;
+    const { project, source, window } = scope;
+    return this.#totals(JSON.stringify([project.id, source, window, conditions, dialect]), async () => {
+      const series = { project, source, grouping: "none", filter: { ...ALL_USAGE, ...conditions } } as const;
       const used = dialect ?? (await dialects.forRequest({ series, window }));
       const sent = await this.asSent({ series, window }, used);
       const answer = await keys.use(project, (key) =>

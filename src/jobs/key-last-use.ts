@@ -27,7 +27,7 @@ export async function lastUse(
   const { signal } = app;
   const today = dayOf(await databaseNow(db));
   const start = addDays(today, -Math.max(job.graceDays, 1));
-  const series = { project, grouping: "accessor", filter: ALL_USAGE } as const;
+  const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
     const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
     const used: KeyUsage[] = [];

@@ -7,11 +7,8 @@ import { errorText } from "../errors.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchBalances } from "../service/balances.ts";
 import { listKeys } from "../service/keys.ts";
-import type { Project } from "../usage/series.ts";
+import type { Project, Source } from "../usage/series.ts";
 import type { ExportContext } from "./export-context.ts";
-
-/** What a run reads. */
-type Source = "usage" | "billing";
 
 type Reading = (context: ExportContext, project: Project, log: Logger, signal: AbortSignal) => Promise<void>;
 

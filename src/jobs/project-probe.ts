@@ -31,7 +31,7 @@ export const fail = (text: string): CheckResult => ({ state: "fail", text });
 
 /** All usage of the project. */
 export function totalOf({ project }: Probe): Series {
-  return { project, grouping: "none", filter: ALL_USAGE };
+  return { project, source: "usage", grouping: "none", filter: ALL_USAGE };
 }
 
 export async function readSlices(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {

@@ -52,7 +52,7 @@ export async function runExportJob(
       const silent = new Set(failed);
       const answered = plan.requests.filter((request) => !silent.has(request));
       const projects = answered.map((request) => request.series.project);
-      factsRead = readProjectFacts(context, projects, "usage");
+      factsRead = readProjectFacts(context, projects, job.source);
     },
   };
 

@@ -100,7 +100,7 @@ async function callAllowedByScopes(
 ): Promise<void> {
   if (holdsScope(scopes, "usage:read") || holdsScope(scopes, "project:read")) {
     const yesterday = addDays(dayOf(await databaseNow(db)), -1);
-    const series = { project, grouping: "none", filter: ALL_USAGE } as const;
+    const series = { project, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
     await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
   } else if (holdsScope(scopes, "keys:read")) {
     await listKeys(service, project.id, key, signal);

@@ -3,7 +3,7 @@
 
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
-import type { Grouping, SeriesName } from "../usage/series.ts";
+import type { SeriesName, UsageGrouping } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { UsageChange } from "./usage-change.ts";
 
@@ -50,7 +50,7 @@ export type Totals = Shortfall & {
   readonly metrics: readonly MetricTotal[];
 };
 
-type SourceSeries = { readonly project: string; readonly grouping: Grouping };
+type SourceSeries = { readonly project: string; readonly grouping: UsageGrouping };
 
 export type MetricTotal = {
   /** The name of the column in bi.usage_total. */

@@ -1,7 +1,7 @@
 // Why usage changed from one period to another: the data, and what they say in plain words. Amounts are exact decimal texts. Pure.
 
 import type { Day, Window } from "../usage/days.ts";
-import type { Grouping } from "../usage/series.ts";
+import type { UsageGrouping } from "../usage/series.ts";
 import { changeText, counted, daysText, isZero, metricName, roundedText, windowText } from "./format.ts";
 
 export type UsageChange = {
@@ -34,7 +34,7 @@ type Amounts = { readonly before: string; readonly after: string; readonly chang
 
 /** The parts add up to the metric's change. */
 export type ChangeBreakdown = {
-  readonly grouping: Exclude<Grouping, "none"> | "project";
+  readonly grouping: Exclude<UsageGrouping, "none"> | "project";
   readonly daysCompared: number;
   readonly daysInAll: number;
   readonly newGroups: number;

@@ -1,5 +1,5 @@
-// Reads a usage breakdown (GET /v1/projects/{id}/usage/breakdown) and finds out which dialect of its parameters the service speaks.
-// What the answer must look like is checked by usage/.
+// Reads a breakdown of usage or billing (GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown) and finds out which dialect of
+// their parameters the service speaks. What the answer must look like is checked by usage/.
 
 import { randomBytes } from "node:crypto";
 import { AppError } from "../errors.ts";
@@ -11,11 +11,14 @@ import {
   DIMENSIONS,
   type Dialect,
   type Dimension,
+  dimensionsOf,
   type Filter,
   type Grouping,
   type Project,
   type Series,
+  type Source,
 } from "../usage/series.ts";
+import { hasStatus } from "./answer.ts";
 import { callAllowingStatuses, type Service, type ServiceCall } from "./service.ts";
 
 /** The names in dialect "2026" that differ from those of the interface: one dimension's as a grouping, another's as a filter. */
@@ -27,11 +30,21 @@ const NAMES_OF_2026: Readonly<Partial<Record<Dimension, { grouping?: string; fil
 /** Parameters with a fixed meaning. The service takes any other name for a feature, so no feature may have one of these names. */
 const RESERVED_PARAMETERS: ReadonlySet<string> = new Set(["start", "end", "grouping", "models", "tag", ...DIMENSIONS]);
 
-/** The name of a grouping in a request. */
+/** The name of a grouping in a request; of several dimensions it is not one name, and has no dialect. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
-  const names = dialect === "2026" ? NAMES_OF_2026 : {};
-  return (grouping === "none" ? undefined : names[grouping]?.grouping) ?? grouping;
+  const [dimension] = dimensionsOf(grouping);
+  return dimension === grouping ? dimensionName(dimension, dialect) : grouping;
 }
+
+function dimensionName(dimension: Dimension, dialect: Dialect): string {
+  return (dialect === "2026" ? NAMES_OF_2026[dimension]?.grouping : undefined) ?? dimension;
+}
+
+/** What a key needs to read a breakdown. Sources differ on which of the scopes for usage it is. */
+const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
+  usage: ["project:read", "usage:read"],
+  billing: ["billing:read"],
+};
 
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
@@ -47,7 +60,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     query.set("start", window.start);
     query.set("end", window.end);
   }
-  if (grouping !== "none") query.set("grouping", groupingName(grouping, dialect));
+  for (const dimension of dimensionsOf(grouping)) query.append("grouping", dimensionName(dimension, dialect));
   for (const [feature, value] of Object.entries(filter.features)) {
     if (RESERVED_PARAMETERS.has(feature)) {
       throw new AppError(
@@ -83,7 +96,19 @@ export async function fetchBreakdown(
   signal: AbortSignal,
   { dialect = configuredDialect(service, request), beforeAttempt }: BreakdownOptions = {},
 ): Promise<unknown> {
-  return (await service.call(breakdownCall(request, dialect, beforeAttempt), key, signal)).value;
+  try {
+    return (await service.call(breakdownCall(request, dialect, beforeAttempt), key, signal)).value;
+  } catch (error) {
+    if (request.series.source === "billing" && hasStatus(error, [404])) throw notOffered(error);
+    throw error;
+  }
+}
+
+/** A service without billing answers 404, and so does any service for a project that it does not know. */
+function notOffered(cause: unknown): AppError {
+  const message =
+    'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor';
+  return new AppError("rejected", message, { cause, details: { status: 404 } });
 }
 
 function breakdownCall(
@@ -93,10 +118,10 @@ function breakdownCall(
 ): ServiceCall {
   return {
     method: "GET",
-    path: ["v1", "projects", request.series.project.id, "usage", "breakdown"],
+    path: ["v1", "projects", request.series.project.id, request.series.source, "breakdown"],
     query: breakdownQuery(request, dialect),
     retry: true,
-    scopes: ["project:read", "usage:read"],
+    scopes: BREAKDOWN_SCOPES[request.series.source],
     ...(beforeAttempt && { beforeAttempt }),
   };
 }
@@ -164,7 +189,7 @@ async function fetchProbe(
   dimensions: Filter["dimensions"],
 ): Promise<unknown> {
   const filter: Filter = { name: "all", features: {}, dimensions };
-  const request: UsageRequest = { series: { project, grouping, filter }, window };
+  const request: UsageRequest = { series: { project, source: "usage", grouping, filter }, window };
   const answer = await callAllowingStatuses(service, [400, 422], breakdownCall(request, dialect), key, signal);
   return answer?.value;
 }

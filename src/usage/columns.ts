@@ -3,12 +3,14 @@
 import { hash } from "node:crypto";
 import type { Day } from "./days.ts";
 import type { Group } from "./groups.ts";
-import { METRICS, type RowMetrics } from "./metrics.ts";
+import { METRICS_OF, type RowMetrics, type StoredMetric } from "./metrics.ts";
+import type { Source } from "./series.ts";
 
 /** Rows in the order of their group keys, each of which occurs once. Every array has an element for each row. */
 export type Columns = {
   readonly groups: readonly Group[];
-  /** In the order of METRICS: the amounts of each metric, as RowMetrics has them. */
+  readonly metricNames: readonly StoredMetric[];
+  /** In the order of metricNames: the amounts of each metric, as RowMetrics has them. */
   readonly metrics: readonly (readonly (string | null)[])[];
   /** The numbers without a metric of their own, as a JSON object with sorted names; null if there are none. */
   readonly extras: readonly (string | null)[];
@@ -17,11 +19,13 @@ export type Columns = {
 export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
 
 /** No two of the rows may have the same group. */
-export function columnsOf(rows: readonly SnapshotRow[]): Columns {
+export function columnsOf(rows: readonly SnapshotRow[], source: Source = "usage"): Columns {
+  const metricNames = METRICS_OF[source];
   const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   return {
     groups: sorted.map(({ group }) => group),
-    metrics: METRICS.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
+    metricNames,
+    metrics: metricNames.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
     extras: sorted.map(({ metrics }) => metrics.extra),
   };
 }

@@ -63,7 +63,7 @@ export function seenSeries(
     const read = groupings.filter((grouping) => isReadUnderEach(grouping, dimension));
     return values
       .filter(({ filter }) => !names || names.includes(filter.name) || names.includes(everyValue(dimension)))
-      .flatMap(({ filter }) => read.map((grouping) => ({ project, grouping, filter })));
+      .flatMap(({ filter }) => read.map((grouping) => ({ project, source: "usage" as const, grouping, filter })));
   });
 }
 
@@ -82,10 +82,11 @@ type FanningOut = {
 /** Whether the series with this seriesKey is of a fan-out of the job, whenever its value was seen. */
 export function isOfFanOut({ fanOuts = [], projects, groupings }: FanningOut, key: string): boolean {
   if (fanOuts.length === 0) return false;
-  const [projectId, grouping, conditions] = JSON.parse(key);
+  const [source, projectId, grouping, conditions] = JSON.parse(key);
   const { features, dimensions = {} } = JSON.parse(conditions);
   const [dimension, ...others] = Object.keys(dimensions);
   return (
+    source === "usage" &&
     features === undefined &&
     others.length === 0 &&
     fanOuts.some((one) => one.dimension === dimension && isReadUnderEach(grouping, one.dimension)) &&

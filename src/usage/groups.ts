@@ -17,6 +17,28 @@ export type Group = {
 export const UNGROUPED: Group = { key: "all", sent: "absent", display: null };
 
 /**
+ * The group of a row that is grouped by several dimensions at once, of its groups by each of them. It is shown as a JSON object with the
+ * value of each dimension: null for "no value", the tags as an array, and any other value as the text that it has as a group of its own.
+ */
+export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
+  const member = (dimension: Dimension, i: number) =>
+    `"${dimension}":${memberText(dimension, groups[i]?.display ?? null)}`;
+  return {
+    key: JSON.stringify(groups.map(({ key }) => key)),
+    sent: `[${groups.map(({ sent }) => sent).join(",")}]`,
+    display: `{${dimensions.map(member).join(",")}}`,
+  };
+}
+
+/** Postgres takes no text out of JSON that has an escaped NUL anywhere. */
+function memberText(dimension: Dimension, display: string | null): string {
+  if (dimension !== "tags" || display === null) return JSON.stringify(display);
+  if (!display.includes("\\u0000")) return display;
+  const tags: unknown[] = JSON.parse(display);
+  return JSON.stringify(tags.map((tag) => (typeof tag === "string" ? withoutNul(tag) : tag)));
+}
+
+/**
  * A text and an array with that one text are the same group: the service has sent both for one dimension. Null, an empty set, an
  * empty text and an absent value are four different groups.
  */
@@ -62,7 +84,12 @@ function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
   return values.includes(null) ? [...sorted, null] : sorted;
 }
 
-/** Postgres accepts no NUL in a text, so it is shown as JSON would write it. */
 function displayOf(values: readonly (string | null)[], key: string): string | null {
-  return values.length > 1 ? key : (values[0]?.replaceAll("\0", "\\u0000") ?? null);
+  const [value = null] = values;
+  return values.length > 1 ? key : value && withoutNul(value);
+}
+
+/** Postgres accepts no NUL in a text, so it is shown as JSON would write it. */
+function withoutNul(text: string): string {
+  return text.replaceAll("\0", "\\u0000");
 }

@@ -1,9 +1,9 @@
 // Reads the metrics of a row as exact decimal text. Pure.
 
 import { badAnswer, describeJson, ExactNumber, isNumber, type JsonObject, numberSource } from "./json-value.ts";
-import { DIMENSIONS } from "./series.ts";
+import { DIMENSIONS_OF, type Source } from "./series.ts";
 
-/** The metrics with a column of their own, in the order of the columns. */
+/** The metrics of usage with a column of their own, in the order of the columns. */
 export const METRICS = [
   "hours",
   "total_hours",
@@ -14,23 +14,35 @@ export const METRICS = [
   "requests",
 ] as const;
 
+/** The metrics of both sources with a column of their own. */
+export const STORED_METRICS = [...METRICS, "dollars"] as const;
+export type StoredMetric = (typeof STORED_METRICS)[number];
+
+export const METRICS_OF: Readonly<Record<Source, readonly StoredMetric[]>> = { usage: METRICS, billing: ["dollars"] };
+
 export type RowMetrics = {
-  /** In the order of METRICS: exact decimal text, never negative; null if the service sent none. */
+  /** In the order of METRICS_OF its source: exact decimal text; null if the service sent none. Only dollars may be negative. */
   readonly values: readonly (string | null)[];
   /** The numbers without a column of their own, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
-const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
+const KNOWN_NAMES: Readonly<Record<Source, ReadonlySet<string>>> = {
+  usage: new Set([...METRICS, ...DIMENSIONS_OF.usage, "models", "grouping", "start", "end"]),
+  billing: new Set(["dollars", ...DIMENSIONS_OF.billing, "grouping", "start", "end"]),
+};
 
 /** The service adds metrics without notice, so an unknown number is kept. An unknown value of another type is ignored. */
-export function readMetrics(row: JsonObject, rowNo: number): RowMetrics {
-  const values = METRICS.map((metric) => readMetric(row[metric], rowNo, metric));
+export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
+  const metrics = METRICS_OF[source];
+  const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
   const extra: string[] = [];
-  for (const name in row) if (!KNOWN_NAMES.has(name)) extra.push(name);
+  for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
   const extraText = extra.length > 0 ? readExtra(row, extra, rowNo) : null;
-  if (extraText === null && values.every((value) => value === null)) {
-    throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${METRICS.join(", ")}`);
+  // A contract may have no amounts in dollars: then the service says null, which is not 0.
+  const isUnknownAmount = source === "billing" && row.dollars === null;
+  if (extraText === null && !isUnknownAmount && values.every((value) => value === null)) {
+    throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
   return { values, extra: extraText };
 }
@@ -43,14 +55,15 @@ function readExtra(row: JsonObject, names: string[], rowNo: number): string | nu
   return members.length > 0 ? `{${members.join(",")}}` : null;
 }
 
-function readMetric(value: unknown, rowNo: number, metric: string): string | null {
+function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
   // JavaScript writes these without an exponent.
   if (typeof value === "number" && value >= 1e-6 && value < 1e21) return String(value);
   if (value === undefined || value === null) return null;
   if (value === 0) return "0";
   if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
   const text = finiteText(value, rowNo, metric);
-  if (text.startsWith("-")) {
+  // A credit is a negative amount.
+  if (text.startsWith("-") && metric !== "dollars") {
     throw badAnswer(`results[${rowNo}].${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
   }
   return text;

@@ -3,12 +3,12 @@
 
 import { columnsOf, type NormalisedSlice, type SnapshotRow, sliceOf } from "./columns.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import { groupOf, UNGROUPED } from "./groups.ts";
+import { combinedGroup, type Group, groupOf, UNGROUPED } from "./groups.ts";
 import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
 import { type RowMetrics, readMetrics } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import { remembered } from "./remembered.ts";
-import type { Dimension } from "./series.ts";
+import { type Dimension, dimensionsOf, type Source } from "./series.ts";
 
 /**
  * Returns the slices that an answer covers, each with all its rows. With a window, these are the days of the window. Without one,
@@ -30,28 +30,40 @@ export function normalise(
     if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${describeJson(row)}`);
     return row;
   });
-  const { grouping } = request.series;
-  if (grouping !== "none") requireDimension(grouping, askedAs, results);
+  const { source, grouping } = request.series;
+  const dimensions = dimensionsOf(grouping);
+  for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
+  if (source === "billing") for (const amounts of [answer, ...results]) requireDollars(amounts);
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();
   let undatedRows = 0;
   for (const [i, row] of results.entries()) {
     const { day, undated } = dayOfRow(row, period, i, runDay);
-    addRow(slices, day, readRow(row, grouping, i), grouping);
+    const metrics = readMetrics(row, i, source);
+    addRow(slices, day, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
     if (undated) undatedRows++;
   }
   if (undatedRows > 0 && undatedRows < results.length) {
     throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
   }
   return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) =>
-    sliceOf(day, undated || undatedRows > 0, columnsOf([...(slices.get(day)?.values() ?? [])])),
+    sliceOf(day, undated || undatedRows > 0, columnsOf([...(slices.get(day)?.values() ?? [])], source)),
   );
 }
 
-function readRow(row: JsonObject, grouping: "none" | Dimension, rowNo: number): SnapshotRow {
-  const metrics = readMetrics(row, rowNo);
-  if (grouping === "none") return { group: UNGROUPED, metrics };
-  return { group: groupOf(grouping, dimensionValue(row, grouping).value, rowNo), metrics };
+function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: number): Group {
+  const groups = dimensions.map((dimension) => groupOf(dimension, dimensionValue(row, dimension).value, rowNo));
+  const [first = UNGROUPED] = groups;
+  return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
+}
+
+/** The views show amounts of billing as US dollars. */
+function requireDollars(holder: JsonObject): void {
+  for (const name of ["currency", "units"]) {
+    const value = holder[name];
+    if (typeof value !== "string" || value.toLowerCase() === "usd") continue;
+    throw badAnswer(`expected amounts in US dollars, got ${name} ${describeJson(value)}`);
+  }
 }
 
 /** A group that is sent twice with the same numbers is one row. With different numbers, nobody knows which are right. */
@@ -59,15 +71,15 @@ function addRow(
   slices: Map<Day, Map<string, SnapshotRow>>,
   day: Day,
   row: SnapshotRow,
-  grouping: "none" | Dimension,
+  dimensions: readonly Dimension[],
 ): void {
   const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
   const twin = rows.get(row.group.key);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
     throw badAnswer(
-      grouping === "none"
+      dimensions.length === 0
         ? `more than one row for ${day}, though no grouping was asked for`
-        : `two rows with different numbers for ${grouping} ${row.group.sent.slice(0, 80)} on ${day}`,
+        : `two rows with different numbers for ${dimensions.join(",")} ${row.group.sent.slice(0, 80)} on ${day}`,
     );
   }
   rows.set(row.group.key, twin ?? row);
@@ -83,30 +95,34 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
  * requested dimension. The dimension's name in the other dialect counts only if it has a value: a service of that dialect names all
  * its dimensions in every row, and null in every row shows that it did not group.
  */
-function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[]): void {
+function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   if (results.length === 0) return;
   const present = results.some((row) => {
     const { value, name } = dimensionValue(row, dimension);
     return value !== undefined && (name === askedAs || value !== null);
   });
   if (present) return;
-  throw badAnswer(
-    `no row has the dimension "${dimension}" that was asked for; the likely cause is service.dialect: this service may know the dimension by another name`,
-  );
+  const cause =
+    source === "usage"
+      ? "the likely cause is service.dialect: this service may know the dimension by another name"
+      : "the service does not group costs by it";
+  throw badAnswer(`no row has the dimension "${dimension}" that was asked for; ${cause}`);
 }
 
 /**
- * Whether some row of a grouped answer has a value of its dimension. "all null": either no usage has a value, as in a project without
- * tags, or the service ignores the grouping and sends null for every dimension. "none": the answer proves nothing.
+ * Those of the asked dimensions for which every row has null. Either nothing has a value, as in a project without tags, or the service
+ * ignores the grouping and sends null for every dimension. Empty if the answer proves nothing.
  */
-export function groupingEvidence(
-  { series: { grouping } }: UsageRequest,
-  answer: unknown,
-): "values" | "all null" | "none" {
-  if (grouping === "none" || !isObject(answer) || !Array.isArray(answer.results)) return "none";
+export function nullDimensions({ series: { grouping } }: UsageRequest, answer: unknown): readonly Dimension[] {
+  return dimensionsOf(grouping).filter((dimension) => groupingEvidence(dimension, answer) === "all null");
+}
+
+/** Whether some row of the answer has a value of the dimension. "none": the answer proves nothing. */
+export function groupingEvidence(dimension: Dimension, answer: unknown): "values" | "all null" | "none" {
+  if (!isObject(answer) || !Array.isArray(answer.results)) return "none";
   let evidence: "all null" | "none" = "none";
   for (const row of answer.results) {
-    const value = isObject(row) ? dimensionValue(row, grouping).value : undefined;
+    const value = isObject(row) ? dimensionValue(row, dimension).value : undefined;
     if (value === null) evidence = "all null";
     else if (value !== undefined) return "values";
   }

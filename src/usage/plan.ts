@@ -2,7 +2,7 @@
 
 import { addDays, type Day, dayCount, type Window } from "./days.ts";
 import { type FanOut, type Seen, seenDays, seenSeries } from "./fan-out.ts";
-import { type Filter, type Grouping, type Project, type Series, seriesKey } from "./series.ts";
+import { type Filter, type Grouping, type Project, type Series, type Source, seriesKey } from "./series.ts";
 import type { Guards, Undated } from "./slice.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
@@ -15,6 +15,7 @@ export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = Guards & {
   readonly name: string;
+  readonly source: Source;
   /** A cron expression, in `timezone`. */
   readonly schedule: string;
   readonly timezone: string;
@@ -62,7 +63,7 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const groupings = job.groupings.filter((grouping) => selection.groupings?.includes(grouping) ?? true);
   return [
     ...filters.flatMap((filter) =>
-      groupings.flatMap((grouping) => projects.map((project) => ({ project, grouping, filter }))),
+      groupings.flatMap((grouping) => projects.map((project) => ({ project, source: job.source, grouping, filter }))),
     ),
     ...projects.flatMap((project) => seenSeries(job, project, groupings, selection.filters)),
   ];

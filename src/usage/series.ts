@@ -1,13 +1,82 @@
-// A series is the usage of one project, by one grouping, under one filter. Numbers of different series are never added up. This file
-// also has the names that groupings and filters may use. Pure.
+// A series is the usage or the cost of one project, by one grouping, under one filter. Numbers of different series are never added up.
+// This file also has the names that groupings and filters may use. Pure.
 
-/** The dimensions, by their names in the dialect "interface". Another dialect may send other names. */
-export const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"] as const;
+/** Where the numbers of a series come from: the service's usage breakdown, or its billing breakdown. */
+export const SOURCES = ["usage", "billing"] as const;
+export type Source = (typeof SOURCES)[number];
+
+/** The dimensions of both sources, by their names in the dialect "interface". Another dialect may send other names. */
+export const DIMENSIONS = [
+  "accessor",
+  "deployment",
+  "endpoint",
+  "feature_set",
+  "line_item",
+  "method",
+  "model",
+  "tags",
+] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** "none" is the ungrouped total. */
-export const GROUPINGS = ["none", ...DIMENSIONS] as const;
-export type Grouping = (typeof GROUPINGS)[number];
+export const USAGE_DIMENSIONS = [
+  "accessor",
+  "deployment",
+  "endpoint",
+  "feature_set",
+  "method",
+  "model",
+  "tags",
+] as const;
+export const BILLING_DIMENSIONS = ["accessor", "deployment", "line_item", "tags"] as const;
+export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
+  usage: USAGE_DIMENSIONS,
+  billing: BILLING_DIMENSIONS,
+};
+
+/** The groupings of usage: one dimension. "none" is the ungrouped total. */
+export const GROUPINGS = ["none", ...USAGE_DIMENSIONS] as const;
+export type UsageGrouping = (typeof GROUPINGS)[number];
+
+type Subset<T extends readonly string[]> = T extends readonly [
+  infer First extends string,
+  ...infer Rest extends string[],
+]
+  ? First | Subset<Rest> | `${First},${Subset<Rest>}`
+  : never;
+type BillingGrouping = "none" | Subset<typeof BILLING_DIMENSIONS>;
+
+/** The groupings of billing: any dimensions, in alphabetical order, joined by commas. */
+export const BILLING_GROUPINGS = ["none", ...subsetsOf(BILLING_DIMENSIONS)] as readonly BillingGrouping[];
+
+export type Grouping = UsageGrouping | BillingGrouping;
+
+function subsetsOf([first, ...rest]: readonly string[]): string[] {
+  if (first === undefined) return [];
+  const others = subsetsOf(rest);
+  return [first, ...others.map((other) => `${first},${other}`), ...others];
+}
+
+/** The groupings of either source, each once. */
+const ALL_GROUPINGS: ReadonlySet<string> = new Set([...GROUPINGS, ...BILLING_GROUPINGS]);
+
+/** The grouping by these dimensions in whatever order; undefined if no source has it. */
+export function groupingBy(dimensions: readonly string[]): Grouping | undefined {
+  const grouping = [...dimensions].sort().join(",");
+  return isGrouping(grouping) ? grouping : undefined;
+}
+
+export function isGrouping(text: string): text is Grouping {
+  return ALL_GROUPINGS.has(text);
+}
+
+const DIMENSIONS_BY_GROUPING = new Map<string, readonly Dimension[]>(
+  [...ALL_GROUPINGS].map((grouping) => [grouping, DIMENSIONS.filter((one) => grouping.split(",").includes(one))]),
+);
+
+/** In alphabetical order; empty for "none". */
+export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
+  return DIMENSIONS_BY_GROUPING.get(grouping) ?? [];
+}
 
 /** The values that the service's published interface lists for a dimension. Values of other dimensions are free text. */
 export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly string[]>>> = {
@@ -15,6 +84,8 @@ export const DIMENSION_VALUES: Readonly<Partial<Record<Dimension, readonly strin
   endpoint: ["listen", "speak", "agent", "read"],
   method: ["sync", "async", "streaming"],
 };
+
+const BILLING_VALUES: typeof DIMENSION_VALUES = { deployment: ["self-hosted", "hosted", "beta", "dedicated"] };
 
 /** A dialect is the set of names for dimensions that a service understands: two versions of its interface differ in them. */
 export const DIALECTS = ["interface", "2026"] as const;
@@ -34,13 +105,24 @@ export type Filter = {
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 
-export type Series = { readonly project: Project; readonly grouping: Grouping; readonly filter: Filter };
+export type Series = {
+  readonly project: Project;
+  readonly source: Source;
+  readonly grouping: Grouping;
+  readonly filter: Filter;
+};
 
 /** The names of a series for people. */
-export type SeriesName = { readonly project: string; readonly grouping: string; readonly filter: string };
+export type SeriesName = {
+  readonly project: string;
+  /** Left out where only usage is shown. */
+  readonly source?: Source;
+  readonly grouping: string;
+  readonly filter: string;
+};
 
-export function seriesText({ project, grouping, filter }: SeriesName): string {
-  return `${project} / ${grouping} / ${filter}`;
+export function seriesText({ project, source = "usage", grouping, filter }: SeriesName): string {
+  return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
 /** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
@@ -58,7 +140,7 @@ export function filterKey(filter: Filter): string {
 export const NO_CONDITIONS = "{}";
 
 export function seriesKey(series: Series): string {
-  return JSON.stringify([series.project.id, series.grouping, filterKey(series.filter)]);
+  return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
 }
 
 export function unknownFeatures(filter: Filter, known: readonly string[]): string[] {
@@ -72,10 +154,11 @@ export type UnlistedValue = {
 };
 
 /** The filter's values that are not in the interface's list, for dimensions that have a list. */
-export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">): UnlistedValue[] {
+export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, source: Source): UnlistedValue[] {
+  const values = source === "billing" ? BILLING_VALUES : DIMENSION_VALUES;
   return DIMENSIONS.flatMap((dimension) => {
     const value = dimensions[dimension];
-    const listed = DIMENSION_VALUES[dimension];
+    const listed = values[dimension];
     return value === undefined || listed === undefined || listed.includes(value) ? [] : [{ dimension, value, listed }];
   });
 }

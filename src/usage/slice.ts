@@ -1,7 +1,7 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
 import { addDays, DAY_MS, type Day, HOUR_MS } from "./days.ts";
-import { METRICS } from "./metrics.ts";
+import { STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
 export const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
@@ -23,7 +23,7 @@ export type Doubt = {
   readonly fetchNo: number;
 };
 
-/** By METRICS, the sum over the rows of a slice; undefined if no row has the metric. */
+/** By STORED_METRICS, the sum over the rows of a slice, without their signs; undefined if no row has the metric. */
 export type Totals = readonly (number | undefined)[];
 
 /** What is stored of a slice. */
@@ -146,13 +146,11 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
-type Metric = (typeof METRICS)[number];
-
 /**
  * The cliff guard applies from these amounts on. Smaller ones may well be restated to a tenth, such as a one-hour test under the wrong
  * tag.
  */
-const GUARDED_FROM: Readonly<Record<Metric, number>> = {
+const GUARDED_FROM: Readonly<Record<StoredMetric, number>> = {
   requests: 100,
   hours: 10,
   total_hours: 10,
@@ -160,16 +158,17 @@ const GUARDED_FROM: Readonly<Record<Metric, number>> = {
   tokens_in: 10_000,
   tokens_out: 10_000,
   tts_characters: 10_000,
+  dollars: 10,
 };
 
 const KEPT_SHARE_MIN = 0.1;
 
-type MetricFall = { readonly metric: Metric; readonly before: number; readonly after: number };
+type MetricFall = { readonly metric: StoredMetric; readonly before: number; readonly after: number };
 
 /** Compares requests or, if one side has none, the first metric that both have. Doubles suffice for a factor of ten. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFall | undefined {
-  for (const metric of ["requests", ...METRICS] as const) {
-    const i = METRICS.indexOf(metric);
+  for (const metric of ["requests", ...STORED_METRICS] as const) {
+    const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
     if (before === undefined || after === undefined) continue;
     const isFall = before >= GUARDED_FROM[metric] && after < before * KEPT_SHARE_MIN;

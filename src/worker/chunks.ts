@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { DAY_MS, type Day, startOfDay } from "../usage/days.ts";
 import { FEATURE_CHECKS, type UsageRequest } from "../usage/plan.ts";
-import { DIMENSIONS, GROUPINGS } from "../usage/series.ts";
+import { DIMENSIONS, type Grouping, isGrouping, SOURCES } from "../usage/series.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice.ts";
 
 const Text = z.string();
@@ -34,7 +34,9 @@ export function parseChunk(data: unknown): Chunk {
 const QueuedRequest = z.object({
   seriesId: z.int(),
   project: z.object({ id: Text, name: Text }),
-  grouping: z.enum(GROUPINGS),
+  /** Missing in requests that an older version queued. */
+  source: z.enum(SOURCES).default("usage"),
+  grouping: z.custom<Grouping>((grouping) => typeof grouping === "string" && isGrouping(grouping)),
   filter: z.object({
     name: Text,
     features: z.record(Text, Text),

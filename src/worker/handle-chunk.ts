@@ -70,8 +70,8 @@ export async function handleChunk(
   else await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   // The worker that handled the last request of the run does this, so it is done once a run.
   if (!ended) return;
-  const projects = config.exports.find(({ name }) => name === job)?.projects ?? [];
-  await readProjectFacts(context, projects, "usage");
+  const configured = config.exports.find(({ name }) => name === job);
+  if (configured) await readProjectFacts(context, configured.projects, configured.source);
 }
 
 async function readOpen({ db }: WorkerContext, { chunkId }: Chunk): Promise<OpenRequests> {

@@ -6,7 +6,7 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { internGroups } from "../../src/db/usage/rows.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
-import { DIMENSIONS, type Dimension, GROUPINGS } from "../../src/usage/series.ts";
+import { type Dimension, GROUPINGS, USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { runStatement } from "../support/postgres-admin.ts";
 import { type Prepared, prepareDatabase } from "./prepared-database.ts";
 import { storeSlices } from "./stored-slices.ts";
@@ -29,7 +29,7 @@ export const GROUPS = 100;
 /** One row in this many was restated once. */
 const RESTATED_EACH = 10;
 
-export const ROWS_A_DAY = PROJECTS.length * (DIMENSIONS.length * GROUPS + 1);
+export const ROWS_A_DAY = PROJECTS.length * (USAGE_DIMENSIONS.length * GROUPS + 1);
 
 export type GrownDatabase = Prepared & { readonly rows: number };
 
@@ -37,7 +37,7 @@ export type GrownDatabase = Prepared & { readonly rows: number };
 export async function growDatabase(databaseUrl: string, days: number): Promise<GrownDatabase> {
   const prepared = await prepareDatabase(databaseUrl, CONFIG);
   await storePrices(prepared.db, prepared.config.prices, "the benchmark");
-  const groups = DIMENSIONS.flatMap((grouping) =>
+  const groups = USAGE_DIMENSIONS.flatMap((grouping) =>
     Array.from({ length: GROUPS }, (_, i) => ({ grouping, group: groupAt(grouping, i) })),
   );
   await inTransaction(prepared.db, (tx) => internGroups(tx, [...groups, { grouping: "none", group: UNGROUPED }]));

@@ -13,7 +13,7 @@ import { Scrubber } from "../../src/secret.ts";
 import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
 import { addDays, type Day, dayOf, daysOf } from "../../src/usage/days.ts";
 import { seriesOf } from "../../src/usage/plan.ts";
-import { DIMENSIONS, type Dimension } from "../../src/usage/series.ts";
+import { type Dimension, USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
 import { secondsOf } from "./figures.ts";
 import { GROUPS, type GrownDatabase, groupAt } from "./grown-database.ts";
@@ -58,7 +58,7 @@ export const storeNewRows: Work = async ({ db, config, ids, rows }, round) => {
   const asked = { fetchNo: await nextFetchNo(db), askedMs: performance.now() };
   const fetch = { ...asked, ...guards, runId: randomUUID(), undated: "snapshot", ownDays: false } as const;
   const answers = Array.from({ length: ANSWERS }, (_, i) => {
-    const grouping = DIMENSIONS[i % DIMENSIONS.length] ?? "model";
+    const grouping = USAGE_DIMENSIONS[i % USAGE_DIMENSIONS.length] ?? "model";
     const [series] = config.exports.flatMap((job) =>
       seriesOf(job, { projects: [`project-${i}`], groupings: [grouping] }),
     );

@@ -10,7 +10,7 @@ import { registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import { columnsOf, type NormalisedSlice, sliceOf } from "../../src/usage/columns.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import { groupOf } from "../../src/usage/groups.ts";
-import { DIMENSIONS } from "../../src/usage/series.ts";
+import { USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { secondsOfCopy } from "./bare-copy.ts";
 import { median, secondsOf } from "./figures.ts";
 
@@ -60,7 +60,7 @@ export async function measureMerge(emptyUrl: string, fullUrl: string): Promise<M
       seconds.sameAgain.push(await storeAll(empty, project, sameNumbers));
       seconds.tenthChanged.push(await storeAll(empty, project, (group) => (group % 10 === 0 ? "2" : "1")));
     }
-    const rows = DIMENSIONS.length * DAYS.length * GROUPS;
+    const rows = USAGE_DIMENSIONS.length * DAYS.length * GROUPS;
     return {
       rows,
       copy: median(seconds.copy),
@@ -83,7 +83,7 @@ const sameNumbers = (): string => "1";
 async function storeAll(db: Database, projectId: string, requests: (group: number) => string): Promise<number> {
   const project = { id: projectId, name: projectId };
   const filter = { name: "all", features: {}, dimensions: {} };
-  const series = DIMENSIONS.map((grouping) => ({ project, grouping, filter }));
+  const series = USAGE_DIMENSIONS.map((grouping) => ({ project, source: "usage" as const, grouping, filter }));
   const ids = await registerSeries(
     db,
     series.map((one) => ({ series: one, windowDays: DAYS.length })),
@@ -110,7 +110,7 @@ async function storeAll(db: Database, projectId: string, requests: (group: numbe
 
 function sliceOn(
   day: string,
-  grouping: (typeof DIMENSIONS)[number],
+  grouping: (typeof USAGE_DIMENSIONS)[number],
   dayNo: number,
   requests: (group: number) => string,
 ): NormalisedSlice {

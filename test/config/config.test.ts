@@ -35,6 +35,7 @@ test("a configuration with every field is parsed into the form that the program 
     exports: [
       {
         name: "nightly",
+        source: "usage",
         schedule: "15 2 * * *",
         timezone: "Europe/Vienna",
         jitterSeconds: 90,
@@ -54,6 +55,7 @@ test("a configuration with every field is parsed into the form that the program 
       },
       {
         name: "weekly",
+        source: "usage",
         schedule: "0 5 * * mon",
         timezone: "UTC",
         jitterSeconds: 0,

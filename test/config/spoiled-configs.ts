@@ -87,7 +87,7 @@ const EXPORTS: readonly Case[] = [
   ["exports[0].window.days", 7.5, "a whole number from 1 to 366; got 7.5"],
   ["exports[0].window.today", "yes", 'expected true or false; got "yes"'],
   ["exports[0].groupings", [], "at least one entry"],
-  ["exports[0].groupings[2]", "user", '"feature_set", "method", "model", "tags"; got "user"'],
+  ["exports[0].groupings[2]", "user", '"feature_set", "method", "model", "tags", "line_item"; got "user"'],
   [
     "exports[0].groupings[2]",
     "none",

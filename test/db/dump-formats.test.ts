@@ -14,7 +14,7 @@ import { csvOf, withoutFormula } from "../../src/dump/csv.ts";
 import { jsonLinesOf } from "../../src/dump/encode.ts";
 import { parquetOf } from "../../src/dump/parquet.ts";
 import type { ColumnKind, Row, View } from "../../src/dump/view.ts";
-import { DIMENSIONS } from "../../src/usage/series.ts";
+import { USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { readCsv } from "../dump/read-csv.ts";
 import { readParquet } from "../dump/read-parquet.ts";
 import { HOSTILE_TEXTS, inBatches, textOf } from "../dump/sample-view.ts";
@@ -46,7 +46,7 @@ async function fill(): Promise<void> {
     const row = totalRow({ hours, requests: "12" }, hours === "1" ? null : extra);
     await store(db, totalId, [rowsOn("2026-03-17", [row])], { grouping: "none" });
   }
-  for (const dimension of DIMENSIONS) {
+  for (const dimension of USAGE_DIMENSIONS) {
     const { seriesId } = await newSeries(db, dimension, { project });
     const values =
       dimension === "tags" ? TEXTS.map((text) => [text]) : dimension === "accessor" ? [...TEXTS, apiKeyId] : TEXTS;

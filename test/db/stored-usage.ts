@@ -12,7 +12,14 @@ import type { StoredAnswer } from "../../src/usage/export.ts";
 import { groupOf, UNGROUPED } from "../../src/usage/groups.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { ConfiguredSeries } from "../../src/usage/plan.ts";
-import type { Dimension, Filter, Grouping, Project, Series } from "../../src/usage/series.ts";
+import {
+  dimensionsOf,
+  type Filter,
+  type Grouping,
+  type Project,
+  type Series,
+  type Source,
+} from "../../src/usage/series.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";
 
 type Metric = (typeof METRICS)[number];
@@ -27,9 +34,10 @@ export function newProject(): Project {
 export function configured(
   project: Project,
   grouping: Grouping = "endpoint",
-  part: { readonly filter?: Filter; readonly windowDays?: number } = {},
+  part: { readonly source?: Source; readonly filter?: Filter; readonly windowDays?: number } = {},
 ): ConfiguredSeries {
-  return { series: { project, grouping, filter: part.filter ?? ALL_USAGE }, windowDays: part.windowDays };
+  const { source = "usage", filter = ALL_USAGE, windowDays } = part;
+  return { series: { project, source, grouping, filter }, windowDays };
 }
 
 /** Registers one series, of a new project unless one is given. All other series are then no longer configured. */
@@ -48,13 +56,14 @@ function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 
-/** A row for one value of a dimension. */
+/** A row for one value of the first dimension of the grouping. */
 export function rowOf(
   value: unknown,
   numbers: Numbers | string,
   extra: string | null = null,
-  dimension: Dimension = "endpoint",
+  grouping: Grouping = "endpoint",
 ): SnapshotRow {
+  const [dimension = "endpoint"] = dimensionsOf(grouping);
   const group = groupOf(dimension, value, 0);
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }

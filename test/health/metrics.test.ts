@@ -4,7 +4,7 @@ import { healthState } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
 
 const MISSING: SeriesHealth = {
-  ...{ seriesId: 1, key: "key", project: "p", grouping: "none", filter: "all", isActive: true },
+  ...{ seriesId: 1, key: "key", project: "p", source: "usage", grouping: "none", filter: "all", isActive: true },
   ...{ complete: 0, missing: 2, failed: 0, suspect: 0, freshThrough: null },
 };
 const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';

@@ -71,7 +71,15 @@ test("a snooze of a rotation holds each notification about it", () => {
 
 test("the gaps of one job can be snoozed: missing slices count while another job has some, too", () => {
   const line = (key: string) => ({
-    ...{ seriesId: 1, key, project: "production", grouping: "none", filter: "all", isActive: true },
+    ...{
+      seriesId: 1,
+      key,
+      project: "production",
+      source: "usage" as const,
+      grouping: "none",
+      filter: "all",
+      isActive: true,
+    },
     ...{ complete: 0, missing: 1, failed: 0, suspect: 0, freshThrough: null },
   });
   const jobs = ["nightly", "hourly"].map((job) => jobLine({ job, series: new Set([job]) }));

@@ -9,6 +9,7 @@ import { ALL_USAGE, PROJECT, WINDOW } from "../usage/sample-request.ts";
 const REQUEST = {
   series: {
     project: PROJECT,
+    source: "usage",
     grouping: "none",
     filter: { ...ALL_USAGE, name: "new", features: { brand_new: "true" } },
   },

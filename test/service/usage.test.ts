@@ -11,6 +11,7 @@ const WINDOW = { start: "2026-03-01", end: "2026-03-07" };
 function requestOf(grouping: Grouping, filter: Partial<Filter> = {}, window?: UsageRequest["window"]): UsageRequest {
   const series = {
     project: { id: "p1", name: "production" },
+    source: "usage" as const,
     grouping,
     filter: { name: "all", features: {}, dimensions: {}, ...filter },
   };

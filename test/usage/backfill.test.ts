@@ -19,7 +19,7 @@ const WEEK: Window = { start: "2026-03-11", end: "2026-03-17" };
 /** The known slices of the project, by grouping. */
 function known(slices: Readonly<Partial<Record<Grouping, Readonly<Record<Day, SliceStatus>>>>>): KnownSlices {
   return new Map(
-    Object.entries(slices).map(([grouping, days]) => [JSON.stringify([PROJECT.id, grouping, "{}"]), days]),
+    Object.entries(slices).map(([grouping, days]) => [JSON.stringify(["usage", PROJECT.id, grouping, "{}"]), days]),
   );
 }
 
@@ -180,6 +180,6 @@ test("nothing is left of a range that is complete", () => {
 });
 
 test("the known slices of this test have the same keys as the series", () => {
-  const series = { project: PROJECT, grouping: "none" as const, filter: ALL_USAGE };
+  const series = { project: PROJECT, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
   expect([...known({ none: {} }).keys()]).toEqual([seriesKey(series)]);
 });

@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { emptySlice, type NormalisedSlice } from "../../src/usage/columns.ts";
 import { ExactNumber } from "../../src/usage/json-value.ts";
-import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
+import { METRICS } from "../../src/usage/metrics.ts";
+import { groupingEvidence, normalise, nullDimensions } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";
@@ -34,6 +35,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
       rowCount: 1,
       columns: {
         groups: [{ key: '["listen"]', sent: '"listen"', display: "listen" }],
+        metricNames: METRICS,
         metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
         extras: [null],
       },
@@ -165,6 +167,7 @@ test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["absent in every row", [{ requests: 1 }], "none"],
   ["no rows", [], "none"],
 ])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
-  expect(groupingEvidence(sampleRequest("tags"), { results })).toBe(evidence);
-  expect(groupingEvidence(sampleRequest("none"), { results })).toBe("none");
+  expect(groupingEvidence("tags", { results })).toBe(evidence);
+  expect(nullDimensions(sampleRequest("tags"), { results })).toEqual(evidence === "all null" ? ["tags"] : []);
+  expect(nullDimensions(sampleRequest("none"), { results })).toEqual([]);
 });

@@ -216,9 +216,9 @@ test("a price is read if its series is configured by model: with just its condit
   if (!project || !other) throw new Error("two projects");
   const listen = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
   const series = [
-    { series: { project, grouping: "model", filter: ALL_USAGE }, windowDays: 7 },
-    { series: { project, grouping: "endpoint", filter: listen }, windowDays: 7 },
-    { series: { project: other, grouping: "model", filter: listen }, windowDays: 7 },
+    { series: { project, source: "usage", grouping: "model", filter: ALL_USAGE }, windowDays: 7 },
+    { series: { project, source: "usage", grouping: "endpoint", filter: listen }, windowDays: 7 },
+    { series: { project: other, source: "usage", grouping: "model", filter: listen }, windowDays: 7 },
   ] as const;
   expect(unreadPrices([priced({}), priced({ conditions: listen.dimensions })], series)).toEqual([
     { index: 0, conditions: {}, projects: ["b"] },

@@ -7,7 +7,7 @@ import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "../../s
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
-import { DIMENSIONS, type Dimension } from "../../src/usage/series.ts";
+import { type Dimension, USAGE_DIMENSIONS, type UsageGrouping } from "../../src/usage/series.ts";
 
 /** A slice with its rows in the order of the hash. */
 export type ReferenceSlice = {
@@ -148,7 +148,7 @@ type RowMetrics = {
   readonly extra: string | null;
 };
 
-const KNOWN_NAMES = new Set<string>([...METRICS, ...DIMENSIONS, "models", "grouping", "start", "end"]);
+const KNOWN_NAMES = new Set<string>([...METRICS, ...USAGE_DIMENSIONS, "models", "grouping", "start", "end"]);
 
 function readMetrics(row: JsonObject, path: string): RowMetrics {
   const values = METRICS.map((metric) => readMetric(row[metric], path, metric));
@@ -222,7 +222,7 @@ function normalise(
     if (!isObject(row)) throw badAnswer(`results[${i}]: expected an object, got ${describeJson(row)}`);
     return row;
   });
-  const { grouping } = request.series;
+  const grouping = request.series.grouping as UsageGrouping;
   if (grouping !== "none") requireDimension(grouping, askedAs, results);
 
   const slices = new Map<Day, Map<string, SnapshotRow>>();

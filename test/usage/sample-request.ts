@@ -2,7 +2,7 @@
 
 import type { Window } from "../../src/usage/days.ts";
 import type { ExportJob, UsageRequest } from "../../src/usage/plan.ts";
-import type { Filter, Grouping } from "../../src/usage/series.ts";
+import type { Filter, Grouping, Source } from "../../src/usage/series.ts";
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
 export const PROJECT = { id: "p1", name: "production" };
@@ -14,6 +14,7 @@ export const RUN_DAY = "2026-03-18";
 export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
   return {
     name: "nightly",
+    source: "usage",
     schedule: "15 2 * * *",
     timezone: "UTC",
     jitterSeconds: 0,
@@ -30,13 +31,17 @@ export function sampleJob(part: Partial<ExportJob> = {}): ExportJob {
   };
 }
 
-export function sampleRequest(grouping: Grouping, window: Window | undefined = WINDOW): UsageRequest {
-  return { series: { project: PROJECT, grouping, filter: ALL_USAGE }, window };
+export function sampleRequest(
+  grouping: Grouping,
+  window: Window | undefined = WINDOW,
+  source: Source = "usage",
+): UsageRequest {
+  return { series: { project: PROJECT, source, grouping, filter: ALL_USAGE }, window };
 }
 
 /** A request without a window: the service chooses the days. */
 export function windowless(grouping: Grouping): UsageRequest {
-  return { series: { project: PROJECT, grouping, filter: ALL_USAGE }, window: undefined };
+  return { series: { project: PROJECT, source: "usage", grouping, filter: ALL_USAGE }, window: undefined };
 }
 
 /** An answer to the sample window, as the service writes it. */

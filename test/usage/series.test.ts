@@ -32,9 +32,10 @@ test("a feature is not a dimension of the same name", () => {
 });
 
 test("a series is identified by the project's id, not by its name", () => {
-  const series = { project: PROJECT, grouping: "model", filter: ALL_USAGE } as const;
+  const series = { project: PROJECT, source: "usage", grouping: "model", filter: ALL_USAGE } as const;
   expect(seriesKey({ ...series, project: { id: "p1", name: "renamed" } })).toBe(seriesKey(series));
   expect(seriesKey({ ...series, project: { id: "p2", name: "production" } })).not.toBe(seriesKey(series));
   expect(seriesKey({ ...series, grouping: "none" })).not.toBe(seriesKey(series));
   expect(seriesKey({ ...series, filter: diarized })).not.toBe(seriesKey(series));
+  expect(seriesKey({ ...series, source: "billing" })).not.toBe(seriesKey(series));
 });

@@ -8,7 +8,7 @@ const { window: _, ...WINDOWLESS } = sampleJob();
 
 function failedOnly(): ExportPlan | undefined {
   const range = { start: "2026-03-17", end: "2026-03-17" };
-  const known = new Map([[JSON.stringify(["p1", "none", "{}"]), { "2026-03-17": "failed" as const }]]);
+  const known = new Map([[JSON.stringify(["usage", "p1", "none", "{}"]), { "2026-03-17": "failed" as const }]]);
   return planBackfill(distinctSeries([sampleJob()], {}), range, "failed", known, TODAY)[0]?.plan;
 }
 

@@ -9,7 +9,12 @@ const RUN_DAY = "2026-03-19";
 type Part = { readonly project?: string; readonly end?: string };
 
 function requestOf({ project = "production", end = "2026-03-18" }: Part = {}): UsageRequest {
-  const series = { project: { id: project, name: project }, grouping: "none", filter: ALL_USAGE } as const;
+  const series = {
+    project: { id: project, name: project },
+    source: "usage",
+    grouping: "none",
+    filter: ALL_USAGE,
+  } as const;
   return { series, window: { start: addDays(end, -1), end } };
 }
 

@@ -104,7 +104,7 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
       select c.*, usage_date - (row_number() over (
         partition by project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
       from bi.coverage c
-      where status <> 'complete' and usage_date between ${start}::date and ${end}::date
+      where source = 'usage' and status <> 'complete' and usage_date between ${start}::date and ${end}::date
     ) stretches
     group by project_id, project, "grouping", filter, status, error is null, stretch
     order by "end" desc, project collate "C", "grouping", filter collate "C", status
@@ -115,7 +115,7 @@ async function readGaps(tx: Tx, { start, end }: Window): Promise<Pick<Coverage, 
 }
 
 /**
- * The configured series, and of the others those with a day in one of the periods. Ordered by name. The letters say what bi.coverage
+ * The configured series of usage, and of the others those with a day in one of the periods. Ordered by name. The letters say what bi.coverage
  * shows, which is made for all days of all series and would take several times as long.
  */
 export async function reportSeries(tx: Tx, before: Window, period: Window): Promise<readonly ReportSeries[]> {
@@ -140,7 +140,7 @@ export async function reportSeries(tx: Tx, before: Window, period: Window): Prom
     left join usage_export.slice sl
       on sl.series_id = s.series_id and sl.usage_date = day and (s.retired_at is null or sl.status = 'complete')
       and sl.usage_date between ${before.start}::date and ${period.end}::date
-    where s.superseded_at is null
+    where s.source = 'usage' and s.superseded_at is null
     group by s.series_id
     having s.retired_at is null or count(sl.status) > 0
     order by s.project collate "C", s."grouping", s.filter collate "C", s.project_id

@@ -33,7 +33,8 @@ export async function readRestatements(
       select r.project, r."grouping", r.filter, r.usage_date, r.group_value, r.metric, r.old_value, r.new_value,
         r.revision, r.seen_at, r.days_late
       from usage_export.series s
-      join bi.restatements r on r.project_id = s.project_id and r."grouping" = s."grouping" and r.filter = s.filter
+      join bi.restatements r
+        on r.source = s.source and r.project_id = s.project_id and r."grouping" = s."grouping" and r.filter = s.filter
       -- For closed_at, which no view has: the time at which a day was first read after it was over.
       join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = r.usage_date
       where s.series_id = any(${sources.map(({ seriesId }) => seriesId)}::integer[])

@@ -2,14 +2,14 @@
 
 import type { Shortfall } from "../../report/report-data.ts";
 import type { Day } from "../../usage/days.ts";
-import type { Grouping } from "../../usage/series.ts";
+import type { UsageGrouping } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice.ts";
 
 export type ReportSeries = {
   readonly seriesId: number;
   readonly projectId: string;
   readonly project: string;
-  readonly grouping: Grouping;
+  readonly grouping: UsageGrouping;
   readonly filter: string;
   /** The filter has no conditions. */
   readonly unfiltered: boolean;
@@ -55,9 +55,9 @@ function isIncomplete(letter: string): boolean {
 }
 
 /** Groupings whose groups add up to all usage, because each request has one value. */
-const ADDING_UP: readonly Grouping[] = ["none", "endpoint", "model", "method", "accessor", "deployment"];
+const ADDING_UP: readonly UsageGrouping[] = ["none", "endpoint", "model", "method", "accessor", "deployment"];
 /** Groupings whose groups may overlap. */
-const OVERLAPPING: readonly Grouping[] = ["feature_set", "tags"];
+const OVERLAPPING: readonly UsageGrouping[] = ["feature_set", "tags"];
 
 type Sources = {
   /** For each project one series whose groups add up to all its usage, if there is such a series. */
@@ -84,7 +84,7 @@ export function chooseSources(series: readonly ReportSeries[]): Sources {
 }
 
 /** The unfiltered, configured series by this grouping that were due or read in the periods; at most one for each project. */
-export function seriesBy(series: readonly ReportSeries[], grouping: Grouping): readonly ReportSeries[] {
+export function seriesBy(series: readonly ReportSeries[], grouping: UsageGrouping): readonly ReportSeries[] {
   return series.filter((one) => one.grouping === grouping && one.unfiltered && one.active && knownDays(one) > 0);
 }
 
@@ -92,7 +92,7 @@ export function seriesBy(series: readonly ReportSeries[], grouping: Grouping): r
  * The series that covers the most days: a series that was added yesterday has no usage of last month. If several
  * cover as many days, it is the one whose grouping comes first.
  */
-function sourceAmong(series: readonly ReportSeries[], groupings: readonly Grouping[]): ReportSeries | undefined {
+function sourceAmong(series: readonly ReportSeries[], groupings: readonly UsageGrouping[]): ReportSeries | undefined {
   return groupings.flatMap((grouping) => seriesBy(series, grouping)).sort((a, b) => knownDays(b) - knownDays(a))[0];
 }
 

@@ -4,7 +4,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { MetricChange, UsageChange } from "../../report/usage-change.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
-import type { Grouping } from "../../usage/series.ts";
+import type { UsageGrouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type ChangeQuestion = {
@@ -14,7 +14,7 @@ export type ChangeQuestion = {
   readonly projects?: readonly string[] | undefined;
   readonly metrics: readonly string[];
   /** Besides the total; undefined for all. */
-  readonly groupings?: readonly Grouping[] | undefined;
+  readonly groupings?: readonly UsageGrouping[] | undefined;
   /** How many groups of each grouping are listed. The others are one sum. */
   readonly groupsMax: number;
 };
@@ -181,7 +181,8 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
         union
         select ${period.start}::date + n from generate_series(0, ${period.end}::date - ${period.start}::date) n
       ) d
-      left join bi.coverage c on c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered and c.usage_date = d.day
+      left join bi.coverage c on c.source = 'usage' and c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered
+        and c.usage_date = d.day
         and c.usage_date >= least(${before.start}::date, ${period.start}::date)
         and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
         -- The same condition as in bi.usage_change, so that the days named here are those that it left out.
@@ -193,7 +194,8 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
 /** Every project of which usage was ever asked for. */
 export async function storedProjects(tx: Tx): Promise<readonly string[]> {
   const { rows } = await sql<{ project: string }>`
-    select distinct project from usage_export.series where superseded_at is null order by project
+    select distinct project from usage_export.series
+    where source = 'usage' and superseded_at is null order by project
   `.execute(tx);
   return rows.map(({ project }) => project);
 }

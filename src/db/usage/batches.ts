@@ -3,6 +3,7 @@
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Attempt, FailedRequest, FetchedAnswer, StoredAnswer } from "../../usage/export.ts";
+import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { UsageRequest } from "../../usage/plan.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
@@ -230,10 +231,10 @@ function decide(slice: IncomingSlice, all: StoredSlices, totals: ReadonlyMap<str
   };
 }
 
-function totalsOf({ columns }: IncomingSlice): Totals {
-  return columns.metrics.map((amounts) => {
-    const sent = amounts.filter((amount) => amount !== null);
-    return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Number(amount), 0) : undefined;
+function totalsOf({ columns: { metricNames, metrics } }: IncomingSlice): Totals {
+  return STORED_METRICS.map((metric) => {
+    const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
+    return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
   });
 }
 

@@ -81,9 +81,9 @@ function slicesOfSeries(series: readonly Series[]) {
   return sql`
     unnest(
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ grouping }) => grouping)}::text[],
-      ${series.map(({ filter }) => filterKey(filter))}::text[]
-    ) with ordinality as wanted (project_id, "grouping", filter_key, index)
-    join usage_export.series s using (project_id, "grouping", filter_key)
+      ${series.map(({ filter }) => filterKey(filter))}::text[], ${series.map(({ source }) => source)}::text[]
+    ) with ordinality as wanted (project_id, "grouping", filter_key, source, index)
+    join usage_export.series s using (source, project_id, "grouping", filter_key)
     join usage_export.slice sl using (series_id)
   `;
 }

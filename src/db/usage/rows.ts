@@ -5,13 +5,14 @@ import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import type { Group } from "../../usage/groups.ts";
-import { METRICS } from "../../usage/metrics.ts";
+import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type SliceRef, sliceKey } from "./slices.ts";
 
-const METRIC_COLUMNS = sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(name)));
-const columnsOf = (table: string) => sql.join([...METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
+const METRIC_COLUMNS = sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(name)));
+const columnsOf = (table: string) =>
+  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${table}.${name}`)));
 
 export type SliceRows = SliceRef & { readonly grouping: Grouping } & Pick<NormalisedSlice, "columns">;
 
@@ -32,9 +33,8 @@ export async function mergeRows(
   if (slices.length === 0) return new Map();
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
   const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
-  const numbers = METRICS.map(
-    (metric, i) =>
-      sql`unnest(${plainArray(slices.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[]) as ${sql.ref(metric)}`,
+  const numbers = STORED_METRICS.map(
+    (metric) => sql`unnest(${plainArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
   const extras = slices.flatMap(({ columns }) => columns.extras);
   const { rows: counted } = await sql<{ series_id: number; usage_date: string; changed: string | number }>`
@@ -93,6 +93,14 @@ export async function mergeRows(
       sliceKey({ seriesId: series_id, day: usage_date }),
       Number(changed),
     ]),
+  );
+}
+
+/** The amount of each row; empty if no slice has the metric. */
+function amountsOf(slices: readonly SliceRows[], metric: StoredMetric): readonly (string | null)[] {
+  if (!slices.some(({ columns }) => columns.metricNames.includes(metric))) return [];
+  return slices.flatMap(
+    ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
   );
 }
 

@@ -36,7 +36,7 @@ export async function storedValues(
   const { rows } = await sql<StoredValue>`
     with series as materialized (
       select series_id, project_id from usage_export.series
-      where project_id = any(${projectIds}::text[]) and "grouping" = ${dimension} and filter_key = '{}' and superseded_at is null
+      where source = 'usage' and project_id = any(${projectIds}::text[]) and "grouping" = ${dimension} and filter_key = '{}' and superseded_at is null
     ),
     read as (
       select s.project_id, max(sl.usage_date) as last_read
@@ -75,14 +75,15 @@ export async function storedValues(
  */
 export async function isKnownUnused(
   db: Database,
-  { series: { project, filter }, window }: UsageRequest,
+  { series: { source, project, filter }, window }: UsageRequest,
 ): Promise<boolean> {
   const [[dimension, value] = [], ...others] = Object.entries(filter.dimensions);
   if (!window || others.length > 0 || Object.keys(filter.features).length > 0) return false;
   const { rows } = await sql<{ isUnused: boolean }>`
     with series as materialized (
       select series_id from usage_export.series
-      where project_id = ${project.id} and "grouping" = ${dimension} and filter_key = '{}' and superseded_at is null
+      where source = ${source} and project_id = ${project.id} and "grouping" = ${dimension} and filter_key = '{}'
+        and superseded_at is null
     )
     select (
       select count(*) from series s join usage_export.slice sl using (series_id)

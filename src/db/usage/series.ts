@@ -11,9 +11,9 @@ export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
  * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
- * project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series that
+ * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series that
  * had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one filter in all
- * groupings. A retired series keeps its numbers, and its days no longer count as missing.
+ * groupings of both sources. A retired series keeps its numbers, and its days no longer count as missing.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return inTransaction(db, async (tx) => {
@@ -42,7 +42,7 @@ type StoredSeries = { readonly seriesId: number; readonly key: string; readonly 
 
 async function storedSeries(db: Database): Promise<readonly StoredSeries[]> {
   const { rows } = await sql<{ seriesId: number; parts: readonly string[]; isActive: boolean }>`
-    select series_id as "seriesId", array[project_id, "grouping", filter_key] as parts,
+    select series_id as "seriesId", array[source, project_id, "grouping", filter_key] as parts,
       retired_at is null and superseded_at is null as "isActive"
     from usage_export.series
   `.execute(db);
@@ -62,8 +62,9 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],
       ${series.map(({ grouping }) => grouping)}::text[], ${series.map(({ filter }) => filterKey(filter))}::text[],
       ${series.map(({ filter }) => filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[],
-      ${configured.map(({ dueDays }) => dueDays?.start ?? null)}::date[], ${configured.map(({ dueDays }) => dueDays?.end ?? null)}::date[]
-    ) as w (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
+      ${configured.map(({ dueDays }) => dueDays?.start ?? null)}::date[], ${configured.map(({ dueDays }) => dueDays?.end ?? null)}::date[],
+      ${series.map(({ source }) => source)}::text[]
+    ) as w (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, source)
   `;
   await sql`
     update usage_export.series s set superseded_at = now()
@@ -76,12 +77,14 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     update usage_export.series s set retired_at = now()
     where s.retired_at is null and not exists (
       select from ${wanted}
-      where s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+      where s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping"
+        and s.filter_key = w.filter_key
     )
   `.execute(tx);
   await sql`
     merge into usage_export.series s using ${wanted}
-      on s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
+      on s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping"
+        and s.filter_key = w.filter_key
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
       update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
@@ -90,8 +93,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
         due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
     when not matched then
-      insert (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
-      values (w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from, least(w.due_through, ${YESTERDAY}))
+      insert (source, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
+      values (w.source, w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from, least(w.due_through, ${YESTERDAY}))
   `.execute(tx);
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`

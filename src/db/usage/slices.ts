@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { NormalisedSlice } from "../../usage/columns.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
-import { METRICS } from "../../usage/metrics.ts";
+import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
@@ -85,10 +85,10 @@ function doubtOf({ suspect_run, suspect_why, suspect_since, suspect_fetch_no }: 
   return { kind: suspect_why, runId: suspect_run, since: suspect_since, fetchNo: Number(suspect_fetch_no) };
 }
 
-/** By `sliceKey`, the sums over the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
+/** By `sliceKey`, the Totals of the visible rows of these slices. They are doubles, for comparing orders of magnitude. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
-  const sums = sql.join(METRICS.map((metric) => sql`sum(r.${sql.ref(metric)})::text`));
+  const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
   // The sums are computed slice by slice, whatever number of rows the planner expects.
   const { rows } = await sql<{ series_id: number; usage_date: Day; sums: readonly (string | null)[] }>`
     select wanted.series_id, wanted.usage_date, total.sums

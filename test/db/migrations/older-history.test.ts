@@ -100,7 +100,8 @@ async function insertGroup(db: Database, value: string, readings: readonly (numb
 
 async function readHistory(db: Database) {
   const { rows: restatements } = await sql`
-    select * from bi.restatements order by group_value, revision, metric
+    -- The columns that the older version had.
+    select (to_jsonb(r) - 'source') as restatement from bi.restatements r order by group_value, revision, metric
   `.execute(db);
   const { rows: curve } = await sql`select * from bi.restatement_curve order by metric, days_after`.execute(db);
   const asOf: (readonly unknown[])[] = [];

@@ -55,7 +55,7 @@ test("a value is known to be unused only on days that were read by its dimension
     "2026-03-18": [],
   });
   const isUnused = (value: string, start: string, end: string) => {
-    const series = { project, grouping: "model", filter: seenFilter("tags", value) } as const;
+    const series = { project, source: "usage", grouping: "model", filter: seenFilter("tags", value) } as const;
     return isKnownUnused(db, { series, window: { start, end } });
   };
   expect(await isUnused("prod", "2026-03-17", "2026-03-18")).toBe(true);

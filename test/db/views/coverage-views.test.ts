@@ -46,6 +46,7 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
       unfiltered: true,
       conditions: "{}",
       active: true,
+      source: "usage",
     },
   ]);
 });

@@ -77,6 +77,7 @@ test("a changed number is one restatement, with its old value, its new value and
       revision: 2,
       seen_at: expect.any(Date),
       days_late: 3,
+      source: "usage",
     },
   ]);
 });

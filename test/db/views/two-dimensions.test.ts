@@ -22,7 +22,7 @@ async function storeAll(project: Project, all: readonly Stored[]): Promise<void>
   for (const [filter, grouping, requests] of all) {
     const rows = Object.entries(requests).map(([value, count]) => rowOf(value, count, null, grouping as Dimension));
     const slice = grouping === "none" ? total(DAY, requests) : rowsOn(DAY, rows);
-    await store(db, seriesIdOf(ids, { project, grouping, filter }), [slice], { grouping });
+    await store(db, seriesIdOf(ids, { project, source: "usage", grouping, filter }), [slice], { grouping });
   }
 }
 

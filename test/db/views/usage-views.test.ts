@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
-import { DIMENSIONS, type Dimension, type Filter } from "../../../src/usage/series.ts";
+import { type Dimension, type Filter, USAGE_DIMENSIONS } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import {
   configured,
@@ -55,12 +55,12 @@ test("usage that is also read by a dimension is not in the total twice", async (
   expect((await view(db, "usage_total", project)).map(({ requests }) => requests)).toEqual(["5"]);
 });
 
-test.each(DIMENSIONS)("usage by %s has a column of that name, and shows that series only", async (dimension) => {
+test.each(USAGE_DIMENSIONS)("usage by %s has a column of that name, and shows that series only", async (dimension) => {
   const project = newProject();
-  const all = DIMENSIONS.map((one) => configured(project, one));
+  const all = USAGE_DIMENSIONS.map((one) => configured(project, one));
   const ids = await registerSeries(db, all);
   for (const { series } of all) {
-    const grouping = DIMENSIONS.find((one) => one === series.grouping) ?? dimension;
+    const grouping = USAGE_DIMENSIONS.find((one) => one === series.grouping) ?? dimension;
     await store(db, seriesIdOf(ids, series), [rowsOn(DAY, [rowOf(`a ${grouping}`, "1", null, grouping)])], {
       grouping,
     });
@@ -73,7 +73,7 @@ test.each(DIMENSIONS)("usage by %s has a column of that name, and shows that ser
 test("usage by group has the rows of every view of one dimension, and neither the total nor filtered usage", async () => {
   const project = newProject();
   const all = [
-    ...DIMENSIONS.map((one) => configured(project, one)),
+    ...USAGE_DIMENSIONS.map((one) => configured(project, one)),
     configured(project, "none"),
     configured(project, "model", { filter: DIARIZED }),
   ];
@@ -88,7 +88,7 @@ test("usage by group has the rows of every view of one dimension, and neither th
   const rows = await view(db, "usage_by_group", project);
   const shown = rows.map(({ grouping, group_value, lineage, requests }) => [grouping, group_value, lineage, requests]);
   const nameOf = (dimension: Dimension) => (dimension === "tags" ? '["a value"]' : "a value");
-  const expected = DIMENSIONS.map((one) => [one, nameOf(one), nameOf(one), "1"]);
+  const expected = USAGE_DIMENSIONS.map((one) => [one, nameOf(one), nameOf(one), "1"]);
   expect(shown.toSorted()).toEqual(expected.toSorted());
 });
 

@@ -215,8 +215,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "a total whose dimension is null is taken for usage without a value",
     file: "src/jobs/dialects.ts",
-    replace: `if (groupingEvidence(request, answer) !== "all null") return;`,
-    by: `if (groupingEvidence(request, answer) !== "all null" || answer !== undefined) return;`,
+    replace: `if (missing.length === 0) return;`,
+    by: `if (missing.length >= 0) return;`,
     caughtBy: [
       "test/cli/export/ungrouped.test.ts",
       "a total instead of groups is refused, and the stored numbers stay",

@@ -1,0 +1,56 @@
+// Checks what only one of the two sources can be asked for: groupings, conditions and windows. Pure.
+
+import { BILLING_GROUPINGS, DIMENSIONS, DIMENSIONS_OF, GROUPINGS, type Source } from "../usage/series.ts";
+import { type ConfigIssue, describeValue, type Path } from "./messages.ts";
+
+/** An export as the lenient parse has it. */
+type CheckedExport = {
+  readonly source: Source;
+  readonly window?: unknown;
+  readonly groupings: readonly (string | undefined)[];
+  readonly filters: readonly {
+    readonly dimensions: Readonly<Record<string, unknown>>;
+    readonly features: Readonly<Record<string, unknown>>;
+  }[];
+};
+
+const OTHER_SOURCE: Readonly<Record<Source, string>> = {
+  usage: 'that only billing has: give it an export with "source": "billing"',
+  billing: 'that only usage has: give it an export without "source": "billing"',
+};
+
+/** What neither source has is reported by the schema. */
+export function sourceIssues(job: CheckedExport, path: Path): ConfigIssue[] {
+  const { source, window, groupings, filters } = job;
+  const issues = [
+    ...groupings.flatMap((grouping, i) => groupingIssues(source, grouping, [...path, "groupings", i])),
+    ...filters.flatMap((filter, i) => conditionIssues(source, filter, [...path, "filters", i])),
+  ];
+  if (source === "usage" || window !== undefined) return issues;
+  const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
+  return [...issues, { path: [...path, "window"], message }];
+}
+
+function groupingIssues(source: Source, grouping: string | undefined, path: Path): ConfigIssue[] {
+  const groupingsOf: Readonly<Record<Source, readonly string[]>> = { usage: GROUPINGS, billing: BILLING_GROUPINGS };
+  const other = groupingsOf[source === "usage" ? "billing" : "usage"];
+  if (grouping === undefined || groupingsOf[source].includes(grouping) || !other.includes(grouping)) return [];
+  return [{ path, message: `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}` }];
+}
+
+function conditionIssues(
+  source: Source,
+  { dimensions, features }: CheckedExport["filters"][number],
+  path: Path,
+): ConfigIssue[] {
+  const foreign = DIMENSIONS.filter((one) => Object.hasOwn(dimensions, one) && !DIMENSIONS_OF[source].includes(one));
+  return [
+    ...foreign.map((one) => ({
+      path: [...path, "dimensions", one],
+      message: `is a dimension ${OTHER_SOURCE[source]}`,
+    })),
+    ...(source === "billing" && Object.keys(features).length > 0
+      ? [{ path: [...path, "features"], message: `is a condition ${OTHER_SOURCE[source]}` }]
+      : []),
+  ];
+}

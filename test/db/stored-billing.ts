@@ -1,0 +1,38 @@
+// Stores answers of the billing breakdown, as the service writes them, and reads what the views are made of.
+
+import { sql } from "kysely";
+import type { Database } from "../../src/db/connection/database.ts";
+import type { NormalisedSlice } from "../../src/usage/columns.ts";
+import type { Day } from "../../src/usage/days.ts";
+import { ExactNumber } from "../../src/usage/json-value.ts";
+import { normalise } from "../../src/usage/normalise.ts";
+import type { Grouping } from "../../src/usage/series.ts";
+import { sampleRequest, sampleRow } from "../usage/sample-request.ts";
+import type { ViewRow } from "./stored-usage.ts";
+
+/** An amount as the service writes it, or null, and the values of the dimensions. */
+export type BilledRow = readonly [dollars: string | null, dimensions?: Readonly<Record<string, unknown>>];
+
+/** The slice of a day. */
+export function billed(day: Day, grouping: Grouping, rows: readonly BilledRow[]): NormalisedSlice {
+  const results = rows.map(([dollars, dimensions]) =>
+    sampleRow(day, dimensions, { dollars: dollars === null ? null : new ExactNumber(dollars) }),
+  );
+  const [slice] = normalise(sampleRequest(grouping, { start: day, end: day }, "billing"), answerOf(day, results), day);
+  if (!slice) throw new Error("the answer has no slice");
+  return slice;
+}
+
+function answerOf(day: Day, results: readonly unknown[]): unknown {
+  return { start: day, end: day, resolution: { units: "day", amount: 1 }, results };
+}
+
+/** By day and values, the amounts as text without superfluous zeros. */
+export async function visibleCost(db: Database): Promise<readonly ViewRow[]> {
+  const { rows } = await sql<ViewRow>`
+    select usage_date, "grouping", accessor, deployment, line_item, tags, trim_scale(dollars)::text as dollars
+    from usage_export.visible_cost
+    order by usage_date, "grouping", accessor collate "C", deployment collate "C", line_item collate "C", tags collate "C"
+  `.execute(db);
+  return rows;
+}
