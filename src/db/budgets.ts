@@ -70,11 +70,47 @@ async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: st
  */
 const WATCHED_DAYS = 3;
 
+type Remembered = { readonly basis: string; readonly budgets: readonly BudgetUse[] };
+
+const remembered = new WeakMap<Database, Remembered>();
+
 /**
- * The budgets in the periods that somebody should watch: the current ones, earlier ones whose days are still read again, and those with a
+ * The budgets in the periods that somebody should watch. They are asked for at every scrape and tick, and reading them takes half a second
+ * where there is much usage. So they are read again only if what they are computed from has changed. `tx` is a snapshot of `db`.
+ */
+export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
+  const basis = await basisOf(tx);
+  if (basis === undefined) return [];
+  const known = remembered.get(db);
+  if (known?.basis === basis) return known.budgets;
+  const budgets = await readWatched(tx);
+  remembered.set(db, { basis, budgets });
+  return budgets;
+}
+
+/**
+ * Changes with every answer that is stored, as it raises the number of a slice's newest fetch, and with the budgets, prices, keys, series
+ * and days; and every ten minutes, for what depends on the time of day. Undefined without a budget.
+ */
+async function basisOf(tx: Tx): Promise<string | undefined> {
+  const { rows } = await sql<{ basis: string | null }>`
+    select case when exists (select from usage_export.budget) then json_build_array(
+      floor(extract(epoch from now()) / 600),
+      (select json_agg(b order by name, valid_from) from usage_export.budget b),
+      (select array[count(*), count(replaced_at)] from usage_export.price),
+      (select count(*) from usage_export.api_key),
+      (select json_agg(json_build_array(series_id, window_days, superseded_at) order by series_id) from usage_export.series),
+      (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
+    )::text end as basis
+  `.execute(tx);
+  return rows[0]?.basis ?? undefined;
+}
+
+/**
+ * The current ones, earlier ones whose days are still read again, and those with a
  * day that was read a short time ago.
  */
-export async function watchedBudgets(tx: Tx): Promise<readonly BudgetUse[]> {
+async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
   // The first condition needs no day of a period, and leaves most periods out before their days are read.
   const { rows } = await sql<BudgetUse>`

@@ -43,16 +43,16 @@ import {
 } from "./state.ts";
 
 export async function readHealth(db: Database, config: Config): Promise<HealthState> {
-  return readSnapshot(db, (tx) => healthAt(tx, config));
+  return readSnapshot(db, (tx) => healthAt(db, tx, config));
 }
 
 /** For /metrics, which show numbers only. Each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
 export async function readHealthFigures(db: Database, config: Config): Promise<HealthFigures> {
-  return readSnapshot(db, (tx) => figuresAt(tx, config), BRIEF_SNAPSHOT_SECONDS);
+  return readSnapshot(db, (tx) => figuresAt(db, tx, config), BRIEF_SNAPSHOT_SECONDS);
 }
 
-async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
-  const figures = await figuresAt(tx, config);
+async function healthAt(db: Database, tx: Tx, config: Config): Promise<HealthState> {
+  const figures = await figuresAt(db, tx, config);
   const { readAt, series, slices, workers } = figures;
   const hasLiveWorker = workers.some(({ recent }) => recent);
   const causes = slices.failed > 0 ? await failureCauses(tx, readAt) : [];
@@ -64,7 +64,8 @@ async function healthAt(tx: Tx, config: Config): Promise<HealthState> {
   };
 }
 
-async function figuresAt(tx: Tx, config: Config): Promise<HealthFigures> {
+/** `tx` is a snapshot of `db`. */
+async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFigures> {
   const now = await databaseNow(tx);
   const series = await readSeriesHealth(tx);
   const workers = await storedWorkers(tx);
@@ -85,7 +86,7 @@ async function figuresAt(tx: Tx, config: Config): Promise<HealthFigures> {
       warnings: rotationWarnings(row),
     })),
     queue: await queueDepths(tx),
-    budgets: await watchedBudgets(tx),
+    budgets: await watchedBudgets(db, tx),
     snoozes: await storedSnoozes(tx),
   };
 }
@@ -177,7 +178,7 @@ const RUNS_SHOWN_MAX = 50;
 /** A page waits for this read, so each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
 export async function readOperations(db: Database, config: Config): Promise<Operations> {
   const readAll = async (tx: Tx) => {
-    const health = await healthAt(tx, config);
+    const health = await healthAt(db, tx, config);
     const rotations = rotationKeys(config, health, await keyStatuses(tx));
     return { health, rotations, runs: await recentRuns(tx, RUNS_SHOWN_MAX) };
   };

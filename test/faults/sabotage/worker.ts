@@ -120,4 +120,35 @@ export const WORKER: readonly Sabotage[] = [
       "a run that failed or was killed is an alert until the next run succeeds",
     ],
   },
+  {
+    name: "a snoozed alert is notified",
+    file: "src/health/alerts.ts",
+    replace: "if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];",
+    by: "",
+    caughtBy: ["test/health/snooze.test.ts", "while an alert is snoozed, neither its beginning nor its end is sent"],
+  },
+  {
+    name: "the alert of a budget's period that is over is never resolved",
+    file: "src/health/alerts.ts",
+    replace: 'phase === "wrong" && !known.has(subject)',
+    by: 'phase === "wrong" && known.has(subject)',
+    caughtBy: [
+      "test/health/budget-alerts.test.ts",
+      "days that are caught up give one alert a budget, threshold and day",
+    ],
+  },
+  {
+    name: "a budget whose days were not read is shown as unused",
+    file: "migrations/views/budget_period.sql",
+    replace: "case when max(r.fetched_at) is not null then coalesce(sum(u.amount), 0) end as used",
+    by: "coalesce(sum(u.amount), 0) as used",
+    caughtBy: ["test/db/views/budgets.test.ts", "days that were not read are counted and not taken for zero"],
+  },
+  {
+    name: "budgets are not read again after an answer was stored",
+    file: "src/db/budgets.ts",
+    replace: "if (known?.basis === basis) return known.budgets;",
+    by: "if (known) return known.budgets;",
+    caughtBy: ["test/health/budget-alerts.test.ts", "each threshold is notified once by one worker"],
+  },
 ];
