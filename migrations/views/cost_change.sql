@@ -31,7 +31,7 @@ begin atomic
       from bi.coverage c
       join day d using (usage_date)
       where c."grouping" = 'model' and (c.unfiltered or c.conditions in (select conditions from price))
-        and (projects is null or c.project = any(projects))
+        and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), series_day as materialized (
       -- The estimate of a day is made of all usage by model, and of each series with conditions that a price of the day is for.

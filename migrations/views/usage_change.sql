@@ -29,7 +29,7 @@ begin atomic
         c.status = 'complete' and c.finality = 'final' as is_final
       from bi.coverage c
       join day d using (usage_date)
-      where c.source = 'usage' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects))
+      where c.source = 'usage' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
       -- As in the report: a series that is not configured any more lacks all usage since then, and groups that overlap are no total.
@@ -68,7 +68,7 @@ begin atomic
       select t.project_id, u.usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
       from bi.usage_total u
       join total_series t using (project_id)
-      where t."grouping" = 'none' and (projects is null or u.project = any(projects))
+      where t."grouping" = 'none' and (projects is null or u.project = any(projects) or u.project_id = any(projects))
         and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       union all
       select t.project_id, u.usage_date,
@@ -76,7 +76,7 @@ begin atomic
         sum(u.requests)
       from bi.usage_by_group u
       join total_series t using (project_id, "grouping")
-      where t."grouping" <> 'none' and (projects is null or u.project = any(projects))
+      where t."grouping" <> 'none' and (projects is null or u.project = any(projects) or u.project_id = any(projects))
         and u.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by t.project_id, u.usage_date
     ), total as materialized (
@@ -95,16 +95,23 @@ begin atomic
       where d.total_is_read and m.amount is not null and (metrics is null or m.metric = any(metrics))
       group by d.project_id, d."grouping", m.metric
     ), group_change as materialized (
-      select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, s.first_day, s.last_day
+      select s.project_id, s."grouping", m.metric, s.group_value, m.amount_before, m.amount_after, m.first_day, m.last_day
       from (
-        select project_id, "grouping", group_value, min(usage_date) as first_day, max(usage_date) as last_day,
+        select project_id, "grouping", group_value,
           sum(hours) filter (where not is_after) as hours_before, sum(hours) filter (where is_after) as hours_after,
           sum(total_hours) filter (where not is_after) as total_hours_before, sum(total_hours) filter (where is_after) as total_hours_after,
           sum(agent_hours) filter (where not is_after) as agent_hours_before, sum(agent_hours) filter (where is_after) as agent_hours_after,
           sum(tokens_in) filter (where not is_after) as tokens_in_before, sum(tokens_in) filter (where is_after) as tokens_in_after,
           sum(tokens_out) filter (where not is_after) as tokens_out_before, sum(tokens_out) filter (where is_after) as tokens_out_after,
           sum(tts_characters) filter (where not is_after) as tts_characters_before, sum(tts_characters) filter (where is_after) as tts_characters_after,
-          sum(requests) filter (where not is_after) as requests_before, sum(requests) filter (where is_after) as requests_after
+          sum(requests) filter (where not is_after) as requests_before, sum(requests) filter (where is_after) as requests_after,
+          min(usage_date) filter (where hours > 0) as hours_first, max(usage_date) filter (where hours > 0) as hours_last,
+          min(usage_date) filter (where total_hours > 0) as total_hours_first, max(usage_date) filter (where total_hours > 0) as total_hours_last,
+          min(usage_date) filter (where agent_hours > 0) as agent_hours_first, max(usage_date) filter (where agent_hours > 0) as agent_hours_last,
+          min(usage_date) filter (where tokens_in > 0) as tokens_in_first, max(usage_date) filter (where tokens_in > 0) as tokens_in_last,
+          min(usage_date) filter (where tokens_out > 0) as tokens_out_first, max(usage_date) filter (where tokens_out > 0) as tokens_out_last,
+          min(usage_date) filter (where tts_characters > 0) as tts_characters_first, max(usage_date) filter (where tts_characters > 0) as tts_characters_last,
+          min(usage_date) filter (where requests > 0) as requests_first, max(usage_date) filter (where requests > 0) as requests_last
         from (
           select u.project_id, u."grouping", u.lineage as group_value, u.usage_date, d.is_after,
             -- A metric that nobody asks for need not be sorted and added up.
@@ -122,11 +129,14 @@ begin atomic
         group by project_id, "grouping", group_value
       ) s
       cross join lateral (values
-        ('hours', s.hours_before, s.hours_after), ('total_hours', s.total_hours_before, s.total_hours_after),
-        ('agent_hours', s.agent_hours_before, s.agent_hours_after), ('tokens_in', s.tokens_in_before, s.tokens_in_after),
-        ('tokens_out', s.tokens_out_before, s.tokens_out_after),
-        ('tts_characters', s.tts_characters_before, s.tts_characters_after), ('requests', s.requests_before, s.requests_after)
-      ) as m (metric, amount_before, amount_after)
+        ('hours', s.hours_before, s.hours_after, s.hours_first, s.hours_last),
+        ('total_hours', s.total_hours_before, s.total_hours_after, s.total_hours_first, s.total_hours_last),
+        ('agent_hours', s.agent_hours_before, s.agent_hours_after, s.agent_hours_first, s.agent_hours_last),
+        ('tokens_in', s.tokens_in_before, s.tokens_in_after, s.tokens_in_first, s.tokens_in_last),
+        ('tokens_out', s.tokens_out_before, s.tokens_out_after, s.tokens_out_first, s.tokens_out_last),
+        ('tts_characters', s.tts_characters_before, s.tts_characters_after, s.tts_characters_first, s.tts_characters_last),
+        ('requests', s.requests_before, s.requests_after, s.requests_first, s.requests_last)
+      ) as m (metric, amount_before, amount_after, first_day, last_day)
       where (m.amount_before > 0 or m.amount_after > 0) and (metrics is null or m.metric = any(metrics))
     )
     select t.project_id, t.project, c.metric, c."grouping", c.part, c.group_value, c.amount_before, c.amount_after,

@@ -267,7 +267,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   },
   {
     name: "explain",
-    summary: "why usage rose or fell: which models, keys, tags and other groups account for the change",
+    summary: "why usage and cost rose or fell: which models, keys, tags and other groups account for the change",
     examples: [
       "explain",
       "explain --day 2026-03-02 --project production",
@@ -278,7 +278,9 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--from", "the first day; 7 days in all where it is left out. As many days before it are compared"),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name...>", "only these projects"),
-      new Option("--metric <name...>", "these metrics").choices(METRICS).default(["requests"]),
+      new Option("--metric <name...>", "these metrics; cost needs prices in the configuration")
+        .choices([...METRICS, "cost"])
+        .default(["requests", "cost"]),
       new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS),
       new Option("--limit <number>", "how many groups each table shows; the others are added up")
         .default(5)

@@ -1,10 +1,12 @@
-// The command `explain`: why usage rose or fell, in plain words and as tables that add up.
+// The command `explain`: why usage and cost rose or fell, in plain words and as tables that add up.
 
 import { type App, withDatabase } from "../app.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { readSnapshot } from "../db/connection/transaction.ts";
-import { readUsageChange, storedProjects } from "../db/report/usage-change.ts";
+import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import { readCostChange } from "../db/report/cost-change.ts";
+import { readUsageChange, type StoredProject, storedProjects } from "../db/report/usage-change.ts";
 import { AppError } from "../errors.ts";
+import { type CostChange, type CostPart, costSentences, costTitle } from "../report/cost-change.ts";
 import { counted, exactText, metricName, windowText } from "../report/format.ts";
 import { displayWidth, truncatedName } from "../report/html.ts";
 import {
@@ -40,27 +42,48 @@ const STATEMENT_SECONDS_MAX = 120;
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   // By this machine's clock, so that a mistake is reported before the database is opened.
   explainedPeriod(options, dayOf(new Date()));
-  const change = await withDatabase(app, async (db) => {
+  const explained = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));
-    return readSnapshot(
-      db,
-      async (tx) => {
-        const fault = (name: string) => `the database has no usage of ${name}`;
-        requireKnown("--project", options.project, await storedProjects(tx), fault);
-        return readUsageChange(tx, {
-          period,
-          before: { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) },
-          projects: options.project,
-          metrics: [...new Set(options.metric)],
-          groupings: options.grouping,
-          groupsMax: options.limit,
-        });
-      },
-      STATEMENT_SECONDS_MAX,
-    );
+    return readSnapshot(db, (tx) => readExplained(tx, options, period), STATEMENT_SECONDS_MAX);
   });
-  writeAnswer(app, options, options.json ? changeJson(change) : change, () => renderChange(change));
+  writeAnswer(app, options, options.json ? explainedJson(explained) : explained, () =>
+    renderExplained(explained, options),
+  );
   return 0;
+}
+
+type Explained = { readonly change: UsageChange; readonly costs: readonly CostChange[] };
+
+async function readExplained(tx: Tx, options: ExplainOptions, period: Window): Promise<Explained> {
+  const fault = (name: string) => `the database has no usage of ${name}`;
+  const stored = await storedProjects(tx);
+  requireKnown("--project", options.project, [...new Set(stored.map(({ name }) => name))], fault);
+  const metrics = [...new Set(options.metric)].filter((metric) => metric !== COST);
+  const question = {
+    period,
+    before: { start: addDays(period.start, -dayCount(period)), end: addDays(period.start, -1) },
+    projects: options.project && projectIds(stored, options.project),
+    metrics,
+    groupings: options.grouping,
+    groupsMax: options.limit,
+  };
+  const { before } = question;
+  const none = { period, before, projects: [], metrics: [], notFinalDays: [], lackingDays: [] };
+  return {
+    change: metrics.length > 0 ? await readUsageChange(tx, question) : none,
+    costs: options.metric.includes(COST) ? await readCostChange(tx, question) : [],
+  };
+}
+
+const COST = "cost";
+
+/** Of several projects that had the same name, the one that is still read. */
+function projectIds(stored: readonly StoredProject[], names: readonly string[]): readonly string[] {
+  return names.flatMap((name) => {
+    const named = stored.filter((project) => project.name === name);
+    const active = named.filter(({ isActive }) => isActive);
+    return (active.length > 0 ? active : named).map(({ id }) => id);
+  });
 }
 
 const DAYS_DEFAULT = 7;
@@ -77,22 +100,44 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
 }
 
 /** Scripts read these fields. Amounts are text, as no double holds them exactly. */
-function changeJson(change: UsageChange) {
+function explainedJson({ change, costs }: Explained) {
   return {
     ...change,
     metrics: change.metrics.map((metric) => ({
       ...metric,
       sentences: changeSentences(change, metric).map(sentenceText),
     })),
+    costs: costs.map((cost) => ({ ...cost, sentences: costSentences(change, cost).map(sentenceText) })),
   };
 }
 
-function renderChange(change: UsageChange): string {
+function renderExplained({ change, costs }: Explained, { metric: asked }: ExplainOptions): string {
   const { period, before, metrics } = change;
-  if (metrics.length === 0) {
-    return `No usage of this kind is stored for ${windowText(period)} or ${windowText(before)}; usage-export status says what is missing.\n`;
+  const texts = [
+    ...metrics.map((metric) => renderMetric(change, metric)),
+    ...costs.map((cost) => renderCost(change, cost)),
+  ];
+  if (texts.length > 0) return texts.join("\n");
+  if (asked.every((metric) => metric === COST)) {
+    return `No cost is known for ${windowText(period)} or ${windowText(before)}: it needs "prices" in the configuration, and usage that is read by model.\n`;
   }
-  return metrics.map((metric) => renderMetric(change, metric)).join("\n");
+  return `No usage of this kind is stored for ${windowText(period)} or ${windowText(before)}; usage-export status says what is missing.\n`;
+}
+
+function renderCost(change: UsageChange, cost: CostChange): string {
+  const { parts, compared } = cost;
+  const effects = ({ volume, price }: Pick<CostPart, "volume" | "price">) => [signed(volume), signed(price)];
+  const table = textTable([
+    [`${costTitle(cost)} by model`, "before", "after", "change", "by usage", "by prices", ""],
+    ...parts.map((part) => [
+      partText({ ...part, project: null }),
+      ...amountTexts(part),
+      ...effects(part),
+      part.status ?? "",
+    ]),
+    ["total", ...amountTexts(cost), ...effects(compared), ""],
+  ]);
+  return `${costSentences(change, cost).map(sentenceText).join("\n")}\n\n${table}`;
 }
 
 function renderMetric(change: UsageChange, metric: MetricChange): string {
@@ -118,7 +163,15 @@ function renderTable(metric: MetricChange, { grouping, parts }: ChangeBreakdown)
     ...parts.map((part) => [partText(part), ...amountTexts(part), part.status ?? ""]),
     ["total", ...amountTexts(metric), ""],
   ];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => displayWidth(row[column] ?? ""))));
+  return textTable(rows);
+}
+
+/** The columns between the first and the last are numbers. */
+function textTable(rows: readonly (readonly string[])[]): string {
+  const columns = (rows[0]?.length ?? 1) - 1;
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => displayWidth(row[column] ?? ""))),
+  );
   return rows
     .map(
       (row) =>
@@ -130,18 +183,19 @@ function renderTable(metric: MetricChange, { grouping, parts }: ChangeBreakdown)
     .join("");
 }
 
-function partText({ part, group, project, groups }: ChangePart): string {
+function partText({ part, group, project, groups }: Pick<ChangePart, "part" | "group" | "project" | "groups">): string {
   if (part === "others") return counted(groups, "other");
   if (part !== "group") return `(${part})`;
   return project === null ? nameText(group) : `${nameText(group)} in ${nameText(project)}`;
 }
 
 function amountTexts({ before, after, change }: Pick<ChangePart, "before" | "after" | "change">): readonly string[] {
-  return [
-    exactText(before),
-    exactText(after),
-    change.startsWith("-") || change === "0" ? exactText(change) : `+${exactText(change)}`,
-  ];
+  return [exactText(before), exactText(after), signed(change)];
+}
+
+function signed(amount: string | null): string {
+  if (amount === null) return "";
+  return amount.startsWith("-") || amount === "0" ? exactText(amount) : `+${exactText(amount)}`;
 }
 
 function padded(text: string, width: number, toTheRight: boolean): string {

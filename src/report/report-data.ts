@@ -5,6 +5,7 @@ import type { BudgetUse } from "../usage/budget-use.ts";
 import { addDays, type Day, dayCount, type Window } from "../usage/days.ts";
 import type { SeriesName, UsageGrouping } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
+import type { CostChange } from "./cost-change.ts";
 import type { UsageChange } from "./usage-change.ts";
 
 export type ReportData = {
@@ -15,6 +16,8 @@ export type ReportData = {
   readonly totals: Totals;
   /** Of hours if there are any, else of requests; split by one grouping. */
   readonly change: UsageChange;
+  /** Of the same periods and projects, one for each currency; empty without prices. */
+  readonly costs: readonly CostChange[];
   /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
   readonly breakdowns: readonly Breakdown[];
   /** By accessor and by tags, in this order; only groupings that are read for at least one project. */

@@ -4,6 +4,7 @@ import { dayCount } from "../usage/days.ts";
 import { breakdownSection } from "./breakdown-section.ts";
 import { budgetSection } from "./budget-section.ts";
 import { changeSection } from "./change-section.ts";
+import { costSection } from "./cost-section.ts";
 import { coverageSection } from "./coverage-section.ts";
 import { counted, instantText, windowText } from "./format.ts";
 import { html } from "./html.ts";
@@ -32,7 +33,7 @@ export function usageSections(data: ReportData): readonly Section[] {
   if (data.coverage.series.length === 0) return [coverageSection(data)];
   return [
     { id: "summary", title: "In short", body: headlineFigures(data) },
-    ...[changeSection(data) ?? []].flat(),
+    ...[changeSection(data) ?? [], costSection(data) ?? []].flat(),
     ...data.breakdowns.map(breakdownSection),
     ...data.rankings.map(rankingSection),
     coverageSection(data),

@@ -30,7 +30,7 @@ export type MetricChange = Amounts & {
   readonly breakdowns: readonly ChangeBreakdown[];
 };
 
-type Amounts = { readonly before: string; readonly after: string; readonly change: string };
+export type Amounts = { readonly before: string; readonly after: string; readonly change: string };
 
 /** The parts add up to the metric's change. */
 export type ChangeBreakdown = {
@@ -58,7 +58,7 @@ export type ChangePart = Amounts & {
   readonly status: "new" | "vanished" | "changed" | "same" | null;
   /** How many groups the part has. */
   readonly groups: number;
-  /** The first and the last compared day with the group. */
+  /** The first and the last compared day on which the group has some of the metric. */
   readonly firstDay: Day | null;
   readonly lastDay: Day | null;
 };
@@ -87,8 +87,8 @@ export function changeSentences(change: UsageChange, metric: MetricChange): read
   return [
     headline(change, metric),
     ...metric.breakdowns.flatMap((breakdown) => contributors(metric, breakdown)),
-    ...appeared(change, metric, "new"),
-    ...appeared(change, metric, "vanished"),
+    ...appeared(metric, "new"),
+    ...appeared(metric, "vanished"),
     ...daySentences(change, metric),
   ];
 }
@@ -138,7 +138,7 @@ export function signedText(amount: string): string {
 const NAMED_MAX = 3;
 
 /** Names the new or the vanished groups of every grouping. */
-function appeared(change: UsageChange, { breakdowns }: MetricChange, status: "new" | "vanished"): readonly Sentence[] {
+function appeared({ breakdowns }: MetricChange, status: "new" | "vanished"): readonly Sentence[] {
   const title = status === "new" ? "New" : "Vanished";
   return breakdowns.flatMap(({ grouping, parts, newGroups, vanishedGroups }): Sentence[] => {
     const count = status === "new" ? newGroups : vanishedGroups;
@@ -150,21 +150,16 @@ function appeared(change: UsageChange, { breakdowns }: MetricChange, status: "ne
       (part, i): Sentence => [
         i > 0 ? ", " : "",
         { grouping, group: part.group },
-        ` ${sinceText(change, part)}(${signedText(part.change)})`,
+        ` ${sinceText(part)}(${signedText(part.change)})`,
       ],
     );
     return [[`${title} by ${groupingWord(grouping)}: `, ...names, ...rest, "."]];
   });
 }
 
-/** The days are those of any metric: a group may have had other usage before the period in which the amount is new. */
-function sinceText({ period, before }: UsageChange, { status, firstDay, lastDay }: ChangePart): string {
-  if (status === "new" && firstDay !== null && isDayIn(firstDay, period)) return `since ${firstDay} `;
-  return status === "vanished" && lastDay !== null && isDayIn(lastDay, before) ? `last seen on ${lastDay} ` : "";
-}
-
-function isDayIn(day: Day, { start, end }: Window): boolean {
-  return start <= day && day <= end;
+function sinceText({ status, firstDay, lastDay }: ChangePart): string {
+  if (status === "new" && firstDay !== null) return `since ${firstDay} `;
+  return status === "vanished" && lastDay !== null ? `last seen on ${lastDay} ` : "";
 }
 
 function daySentences(

@@ -2,7 +2,7 @@
 
 import type { ReportData } from "../../src/report/report-data.ts";
 import { HOSTILE_NAMES } from "./hostile-names.ts";
-import { makeGroup, makeTroubledData } from "./make-report-data.ts";
+import { makeCost, makeCostPart, makeGroup, makeTroubledData } from "./make-report-data.ts";
 
 const name = (i: number): string => HOSTILE_NAMES[i % HOSTILE_NAMES.length] ?? "";
 
@@ -25,6 +25,11 @@ export function makeHostileData(shift: number): ReportData {
         })),
       })),
     },
+    costs: [
+      makeCost({
+        parts: HOSTILE_NAMES.map((_, i) => makeCostPart({ group: name(shift + i), change: "1", volume: "1" })),
+      }),
+    ],
     breakdowns: breakdowns.map((one) => ({
       ...one,
       projects: [name(shift), name(shift + 1)],

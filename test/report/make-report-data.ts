@@ -1,5 +1,6 @@
 // The data of reports for tests: an ordinary report of any size, and one with gaps and restatements.
 
+import type { CostChange, CostPart } from "../../src/report/cost-change.ts";
 import type {
   Breakdown,
   BreakdownGroup,
@@ -42,6 +43,7 @@ export function makeReportData(
       ...WHOLE,
     },
     change: makeChange(period, groups),
+    costs: [],
     breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],
     rankings: [makeRanking("accessor", groups), makeRanking("tags", groups)],
     coverage: {
@@ -305,4 +307,28 @@ function emptied(group: BreakdownGroup, days: readonly Day[]): BreakdownGroup {
   const cut = (amounts: readonly string[]) =>
     amounts.map((amount, i) => ((days[i] ?? "") >= addDays(LAST_DAY, -1) ? "0" : amount));
   return { ...group, hours: cut(group.hours), requests: cut(group.requests) };
+}
+
+/** From 100 USD: a price that rose, a new model, and days that are not compared. */
+export function makeCost(part: Partial<CostChange> = {}): CostChange {
+  return {
+    currency: "USD",
+    ...{ before: "100", after: "131.5", change: "31.5" },
+    compared: { before: "100", after: "130", change: "30", volume: "18", price: "12" },
+    ...{ daysCompared: 30, daysLacking: 0, isFinal: true, unpricedModels: 0 },
+    parts: [
+      makeCostPart({ group: "nova-3", before: "100", after: "125", change: "25", volume: "13", price: "12" }),
+      makeCostPart({ group: "aura-2", after: "5", change: "5", volume: "5", status: "new" }),
+      makeCostPart({ part: "days not compared", after: "1.5", change: "1.5", volume: null, price: null, status: null }),
+    ],
+    ...part,
+  };
+}
+
+export function makeCostPart(part: Partial<CostPart>): CostPart {
+  return {
+    ...{ part: "group", group: null, status: "changed", groups: 1 },
+    ...{ before: "0", after: "0", change: "0", volume: "0", price: "0" },
+    ...part,
+  };
 }

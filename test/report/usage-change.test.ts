@@ -102,25 +102,6 @@ test("days that are not compared, not read or not final are told", () => {
   );
 });
 
-test("a day is named only if it is of the period in which the group is new, or was last seen", () => {
-  const parts = [
-    part("nova", "0", "60", { status: "new", firstDay: "2026-11-03" }),
-    part("old", "10", "0", { status: "vanished", lastDay: "2026-11-12" }),
-  ];
-  const breakdown = {
-    grouping: "model",
-    daysCompared: 7,
-    daysInAll: 7,
-    newGroups: 1,
-    vanishedGroups: 1,
-    parts,
-  } as const;
-  expect(words({ breakdowns: [breakdown] }).slice(2)).toEqual([
-    "New by model: [nova] (+60).",
-    "Vanished by model: [old] (-10).",
-  ]);
-});
-
 test("days of several projects are counted together, and a grouping that only one is read by lacks no day", () => {
   const breakdown = {
     grouping: "model",

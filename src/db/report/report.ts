@@ -6,6 +6,7 @@ import { addDays, dayCount, type Window } from "../../usage/days.ts";
 import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
+import { readCostChange } from "./cost-change.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readRestatements } from "./restatements.ts";
 import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
@@ -33,10 +34,11 @@ export async function readReportData(
     const sources = chooseSources(series);
     const metrics = await readTotals(tx, sources.totals, before, period);
     signal?.throwIfAborted();
-    const change = await readUsageChange(
-      tx,
-      changeQuestion(changePeriods(before, period, sources.totals), sources.totals, series, metrics),
-    );
+    const periods = changePeriods(before, period, sources.totals);
+    const question = changeQuestion(periods, sources.totals, series, metrics);
+    const change = await readUsageChange(tx, question);
+    signal?.throwIfAborted();
+    const costs = await readCostChange(tx, question);
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
@@ -65,6 +67,7 @@ export async function readReportData(
         ...countLackingDays(sources.totals),
       },
       change,
+      costs,
       breakdowns,
       rankings,
       coverage: await readCoverage(tx, series, period),

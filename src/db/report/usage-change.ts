@@ -10,7 +10,7 @@ import type { Tx } from "../connection/transaction.ts";
 export type ChangeQuestion = {
   readonly period: Window;
   readonly before: Window;
-  /** Undefined for all. */
+  /** Names or ids; undefined for all. */
   readonly projects?: readonly string[] | undefined;
   readonly metrics: readonly string[];
   /** Besides the total; undefined for all. */
@@ -191,11 +191,18 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
     )`;
 }
 
+export type StoredProject = {
+  readonly id: string;
+  readonly name: string;
+  /** Whether any of its series is still read. */
+  readonly isActive: boolean;
+};
+
 /** Every project of which usage was ever asked for. */
-export async function storedProjects(tx: Tx): Promise<readonly string[]> {
-  const { rows } = await sql<{ project: string }>`
-    select distinct project from usage_export.series
-    where source = 'usage' and superseded_at is null order by project
+export async function storedProjects(tx: Tx): Promise<readonly StoredProject[]> {
+  const { rows } = await sql<StoredProject>`
+    select project_id as id, project as name, bool_or(retired_at is null) as "isActive"
+    from usage_export.series where source = 'usage' and superseded_at is null group by project_id, project order by project, project_id
   `.execute(tx);
-  return rows.map(({ project }) => project);
+  return rows;
 }

@@ -6,7 +6,7 @@ import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { storeSeries } from "../../db/report/reported-usage.ts";
 import { newProject } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
-import { programTest } from "../program-context.ts";
+import { PROJECT_ID, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
 const database = await testDatabase();
@@ -112,4 +112,50 @@ testWithoutDatabase.for([
   const { status, stderr } = await context.run(["explain", ...args]);
   expect(stderr).toContain(message);
   expect(status).toBe(2);
+});
+
+test("with prices it says what the change costs, and how much of that is due to prices", async ({ context }) => {
+  const price = { model: "nova", metric: "hours", currency: "USD", per: 1 };
+  const prices = [
+    { ...price, price: "0.5", from: "2026-01-01", until: dayBefore },
+    { ...price, price: "0.6", from: yesterday },
+  ];
+  const project = { id: PROJECT_ID, name: "production" };
+  const usage = { [dayBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
+  await storeSeries(db, [{ project, grouping: "model", usage }]);
+  // The emulator has no price of its own: check stores those of the configuration.
+  const emulator = await context.serve();
+  await context.configure({ ...smallConfig(emulator.url), prices });
+  await context.run(["check"]);
+  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
+  expect(status).toBe(0);
+  expect(stdout).toContain(
+    `Estimated cost in USD rose by 260%, from 5 (${dayBefore}) to 18 (${yesterday}): more usage (+10) and higher prices (+3).`,
+  );
+  expect(stdout).toMatch(/\nnova +5 +18 +\+13 +\+10 +\+3 +changed\ntotal +5 +18 +\+13 +\+10 +\+3\n/);
+  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
+  expect(json.costs).toMatchObject([{ currency: "USD", change: "13", compared: { volume: "10", price: "3" } }]);
+});
+
+test("cost without prices says what it needs", async ({ context }) => {
+  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
+  expect(status).toBe(0);
+  expect(stdout).toContain('it needs "prices" in the configuration');
+});
+
+test("of two projects that had one name, the one that is still read is explained", async ({ context }) => {
+  const [old, current] = [
+    { id: "old", name: "production" },
+    { id: "current", name: "production" },
+  ];
+  await storeSeries(db, [{ project: old, grouping: "none", usage: { [yesterday]: [["", { requests: "1000" }]] } }]);
+  await storeSeries(db, [
+    {
+      project: current,
+      grouping: "none",
+      usage: { [dayBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] },
+    },
+  ]);
+  const { stdout } = await context.run(["explain", "--day", yesterday, "--project", "production", "--json"]);
+  expect(JSON.parse(stdout).metrics).toMatchObject([{ metric: "requests", before: "1", after: "3" }]);
 });

@@ -93,6 +93,24 @@ test("groups are new, vanished, changed or the same, and add up to the total", a
   });
 });
 
+test("the first and the last day of a group are those on which it has some of the metric", async () => {
+  const usage = {
+    [back(4)]: [["nova", { requests: "0", hours: "1" }]],
+    [back(3)]: [["nova", { requests: "0", hours: "2" }]],
+    [back(2)]: [["nova", { requests: "5", hours: "0" }]],
+    [back(1)]: [["nova", { requests: "5", hours: "0" }]],
+  } as const;
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage }]);
+  const { rows } = await sql`
+    select metric, status, first_day::text, last_day::text
+    from bi.usage_change(${back(2)}::date, ${back(1)}::date) where "grouping" = 'model' order by metric
+  `.execute(db);
+  expect(rows).toEqual([
+    { metric: "hours", status: "vanished", first_day: back(4), last_day: back(3) },
+    { metric: "requests", status: "new", first_day: back(2), last_day: back(1) },
+  ]);
+});
+
 test("what the groups do not account for, or count twice, is a row of its own", async () => {
   const project = newProject();
   await storeSeries(db, [

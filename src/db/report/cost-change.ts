@@ -1,0 +1,77 @@
+// Reads why the estimated cost changed from one period to another: bi.cost_change, added up over projects, metrics and conditions of
+// prices. Only the models with the largest changes are listed; the others are one sum.
+
+import { sql } from "kysely";
+import type { CostChange } from "../../report/cost-change.ts";
+import type { Tx } from "../connection/transaction.ts";
+import type { ChangeQuestion } from "./usage-change.ts";
+
+/** One for each currency, in their order by name. Empty without a price book. */
+export async function readCostChange(
+  tx: Tx,
+  { period, before, projects, groupsMax }: Pick<ChangeQuestion, "period" | "before" | "projects" | "groupsMax">,
+): Promise<readonly CostChange[]> {
+  const { rows: prices } = await sql`select from usage_export.price where replaced_at is null limit 1`.execute(tx);
+  if (prices.length === 0) return [];
+  const { rows } = await sql<CostChange>`
+    with change as materialized (
+      select *, amount_before as before, amount_after as after, volume_effect as volume, price_effect as price
+      from bi.cost_change(
+        ${period.start}::date, ${period.end}::date, ${before.start}::date, ${before.end}::date, ${projects ?? null}::text[]
+      )
+    ), of_project as (
+      select sum(days_compared) as days_compared, sum(days_lacking) as days_lacking, bool_and(is_final) as is_final
+      from (
+        select distinct project_id, days_compared, days_lacking_before + days_lacking_after as days_lacking, is_final from change
+      ) one
+    ), part as (
+      select currency, part, model, sum(before) as before, sum(after) as after, sum(change) as change,
+        sum(volume) as volume, sum(price) as price
+      from change where currency is not null group by currency, part, model
+    ), ranked as (
+      select *, least(${groupsMax}::integer + 1, row_number() over (
+          partition by currency, part order by abs(change) desc, greatest(before, after) desc, model collate "C" nulls last
+        )) as rank,
+        case
+          when part <> 'group' then null
+          when change = 0 then 'same'
+          when before = 0 then 'new'
+          when after = 0 then 'vanished'
+          else 'changed'
+        end as status
+      from part
+    ), summed as (
+      -- Each rank but the last is one model.
+      select currency, case when rank > ${groupsMax} then 'others' else part end as part, rank, count(*) as groups,
+        case when rank <= ${groupsMax} then max(model) end as model, case when rank <= ${groupsMax} then max(status) end as status,
+        sum(before) as before, sum(after) as after, sum(change) as change, sum(volume) as volume, sum(price) as price
+      from ranked group by currency, ranked.part, rank
+    ), shown as (
+      select currency, json_agg(json_build_object(
+          'part', part, 'group', model, 'status', status, 'groups', groups, 'before', trim_scale(before)::text,
+          'after', trim_scale(after)::text, 'change', trim_scale(change)::text,
+          'volume', trim_scale(volume)::text, 'price', trim_scale(price)::text
+        ) order by array_position(array['group', 'others', 'days not compared'], part), rank) as parts
+      from summed group by currency
+    ), total as (
+      select currency, sum(before) as before, sum(after) as after, sum(change) as change,
+        coalesce(sum(before) filter (where part = 'group'), 0) as compared_before,
+        coalesce(sum(after) filter (where part = 'group'), 0) as compared_after,
+        coalesce(sum(volume), 0) as volume, coalesce(sum(price), 0) as price
+      from part group by currency
+    )
+    select t.currency, trim_scale(t.before)::text as before, trim_scale(t.after)::text as after, trim_scale(t.change)::text as change,
+      json_build_object(
+        'before', trim_scale(t.compared_before)::text, 'after', trim_scale(t.compared_after)::text,
+        'change', trim_scale(t.compared_after - t.compared_before)::text,
+        'volume', trim_scale(t.volume)::text, 'price', trim_scale(t.price)::text
+      ) as compared,
+      p.days_compared::integer as "daysCompared", p.days_lacking::integer as "daysLacking", p.is_final as "isFinal",
+      (select count(distinct coalesce(model, ''))::integer from change where status = 'unpriced') as "unpricedModels", s.parts
+    from total t
+    join shown s using (currency)
+    cross join of_project p
+    order by t.currency collate "C"
+  `.execute(tx);
+  return rows;
+}

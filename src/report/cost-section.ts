@@ -1,0 +1,75 @@
+// The section on what usage cost and why that changed: the words, a waterfall with the effects of usage and prices, and its exact table.
+// Pure.
+
+import { sentenceHtml } from "./change-section.ts";
+import { type CostChange, type CostPart, costSentences, costTitle } from "./cost-change.ts";
+import { counted, exactText, isZero } from "./format.ts";
+import { columns, folded, groupHtml, type Html, html, numberColumns, table } from "./html.ts";
+import type { Section } from "./page.ts";
+import type { ReportData } from "./report-data.ts";
+import { waterfall } from "./waterfall.ts";
+
+/** Undefined without prices. */
+export function costSection({ change, costs }: ReportData): Section | undefined {
+  if (costs.length === 0) return undefined;
+  const body = costs.map((cost) => {
+    const [headline, ...more] = costSentences(change, cost).map(sentenceHtml);
+    return html`<p>${headline}</p>
+${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>\n` : undefined}${
+  cost.daysCompared > 0 ? costChart(cost) : undefined
+}`;
+  });
+  return { id: "what-it-cost", title: "What it cost", body: html`${body}` };
+}
+
+function costChart(cost: CostChange): Html {
+  const { before, after, parts, currency } = cost;
+  const title = `Change of the estimated cost by model, in ${currency}`;
+  const changes = parts.flatMap((part) => {
+    const name = partName(part);
+    // Of days that are not compared nobody knows the effects.
+    if (part.volume === null || part.price === null) return [{ name, change: part.change }];
+    return [
+      { name, change: part.volume },
+      { name: `price of ${name}`, change: part.price },
+    ];
+  });
+  const id = `cost-waterfall-${currency.toLowerCase()}`;
+  return waterfall({ id, title, before, after, changes }, costTable(title, cost));
+}
+
+function partName({ part, group, groups }: CostPart): string {
+  if (part === "others") return counted(groups, "other");
+  return part === "group" ? (group ?? "no value") : part;
+}
+
+function costTable(title: string, cost: CostChange): Html {
+  const effect = (amount: string | null) => (amount === null ? undefined : exactText(amount));
+  const rows = cost.parts.map((part) => [
+    part.part === "group" ? groupHtml("model", part.group) : html`<i>${partName(part)}</i>`,
+    exactText(part.before),
+    exactText(part.after),
+    exactText(part.change),
+    effect(part.volume),
+    effect(part.price),
+    part.status ?? undefined,
+  ]);
+  const { before, after, change, compared } = cost;
+  const total = [
+    html`<b>total</b>`,
+    ...[before, after, change, compared.volume, compared.price].map(exactText),
+    undefined,
+  ];
+  const days =
+    isZero(change) || cost.parts.every(({ part }) => part !== "days not compared")
+      ? ""
+      : "; days that are not compared have no effects";
+  return folded(
+    `Table: ${title}`,
+    table(
+      `${costTitle(cost)}, exact; the rows add up to the total, and usage and prices to the change${days}`,
+      [...columns("model"), ...numberColumns("Before", "After", "Change", "Usage", "Prices"), ...columns("")],
+      [...rows, total],
+    ),
+  );
+}
