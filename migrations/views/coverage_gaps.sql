@@ -4,10 +4,14 @@ select project_id, project, "grouping", filter, status, min(usage_date) as from_
 from (
   select c.*, c.usage_date - (row_number() over (
     partition by source, project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
-  from bi.coverage c where status in ('missing', 'failed')
+  from bi.coverage c where status = 'failed' or (status = 'missing' and error is not null)
 ) stretches
 -- Days that were read before they were over are no stretch with those that never were.
-group by source, project_id, project, "grouping", filter, status, error is null, stretch;
+group by source, project_id, project, "grouping", filter, status, error is null, stretch
+union all
+-- The missing days without an error: the days that were never read.
+select project_id, project, "grouping", filter, 'missing', from_date, to_date, to_date - from_date + 1, null, source
+from usage_export.unread_stretch;
 
 comment on view bi.coverage_gaps is 'The stretches of days that are missing or failed, one row a stretch.';
 comment on column bi.coverage_gaps.project_id is 'The service''s identifier of the project';

@@ -2,22 +2,29 @@
 -- reading, or whose only readings were before its end although one after it is due, is not read.
 create or replace view usage_export.fresh_series as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.due_from, s.due_until,
-  -- After a clock was set back, due_from may lie after due_until.
-  least(coalesce(reading.unbroken_until, s.due_from - 1), s.due_until) as fresh_through, reading.fetched_at,
-  s.source
+  least(
+    case
+      when reading.last_day is null then s.due_from - 1
+      -- As many days are read as there are days, as with most series. Only the days of the others are looked at one by one.
+      when cardinality(reading.days) = reading.last_day - s.due_from + 1 then reading.last_day
+      else (
+        select coalesce(max(day), s.due_from - 1)
+        from (select day, (row_number() over (order by day))::integer as n from unnest(reading.days) as day) numbered
+        where day = s.due_from + n - 1
+      )
+    end,
+    -- After a clock was set back, due_from may lie after due_until.
+    s.due_until
+  ) as fresh_through, reading.fetched_at, s.source
 from usage_export.due_series s
-cross join lateral (
-  select max(fetched_at) as fetched_at,
-    -- Up to here there are as many read days as days.
-    max(usage_date) filter (where is_read and usage_date = s.due_from + days_read - 1) as unbroken_until
-  from (
-    select usage_date, fetched_at, is_read,
-      (count(*) filter (where is_read) over (order by usage_date))::integer as days_read
-    from usage_export.slice sl
-    cross join lateral (
-      select sl.fetched_at is not null and sl.usage_date between s.due_from and s.due_until
-        and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= s.closing_until) as is_read
-    ) read
-    where sl.series_id = s.series_id
-  ) day
-) reading;
+left join (
+  select sl.series_id, max(sl.fetched_at) as fetched_at,
+    array_agg(sl.usage_date) filter (where is_read) as days, max(sl.usage_date) filter (where is_read) as last_day
+  from usage_export.slice sl
+  join usage_export.due_series d using (series_id)
+  cross join lateral (
+    select sl.fetched_at is not null and sl.usage_date between d.due_from and d.due_until
+      and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until) as is_read
+  ) read
+  group by sl.series_id
+) reading using (series_id);

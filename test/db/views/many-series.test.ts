@@ -1,0 +1,47 @@
+// With thousands of series the planner must know that gaps are rare. Where it expects many, it compiles the query (JIT), which takes
+// seconds for a query of a tenth of a second, and a reader of bi can't be expected to turn that off.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { testDatabase } from "../../support/database.ts";
+
+const { db } = await testDatabase();
+
+const SERIES = 6_400;
+const DAYS = 7;
+/** The default of jit_above_cost. */
+const JIT_ABOVE_COST = 100_000;
+
+await sql`
+  insert into usage_export.series (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, next_due_at)
+  select 'project ' || n, 'project ' || n, 'model', '{}', 'all', 7, current_date - ${sql.lit(DAYS)}, current_date - 1,
+    now() + interval '1 day'
+  from generate_series(1, ${sql.lit(SERIES)}) as n
+`.execute(db);
+await sql`
+  insert into usage_export.slice (series_id, usage_date, status, fetched_at, closed_at)
+  select series_id, current_date - back, 'complete', now(), now()
+  from usage_export.series cross join generate_series(1, ${sql.lit(DAYS)}) as back
+  where (series_id + back) % 50 <> 0
+`.execute(db);
+await sql`analyze usage_export.series, usage_export.slice`.execute(db);
+
+test.each([
+  "select * from bi.coverage_gaps",
+  "select * from bi.coverage where status <> 'complete'",
+  `select usage_date, "grouping", status, count(*) from bi.coverage where usage_date >= current_date - 30 group by 1, 2, 3`,
+  "select * from bi.freshness",
+])("the estimated cost of %s is below that from which a query is compiled", async (question) => {
+  const { rows } = await sql<{ "QUERY PLAN": readonly [{ Plan: { "Total Cost": number } }] }>`
+    explain (format json) ${sql.raw(question)}
+  `.execute(db);
+  expect(rows[0]?.["QUERY PLAN"][0].Plan["Total Cost"]).toBeLessThan(JIT_ABOVE_COST);
+});
+
+test("each of the days that were never read is in a gap", async () => {
+  const { rows } = await sql`
+    select sum(days)::integer as days, (select count(*)::integer from bi.coverage where status = 'missing') as missing from bi.coverage_gaps
+  `.execute(db);
+  const lacking = (SERIES * DAYS) / 50;
+  expect(rows).toEqual([{ days: lacking, missing: lacking }]);
+});
