@@ -94,7 +94,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
     when not matched then
       insert (source, project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through)
-      values (w.source, w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from, least(w.due_through, ${YESTERDAY}))
+      values (w.source, w.project_id, w.project, w."grouping", w.filter_key, w.filter, w.window_days, w.due_from,
+        case when w.due_through is not null then least(w.due_through, ${YESTERDAY}) end)
   `.execute(tx);
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`
