@@ -31,7 +31,30 @@ cross join lateral (
   select c.usage_date, case when c.currency = b.currency then c.amount end, c.currency is distinct from b.currency
   from bi.cost_estimated c
   where b.metric = 'cost' and c.status <> 'other_metric' and c.project_id = any(b.project_ids)
+    and c.project_id not in (
+      select s.project_id from usage_export.budget_series s
+      where s.name = b.name and s.valid_from = b.valid_from and s.source = 'billing'
+    )
     and (b.scope = 'all' or c.model in (
       select g.model from usage_export.budget_model g where g.name = b.name and g.valid_from = b.valid_from
     ))
+  union all
+  select c.usage_date, c.dollars, false
+  from usage_export.visible_cost c
+  left join usage_export.api_key k on b.scope = 'key' and k.project_id = c.project_id and k.api_key_id = c.accessor
+  where b.metric = 'cost' and c.filter_key = '{}'
+    and c.project_id in (
+      select s.project_id from usage_export.budget_series s
+      where s.name = b.name and s.valid_from = b.valid_from and s.source = 'billing'
+    )
+    and case b.scope
+      when 'all' then c."grouping" = 'none'
+      when 'key' then c."grouping" = 'accessor' and coalesce(k.rotation, c.accessor) = b.scope_value
+      when 'tag' then c."grouping" = 'tags' and exists (
+        select from json_array_elements_text(
+          -- Postgres refuses NUL in a text, so it is shown as JSON writes it. A backslash before the escape would be one of the tag's own.
+          case when strpos(c.tags, '\u0000') = 0 then c.tags else regexp_replace(c.tags, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\\\u0000', 'g') end::json
+        ) as tag where tag = b.scope_value
+      )
+    end
 ) v;

@@ -5,6 +5,10 @@ select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.cur
   b.amount, b.thresholds, d.used, d.has_unpriced,
   array(select threshold from unnest(b.thresholds) as threshold where d.used * 100 >= threshold * b.amount order by threshold) as reached,
   f.forecast, f.low as forecast_low, f.high as forecast_high,
+  case when b.metric = 'cost' then (
+    select string_agg(distinct case s.source when 'billing' then 'billed' else 'estimated' end, ' and ')
+    from usage_export.budget_series s where s.name = b.name and s.valid_from = b.valid_from
+  ) end as cost_source,
   d.days_read, d.days_missing, d.days_not_final, d.is_final, d.is_settled, d.last_read_at
 from usage_export.budget b
 cross join (select (now() at time zone 'UTC')::date as today) clock

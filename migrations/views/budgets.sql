@@ -1,6 +1,6 @@
 create or replace view bi.budgets as
 select b.name as budget, b.project, b.scope, b.scope_value, b.metric, b.currency,
-  case when b.metric = 'cost' then 'estimated' end as cost_source,
+  b.cost_source,
   b.period, b.period_start, b.period_end, b.amount, b.used, round(b.used / b.amount, 9) as share,
   b.reached[cardinality(b.reached)] as threshold_reached,
   b.forecast, b.forecast_low, b.forecast_high,
@@ -14,7 +14,7 @@ comment on column bi.budgets.scope is 'all: all usage; key, tag, model: only tha
 comment on column bi.budgets.scope_value is 'The rotation or accessor, the tag or the model; NULL for all usage. A tag''s use is the sum over the sets of tags that hold it, a model''s that over the sets of models';
 comment on column bi.budgets.metric is 'The metric, by the name of its column in bi.usage_total, or cost';
 comment on column bi.budgets.currency is 'The currency of a cost, an ISO 4217 code; NULL for a metric';
-comment on column bi.budgets.cost_source is 'Where a cost is from: estimated, by bi.cost_estimated, without the minimum of a price; NULL for a metric';
+comment on column bi.budgets.cost_source is 'Where a cost is from: billed, for projects whose billing is read as the budget needs it; estimated, by bi.cost_estimated, without the minimum of a price; billed and estimated where projects differ; NULL for a metric';
 comment on column bi.budgets.period is 'month or day';
 comment on column bi.budgets.period_start is 'The first day of the period, in UTC';
 comment on column bi.budgets.period_end is 'The last day of the period, in UTC';

@@ -4,10 +4,13 @@ import { z } from "zod";
 import { BUDGET_PERIODS, BUDGET_SCOPES, type Budget, SCOPE_GROUPINGS } from "../usage/budgets.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { filterKey, NO_CONDITIONS, type Project } from "../usage/series.ts";
+import { filterKey, type Grouping, NO_CONDITIONS, type Project, type Source } from "../usage/series.ts";
 import { Currency, Day, Decimal, isGreater } from "./amounts.ts";
 import { Name, object, text } from "./fields.ts";
 import type { ConfigIssue } from "./messages.ts";
+
+/** The currency of billing. */
+const BILLED = "USD";
 
 const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
 
@@ -102,29 +105,52 @@ export function resolveBudgets(
 }
 
 /** A budget whose usage no export reads would never be used up, whatever happens. */
-function unreadIssues({ scope, metric, projects }: Budget, { exports, hasPrices }: Readers): string[] {
+function unreadIssues(budget: Budget, readers: Readers): string[] {
+  const { scope, metric, currency, projects } = budget;
   if (projects.length === 0) return ["no export reads any project, so nothing is counted: add an export"];
-  if (metric === "cost" && (scope === "key" || scope === "tag")) {
-    return [
-      `the cost of a ${scope} can't be told from usage, whose prices are by model: leave out "${scope}", or choose another metric`,
-    ];
+  if (metric !== "cost") return unreadProjects(projects, readers, "usage", SCOPE_GROUPINGS[scope]);
+  const isBilled = ({ id }: Project) =>
+    scope !== "model" &&
+    currency === BILLED &&
+    readers.exports.some((job) => reads(job, id, "billing", SCOPE_GROUPINGS[scope]));
+  const others = projects.filter((project) => !isBilled(project));
+  if (scope === "key" || scope === "tag") {
+    if (currency !== BILLED)
+      return [`the cost of a ${scope} is known from billing alone, and the service bills in ${BILLED}`];
+    return unreadProjects(others, readers, "billing", SCOPE_GROUPINGS[scope]);
   }
-  if (metric === "cost" && !hasPrices) {
-    return ['nothing says what usage costs: add "prices"'];
+  if (others.length === 0) return [];
+  if (!readers.hasPrices && currency !== BILLED) {
+    return [`nothing says what usage costs in ${currency}, as the service bills in ${BILLED}: add "prices"`];
   }
-  const grouping = metric === "cost" ? "model" : SCOPE_GROUPINGS[scope];
-  const unread = projects.filter(({ id }) => !exports.some((job) => reads(job, id, grouping)));
+  if (!readers.hasPrices) {
+    const bill = scope === "all" ? ', or an export with "source": "billing" and the grouping "none"' : "";
+    return [`nothing says what usage of ${others[0]?.name} costs: add "prices"${bill}`];
+  }
+  return unreadProjects(others, readers, "usage", "model");
+}
+
+function unreadProjects(
+  projects: readonly Project[],
+  { exports }: Readers,
+  source: Source,
+  grouping: Grouping,
+): string[] {
+  const unread = projects.filter(({ id }) => !exports.some((job) => reads(job, id, source, grouping)));
   return unread.map(({ name }) => {
-    const index = exports.findIndex((job) => job.projects.some((one) => one.name === name));
-    const place = index === -1 ? `an export that has ${JSON.stringify(name)} in its "projects"` : `exports[${index}]`;
+    const index = exports.findIndex((job) => job.source === source && job.projects.some((one) => one.name === name));
+    const ofSource = source === "billing" ? ' and "source": "billing"' : "";
+    const place =
+      index === -1 ? `an export that has ${JSON.stringify(name)} in its "projects"${ofSource}` : `exports[${index}]`;
     const filter =
       index === -1 || hasUnfiltered(exports[index]) ? "" : ', and a filter without conditions to its "filters"';
-    return `no export reads ${name} by the grouping ${JSON.stringify(grouping)} without conditions, of which this budget is made: add ${JSON.stringify(grouping)} to the "groupings" of ${place}${filter}`;
+    return `no export reads the ${source} of ${name} by the grouping ${JSON.stringify(grouping)} without conditions, of which this budget is made: add ${JSON.stringify(grouping)} to the "groupings" of ${place}${filter}`;
   });
 }
 
-function reads(job: ExportJob, projectId: string, grouping: ExportJob["groupings"][number]): boolean {
-  return job.projects.some(({ id }) => id === projectId) && job.groupings.includes(grouping) && hasUnfiltered(job);
+function reads(job: ExportJob, projectId: string, source: Source, grouping: Grouping): boolean {
+  const isOfProject = job.projects.some(({ id }) => id === projectId);
+  return job.source === source && isOfProject && job.groupings.includes(grouping) && hasUnfiltered(job);
 }
 
 function hasUnfiltered(job: ExportJob | undefined): boolean {

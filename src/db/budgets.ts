@@ -99,7 +99,7 @@ async function basisOf(tx: Tx): Promise<string | undefined> {
       (select json_agg(b order by name, valid_from) from usage_export.budget b),
       (select array[count(*), count(replaced_at)] from usage_export.price),
       (select count(*) from usage_export.api_key),
-      (select json_agg(json_build_array(series_id, window_days, superseded_at) order by series_id) from usage_export.series),
+      (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
       (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
     )::text end as basis
   `.execute(tx);
@@ -142,7 +142,7 @@ export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonl
 }
 
 const useColumns = sql`
-  p.name, p.metric, p.currency, p.period, p.period_start as start, p.period_end as "end",
+  p.name, p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
   trim_scale(p.amount)::text as amount, trim_scale(p.used)::text as used, trim_scale(trunc(p.used * 100 / p.amount, 2))::text as percent,
   trim_scale(p.forecast)::text as forecast, trim_scale(p.forecast_low)::text as "forecastLow", trim_scale(p.forecast_high)::text as "forecastHigh",
   trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",

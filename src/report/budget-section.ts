@@ -1,7 +1,7 @@
 // The budgets in the periods of a report or a dashboard, as a table. Pure.
 
 import type { BudgetUse } from "../usage/budget-use.ts";
-import { budgetPeriod, lackingTexts } from "./budget-text.ts";
+import { budgetPeriod, budgetUnit, lackingTexts } from "./budget-text.ts";
 import { exactText, roundedText } from "./format.ts";
 import { columns, type HtmlValue, html, nameHtml, numberColumns, table } from "./html.ts";
 import type { Section } from "./page.ts";
@@ -25,12 +25,12 @@ export function budgetSection(budgets: readonly BudgetUse[]): Section | undefine
 }
 
 function budgetCells(use: BudgetUse): readonly HtmlValue[] {
-  const { name, metric, currency, amount, used, percent, forecast, reached, isFinal } = use;
+  const { name, amount, used, percent, forecast, reached, isFinal } = use;
   const lacking = lackingTexts(use).join(", ");
   return [
     nameHtml(name),
     budgetPeriod(use),
-    html`${exactText(amount)} <small>${currency ?? metric}</small>`,
+    html`${exactText(amount)} <small>${budgetUnit(use)}</small>`,
     used === null ? "–" : html`<span title="${exactText(used)}">${roundedText(used)}</span>`,
     percent === null ? "–" : `${percent}%`,
     forecast === null ? "–" : roundedText(forecast),

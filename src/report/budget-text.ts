@@ -14,12 +14,18 @@ export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "star
 
 /** "83.2% of 1,000 hours used (832), probably 1,120 by its end (1,050 to 1,190); 2 days are not final" */
 export function budgetUseText(use: BudgetUse): string {
-  const { metric, currency, amount, used, percent } = use;
-  const unit = currency ?? metric.replaceAll("_", " ");
-  const limit = `${exactText(amount)} ${unit}`;
+  const { amount, used, percent } = use;
+  const limit = `${exactText(amount)} ${budgetUnit(use)}`;
   const share =
     used === null ? `nothing is known of the use of ${limit}` : `${percent}% of ${limit} used (${roundedText(used)})`;
   return [`${share}${forecastText(use)}`, ...lackingTexts(use)].join("; ");
+}
+
+/** "tokens in"; for a cost "USD (estimated)". */
+export function budgetUnit({ metric, currency, costSource }: BudgetUse): string {
+  return currency === null
+    ? metric.replaceAll("_", " ")
+    : `${currency}${costSource === null ? "" : ` (${costSource})`}`;
 }
 
 function forecastText({ forecast, forecastLow, forecastHigh }: BudgetUse): string {

@@ -8,6 +8,8 @@ export type BudgetUse = {
   readonly name: string;
   readonly metric: string;
   readonly currency: string | null;
+  /** Of a cost: "billed", "estimated", or "billed and estimated" if projects differ. */
+  readonly costSource: string | null;
   readonly period: Budget["period"];
   readonly start: Day;
   readonly end: Day;

@@ -67,7 +67,7 @@ test.each<[string, object, object, string]>([
     "a grouping that its export does not read",
     { tag: "prod" },
     {},
-    'budgets[0] (line 1): no export reads one by the grouping "tags" without conditions, of which this budget is made: add "tags" to the "groupings" of exports[0]',
+    'budgets[0] (line 1): no export reads the usage of one by the grouping "tags" without conditions, of which this budget is made: add "tags" to the "groupings" of exports[0]',
   ],
   [
     "a project that no export reads",
@@ -82,7 +82,12 @@ test.each<[string, object, object, string]>([
     'add "accessor" to the "groupings" of exports[0], and a filter without conditions to its "filters"',
   ],
   ["no export at all", {}, { exports: [] }, "no export reads any project, so nothing is counted: add an export"],
-  ["a cost without prices", { metric: "cost", currency: "USD" }, {}, 'nothing says what usage costs: add "prices"'],
+  [
+    "a cost without prices",
+    { metric: "cost", currency: "USD" },
+    {},
+    'nothing says what usage of one costs: add "prices", or an export with "source": "billing" and the grouping "none"',
+  ],
   [
     "a cost that is not read by model",
     { metric: "cost", currency: "USD" },
@@ -93,10 +98,20 @@ test.each<[string, object, object, string]>([
     "the cost of a tag",
     { metric: "cost", currency: "USD", tag: "prod" },
     { prices: [PRICE] },
-    "the cost of a tag can't be told from usage",
+    'no export reads the billing of one by the grouping "tags" without conditions, of which this budget is made: add "tags" to the "groupings" of an export that has "one" in its "projects" and "source": "billing"',
   ],
 ])("a budget that needs %s is refused with the fix", (_, budget, part, message) => {
   expect(errorOf(budget, part)).toContain(message);
+});
+
+test.each([
+  [{}, "none"],
+  [{ key: "k" }, "accessor"],
+  [{ tag: "prod" }, "tags"],
+])("a cost with %j needs no prices where an export reads the billing by %j", (scope, grouping) => {
+  const exports = [EXPORT, { ...EXPORT, name: "bills", source: "billing", groupings: [grouping] }];
+  expect(errorOf({ metric: "cost", currency: "USD", ...scope }, { exports })).toBe("");
+  expect(errorOf({ metric: "cost", currency: "EUR", ...scope }, { exports })).toContain("the service bills in USD");
 });
 
 test.each([

@@ -132,7 +132,15 @@ test("a snoozed budget is not notified by any worker, also after a restart, and 
 });
 
 const USE: BudgetUse = {
-  ...{ name: "limit", metric: "cost", currency: "USD", period: "month", start: "2026-03-01", end: "2026-03-31" },
+  ...{
+    name: "limit",
+    metric: "cost",
+    currency: "USD",
+    costSource: "estimated",
+    period: "month",
+    start: "2026-03-01",
+    end: "2026-03-31",
+  },
   ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
   ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
   ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false },
@@ -144,7 +152,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
     {
       name: "budget limit 2026-03 80",
       section: "budgets",
-      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price not counted",
+      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price not counted",
     },
   ]);
   expect(isWell(state)).toBe(true);
@@ -153,7 +161,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
 test("a budget of which nothing was read is not said to be unused", () => {
   const unread = { ...USE, used: null, percent: null, forecast: null, forecastPercent: null, reached: ["50"] };
   const [alert] = usageAlertsOf(healthState({ budgets: [unread] }));
-  expect(alert?.text).toContain("nothing is known of the use of 1,000 USD");
+  expect(alert?.text).toContain("nothing is known of the use of 1,000 USD (estimated)");
 });
 
 test("the metrics have the shares of current periods, and the end of each snooze", () => {

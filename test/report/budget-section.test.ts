@@ -3,7 +3,15 @@ import { budgetSection } from "../../src/report/budget-section.ts";
 import type { BudgetUse } from "../../src/usage/budget-use.ts";
 
 const USE: BudgetUse = {
-  ...{ name: "<b>limit</b>", metric: "hours", currency: null, period: "month", start: "2026-03-01", end: "2026-03-31" },
+  ...{
+    name: "<b>limit</b>",
+    metric: "hours",
+    currency: null,
+    costSource: null,
+    period: "month",
+    start: "2026-03-01",
+    end: "2026-03-31",
+  },
   ...{ amount: "1000.25", used: "834.5", percent: "83.43", thresholds: ["80", "100"], reached: ["80"] },
   ...{ forecast: "1120.4", forecastLow: null, forecastHigh: null, forecastPercent: "112.01" },
   ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: false, isFinal: false, isOver: false },

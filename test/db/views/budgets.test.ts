@@ -9,7 +9,9 @@ import { storePrices } from "../../../src/db/prices.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
+import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { type BilledRow, billed } from "../stored-billing.ts";
 import { rowOf, rowsOn, store, total } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -50,7 +52,7 @@ async function configure({ budgets, exports, prices = [] }: Parts) {
   await storePrices(db, config.prices, "the test");
   await storeBudgets(db, config.budgets, "the test");
   return (project: string, grouping: string) => {
-    const one = series.find(({ series }) => series.project.id === project && series.grouping === grouping);
+    const one = series.findLast(({ series }) => series.project.id === project && series.grouping === grouping);
     if (!one) throw new Error(`no series of ${project} by ${grouping}`);
     return seriesIdOf(ids, one.series);
   };
@@ -197,6 +199,53 @@ test("a cost is that of bi.cost_estimated in the currency, and what has no price
     ["eur", "estimated", "EUR", "0", true],
     ["nova", "estimated", "USD", "0.03", false],
     ["usd", "estimated", "USD", "0.037", true],
+  ]);
+});
+
+test("a cost is the billed one where billing is read as the budget needs it, and estimated in other projects", async () => {
+  const id = await configure({
+    budgets: [
+      { name: "both", metric: "cost", currency: "USD" },
+      { name: "estimated", metric: "cost", currency: "USD", project: "two" },
+      { name: "key", metric: "cost", currency: "USD", project: "one", key: "exporter" },
+      { name: "model", metric: "cost", currency: "USD", project: "one", model: "nova-3" },
+      { name: "tag", metric: "cost", currency: "USD", project: "one", tag: "a" },
+    ],
+    prices: [PRICE],
+    exports: [
+      { ...EXPORT, projects: ["one", "two"], groupings: ["model"] },
+      { ...EXPORT, name: "bills", source: "billing", groupings: ["none", "accessor", "tags", ["line_item", "tags"]] },
+    ],
+  });
+  await sql`insert into usage_export.rotation (name) values ('exporter')`.execute(db);
+  await sql`
+    insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+    values ('k1', 'exporter', 'one', 'one', 'k1', 'retired', 'c', '{}')
+  `.execute(db);
+  for (const project of ["one", "two"]) {
+    const rows = rowsOn(MONTH, [rowOf("nova-3", { hours: "10" }, null, "model")]);
+    await store(db, id(project, "model"), [rows], { grouping: "model" });
+  }
+  const bill = (grouping: Grouping, rows: readonly BilledRow[]) =>
+    store(db, id("one", grouping), [billed(MONTH, grouping, rows)], { grouping });
+  await bill("none", [["7.0000000000000000000000000001"]]);
+  await bill("accessor", [
+    ["1.5", { accessor: "k1" }],
+    ["2", { accessor: "k2" }],
+    [null, { accessor: "exporter" }],
+  ]);
+  await bill("tags", [
+    ["1", { tags: ["a"] }],
+    ["-0.25", { tags: ["a", "n\0ul"] }],
+    ["4", { tags: ["b"] }],
+  ]);
+  await bill("line_item,tags", [["100", { line_item: "x", tags: ["a"] }]]);
+  expect(await budgets(["budget", "cost_source", "used"], isMonth)).toEqual([
+    ["both", "billed and estimated", "10.0000000000000000000000000001"],
+    ["estimated", "estimated", "3.0"],
+    ["key", "billed", "1.5"],
+    ["model", "estimated", "3.0"],
+    ["tag", "billed", "0.75"],
   ]);
 });
 
