@@ -20,16 +20,9 @@ begin atomic
     from stored where day < today and day >= today - 70 and known_share >= 0.5
   ), history as materialized (
     select * from known where week < 8
-  ), week as materialized (
-    select week, avg(amount) as mean from history group by week having count(*) >= 4 and avg(amount) > 0
   ), profile as materialized (
-    select weekday, coalesce(share / nullif(avg(share) over (), 0), 1) as share
-    from (
-      select weekday, coalesce(usage_export.median(array_agg(h.amount / w.mean)), 1) as share
-      from generate_series(1, 7) as weekday
-      left join (history h join week w using (week)) using (weekday)
-      group by weekday
-    ) shares
+    select weekday, share
+    from usage_export.weekday_share((select array_agg(day) from known), (select array_agg(amount) from known), (select max(day) from known))
   ), cut as materialized (
     -- NULL where half of the days have no usage: then nothing is cut.
     select nullif(3 * usage_export.median(array_agg(amount / nullif(share, 0))), 0) as a_day

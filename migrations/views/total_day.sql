@@ -1,4 +1,4 @@
--- The daily totals of the last 100 days that were read, one row a metric that has any usage in them. A day read without rows has 0.
+-- The daily totals of the last 80 days that were read, and of as many more as are read again, one row a metric that has any usage in them. A day read without rows has 0.
 create or replace view usage_export.total_day as
 select s.series_id, s.project_id, s.project, s.filter_key, s.filter, s."grouping", d.usage_date, d.status,
   usage_export.finality(d.usage_date, s.window_days, d.closed_at, now()) as finality, d.closed_at, d.fetched_at, d.metric, d.amount
@@ -11,7 +11,7 @@ cross join lateral (
       sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
     from usage_export.slice sl
     left join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
-    where sl.series_id = s.series_id and sl.fetched_at is not null and sl.usage_date >= (now() at time zone 'UTC')::date - 100
+    where sl.series_id = s.series_id and sl.fetched_at is not null and sl.usage_date >= (now() at time zone 'UTC')::date - 80 - coalesce(s.window_days, 0)
     group by sl.series_id, sl.usage_date
   ) sums
   cross join lateral (values

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { GRACE_DAYS_DEFAULT, MAX_AGE_DAYS_DEFAULT } from "../keys/policy.ts";
 import { AUTH_SCHEMES } from "../service/auth-scheme.ts";
+import { SENSITIVITIES } from "../usage/anomalies.ts";
 import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import { FEATURE_CHECKS, OVERLAPS } from "../usage/plan.ts";
 import {
@@ -370,6 +371,25 @@ const Worker = object({
     .describe("How long a worker that is asked to stop may take to finish the work it has claimed."),
 });
 
+const MINIMUM_MAX = 1_000_000_000;
+
+const Anomalies = object({
+  sensitivity: z
+    .enum(["off", ...SENSITIVITIES])
+    .default("normal")
+    .describe(
+      'How far a final day must differ from what is usual to be an alert: 8 ("low"), 6 ("normal") or 5 ("high") times the usual spread. "off" judges no day.',
+    ),
+  minimum: object({
+    requests: wholeNumber(1, MINIMUM_MAX).default(100).describe("Requests a day."),
+    hours: wholeNumber(1, MINIMUM_MAX).default(10).describe("Hours a day."),
+    tokens: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Tokens a day, received or produced."),
+    characters: wholeNumber(1, MINIMUM_MAX).default(10_000).describe("Characters turned into speech a day."),
+  })
+    .prefault({})
+    .describe("A day with less, and of which less is expected, is not judged by that metric."),
+});
+
 const Runs = object({
   keepDays: wholeNumber(1, 36_500)
     .default(400)
@@ -388,6 +408,7 @@ export const ConfigFile = object({
   budgets: BudgetList.prefault([]).describe(
     "How much may be used or cost in a month or a day, and at which part of it there is an alert.",
   ),
+  anomalies: Anomalies.prefault({}).describe("Alerts about final days whose usage is unusual."),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),

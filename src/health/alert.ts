@@ -8,7 +8,7 @@ export type Alert = {
   readonly name: string;
   readonly text: string;
   /** The section of the dashboard with the details. */
-  readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets";
+  readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets" | "anomalies";
   /** Set while a person has snoozed the alert. */
   readonly snooze?: Snooze | undefined;
 };

@@ -10,6 +10,7 @@ import { errorText } from "../errors.ts";
 import { needsAttention } from "../keys/plan.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
+import { openAnomalies } from "./anomaly-alerts.ts";
 
 import type { HealthFigures, JobHealth, RotationHealth } from "./state.ts";
 
@@ -241,6 +242,10 @@ const GAUGES = {
   },
   workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
   worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
+  usage_anomalies: {
+    help: "Open alerts about final days whose usage was unusual",
+    labelNames: ["project", "filter"],
+  },
   queue_jobs: {
     help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
     labelNames: ["queue", "state"],
@@ -267,6 +272,7 @@ export function metricSamples({
   queue,
   workers,
   budgets,
+  anomalies,
   snoozes,
 }: HealthFigures): readonly MetricSample[] {
   const seen = workers[0]?.lastSeenAt;
@@ -276,6 +282,9 @@ export function metricSamples({
     ...rotations.flatMap(rotationSamples),
     ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
     ...budgets.filter(({ isOver }) => !isOver).flatMap(budgetSamples),
+    ...anomalies.flatMap((usage) =>
+      sample("usage_anomalies", { project: usage.project, filter: usage.filter }, openAnomalies(usage).length),
+    ),
     ...snoozes.flatMap(({ name, until }) =>
       sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
     ),

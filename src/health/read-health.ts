@@ -2,6 +2,7 @@
 // dashboard shows, and advice on the windows of exports.
 
 import { type Config, jobsOf, originOf } from "../config/config.ts";
+import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
@@ -87,6 +88,7 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
     })),
     queue: await queueDepths(tx),
     budgets: await watchedBudgets(db, tx),
+    anomalies: config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
     snoozes: await storedSnoozes(tx),
   };
 }

@@ -1,6 +1,7 @@
 // The health state: jobs, workers, coverage, rotations and queue, read at one moment. `status`, the dashboard, /metrics, the
 // notifications and the dead man's switch are computed from it. Pure.
 
+import type { JudgedUsage } from "../db/anomalies.ts";
 import type { Gap, LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
@@ -36,6 +37,8 @@ export type HealthFigures = {
   readonly queue: readonly QueueDepth[];
   /** Budgets in the periods that somebody should watch. */
   readonly budgets: readonly BudgetUse[];
+  /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */
+  readonly anomalies: readonly JudgedUsage[];
   /** The snoozes that have not ended. */
   readonly snoozes: readonly Snooze[];
 };

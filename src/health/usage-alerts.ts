@@ -2,14 +2,16 @@
 // pinged in spite of them. Pure.
 
 import { type Alert, type Condition, withSnooze } from "./alert.ts";
+import { anomalyAlerts, anomalyConditions } from "./anomaly-alerts.ts";
 import { budgetAlerts, budgetConditions } from "./budget-alerts.ts";
 import type { HealthState } from "./state.ts";
 
 /** Also those that are snoozed. */
 export function usageAlertsOf(state: HealthState): readonly Alert[] {
-  return budgetAlerts(state.budgets).map((alert) => withSnooze(alert, state.snoozes));
+  const alerts = [...budgetAlerts(state.budgets), ...anomalyAlerts(state.anomalies)];
+  return alerts.map((alert) => withSnooze(alert, state.snoozes));
 }
 
 export function usageConditions(state: HealthState): readonly Condition[] {
-  return state.budgets.flatMap(budgetConditions);
+  return [...state.budgets.flatMap(budgetConditions), ...anomalyConditions(state.anomalies)];
 }

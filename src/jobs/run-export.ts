@@ -20,6 +20,7 @@ import { type ExportJob, type ExportPlan, readsEverythingDue, type UsageRequest 
 import { seriesKey } from "../usage/series.ts";
 import type { ExportContext } from "./export-context.ts";
 import { FilterCheck } from "./filter-check.ts";
+import { judgeDays } from "./judge-days.ts";
 import { readProjectFacts } from "./project-facts.ts";
 import { requestDeps } from "./request-deps.ts";
 
@@ -63,6 +64,7 @@ export async function runExportJob(
     const result = await exportUsage(plan, deps, app.signal);
     const status = result.failed + result.suspect === 0 ? "ok" : "failed";
     await finishRun(db, runId, status, result, result.failures[0]?.reason);
+    await judgeDays(context);
     // On a terminal the command itself prints what failed.
     log[status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
     return result;

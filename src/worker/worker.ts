@@ -21,6 +21,7 @@ import type { ProcessMetrics } from "../health/metrics.ts";
 import { openNotifier } from "../health/notifier.ts";
 import type { Receivers } from "../health/webhook.ts";
 import { openClockWatch } from "../jobs/clocks.ts";
+import { judgeDays } from "../jobs/judge-days.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/timers.ts";
 import { DAY_MS } from "../usage/days.ts";
@@ -37,6 +38,8 @@ const RELEASE_MS = 2_000;
 const SIGN_OFF_MS = 2_000;
 /** Longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
+/** How often a worker looks for days to judge: they become final at midnight or by a reading, and minutes do not matter. */
+const JUDGE_MS = 5 * 60_000;
 /** A tick that lost its database is repeated after this time, before the next minute. */
 const TICK_RETRY_MS = 5_000;
 
@@ -161,9 +164,14 @@ function startTicks(
 function openMaintenance(context: WorkerContext, worker: NewWorker): () => Promise<void> {
   const { app, db, config } = context;
   let deletedMs = Number.NEGATIVE_INFINITY;
+  let judgedMs = Number.NEGATIVE_INFINITY;
   return async () => {
     await heartbeatWorker(db, worker);
     await heartbeatQueuedRuns(db);
+    if (performance.now() - judgedMs >= JUDGE_MS) {
+      await judgeDays(context);
+      judgedMs = performance.now();
+    }
     if (performance.now() - deletedMs < DAY_MS) return;
     const deleted = await deleteOldRuns(db, config.runs.keepDays, new Date());
     deletedMs = performance.now();

@@ -4,7 +4,8 @@ import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts"
 import { type Random, randomFrom } from "./random.ts";
 
 export const SHAPES = ["flat", "growth", "weekday pattern", "step", "spiky"] as const;
-export type Shape = (typeof SHAPES)[number];
+/** "noisy" has as much noise as "spiky", and no spikes. */
+type Shape = (typeof SHAPES)[number] | "noisy";
 
 /** The usage of a day, `n` days after the first one. */
 type AmountOf = (day: Day, n: number) => number;
@@ -38,6 +39,8 @@ function amountsOf(shape: Shape, random: Random, { stepFrom, stepTo }: { stepFro
       const factor = random.uniform() < 0.5 ? between(random, 0.4, 0.7) : between(random, 1.4, 2);
       return (day, n) => noisy(LEVEL * (isWeekend(day) ? 0.6 : 1) * (n < at ? 1 : factor), 0.1);
     }
+    case "noisy":
+      return (day) => noisy(LEVEL * (isWeekend(day) ? 0.7 : 1), 0.25);
     case "spiky":
       return (day) => {
         const spike = random.uniform() < 0.06 ? between(random, 3, 8) : 1;
@@ -51,7 +54,7 @@ export function madeUpDays(
   shape: Shape,
   seed: number,
   window: Window,
-  step: { readonly from: Day; readonly to: Day },
+  step: { readonly from: Day; readonly to: Day } = { from: window.start, to: window.start },
 ): ReadonlyMap<Day, number> {
   const random = randomFrom(seed);
   const days = daysOf(window);

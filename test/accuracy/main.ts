@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { anomalyTable } from "./anomaly-hits.ts";
 import { forecastTable } from "./forecast-errors.ts";
 
 const PAGE = path.join(import.meta.dirname, "../../docs/forecast.md");
@@ -15,6 +16,7 @@ try {
   try {
     await migrateToLatest(db);
     await replaceTable("forecast", await forecastTable(db));
+    await replaceTable("anomalies", await anomalyTable(db));
   } finally {
     await db.destroy();
   }

@@ -135,6 +135,10 @@ test("a configuration with every field is parsed into the form that the program 
       },
     ],
     budgets: [],
+    anomalies: {
+      sensitivity: "normal",
+      minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
+    },
     runs: { keepDays: 90 },
     worker: { drainSeconds: 45 },
     monitor: {
@@ -169,6 +173,10 @@ test("a service and a project are enough, and all other fields have defaults", (
     rotations: [],
     prices: [],
     budgets: [],
+    anomalies: {
+      sensitivity: "normal",
+      minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
+    },
     runs: { keepDays: 400 },
     worker: { drainSeconds: 20 },
     monitor: { host: "127.0.0.1", port: 9464 },

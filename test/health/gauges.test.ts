@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
+import { judgeFinalDays } from "../../src/db/anomalies.ts";
 import { storeBudgets } from "../../src/db/budgets.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, registerJobs } from "../../src/db/jobs/jobs.ts";
@@ -52,6 +53,7 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   const back = await daysBack(db);
   const days = Array.from({ length: 20 }, (_, i) => total(back(i + 1), { hours: "1" }));
   await store(db, seriesId, days, { grouping: "none" });
+  await judgeFinalDays(db, CONFIG.anomalies);
 
   // The scrape would fail if a sample had a label that its gauge does not declare.
   const { text } = await testMetrics({ readHealth: () => readHealthFigures(db, CONFIG) }).scrape();

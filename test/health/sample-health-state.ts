@@ -21,6 +21,7 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     rotations: [],
     queue: [],
     budgets: [],
+    anomalies: [],
     snoozes: [],
     ...part,
   };

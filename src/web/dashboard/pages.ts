@@ -19,6 +19,7 @@ import type { Breakdown, ReportData } from "../../report/report-data.ts";
 import { trustNotice } from "../../report/summary.ts";
 import type { Page } from "../page.ts";
 import type { Readiness } from "../routes.ts";
+import { anomaliesSection } from "./anomalies-section.ts";
 import { type Period, periodForm, queryOf } from "./period.ts";
 import { dashboardAlerts, gapsSection, jobsSection, keysSection, runsSection, verdictHtml } from "./sections.ts";
 
@@ -55,6 +56,7 @@ export function dashboardPage({ period, operations, usage, readiness }: Dashboar
         gapsSection(health),
         keysSection(rotations),
         ...[budgetSection(health.budgets) ?? []].flat(),
+        ...anomaliesSection(health),
         ...usageSectionsOf(period, usage),
       ],
     },

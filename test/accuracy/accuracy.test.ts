@@ -4,6 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
+import { anomalyTable } from "./anomaly-hits.ts";
 import { forecastTable } from "./forecast-errors.ts";
 
 const { db } = await testDatabase();
@@ -11,6 +12,10 @@ const page = fs.readFileSync(path.join(import.meta.dirname, "../../docs/forecast
 
 test("the error of the forecast is the documented one; after a change: npm run accuracy", async () => {
   expect(page).toContain(await forecastTable(db));
+});
+
+test("hits and false alarms of anomalies are the documented ones; after a change: npm run accuracy", async () => {
+  expect(page).toContain(await anomalyTable(db));
 });
 
 test("the documented error is below that of last month again on all usage, and nowhere far above that of a straight line", () => {

@@ -1,0 +1,143 @@
+// Judges days that have become final, once each, and reads the unusual ones.
+
+import { sql } from "kysely";
+import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
+import type { Day } from "../usage/days.ts";
+import type { Database } from "./connection/database.ts";
+import { inTransaction, type Tx } from "./connection/transaction.ts";
+
+/** Of a project and filter without a judged day on so many final days, only the newest final day is judged. */
+const CATCH_UP_DAYS = 14;
+
+type PendingDay = { readonly seriesId: number; readonly day: Day };
+
+/**
+ * The final days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
+ * `each` stay out as well, because hundreds of keys would make false alarms every day; only their names have a "=".
+ */
+async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
+  const { rows } = await sql<PendingDay>`
+    select s.series_id as "seriesId", final.usage_date as day
+    from usage_export.total_series s
+    cross join lateral (
+      select sl.usage_date, max(sl.usage_date) over () as newest from usage_export.slice sl
+      where sl.series_id = s.series_id and sl.status = 'complete'
+        and sl.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
+        and usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) = 'final'
+    ) final
+    cross join lateral (
+      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = final.usage_date), false) as has_day
+      from usage_export.judged_day j
+      where j.project_id = s.project_id and j.filter_key = s.filter_key
+        and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
+    ) judged
+    where final.usage_date >= coalesce(judged.first, final.newest) and not judged.has_day and s.filter not like '%=%'
+  `.execute(db);
+  return rows;
+}
+
+export type JudgedDay = {
+  readonly project: string;
+  readonly filter: string;
+  readonly day: Day;
+  readonly verdict: "normal" | "high" | "low" | "not judged";
+  readonly metric: string | null;
+};
+
+/** Returns the days that this call judged. A day that another process judges at the same time is in the result of one of them. */
+export async function judgeFinalDays(
+  db: Database,
+  { sensitivity, minimum }: AnomalySettings,
+): Promise<readonly JudgedDay[]> {
+  if (sensitivity === "off") return [];
+  const pending = await pendingDays(db);
+  if (pending.length === 0) return [];
+  const { rows } = await inTransaction(db, (tx) =>
+    sql<JudgedDay>`
+      with pending as (
+        select * from unnest(${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[])
+          as pending (series_id, usage_date)
+      ), known as materialized (
+        select d.*, case
+            when metric = 'requests' then ${minimum.requests}::bigint
+            when metric like 'tokens%' then ${minimum.tokens}::bigint
+            when metric = 'tts_characters' then ${minimum.characters}::bigint
+            else ${minimum.hours}::bigint
+          end as minimum
+        from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
+      ), judged as (
+        insert into usage_export.judged_day
+          (project_id, filter_key, usage_date, series_id, verdict, metric, amount, expected, low, high)
+        select s.project_id, s.filter_key, p.usage_date, p.series_id, coalesce(j.verdict, 'not judged'), j.metric, j.amount,
+          j.expected, j.low, j.high
+        from pending p
+        join usage_export.series s using (series_id)
+        left join lateral (
+          select k.metric, k.amount, judged.*
+          from (
+            select metric, max(minimum) as minimum, array_agg(usage_date) as days, array_agg(amount) as amounts,
+              max(amount) filter (where usage_date = p.usage_date) as amount
+            from known where series_id = p.series_id and usage_date between p.usage_date - 56 and p.usage_date
+            group by metric
+          ) k
+          cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]}::integer, k.minimum) judged
+          -- One row a day: an unusual metric before a usual one, and that before one that can't be judged.
+          order by judged.score desc, judged.expected is null, k.metric limit 1
+        ) j on true
+        on conflict do nothing
+        returning *
+      )
+      select s.project, s.filter, j.usage_date as day, j.verdict, j.metric
+      from judged j join usage_export.series s using (series_id)
+    `.execute(tx),
+  );
+  return rows;
+}
+
+export type Anomaly = {
+  readonly day: Day;
+  readonly direction: "high" | "low";
+  readonly metric: string;
+  /** Exact. */
+  readonly amount: string;
+  readonly expected: string;
+  readonly low: string;
+  readonly high: string;
+  readonly isOpen: boolean;
+};
+
+/** A project and filter whose days are judged. */
+export type JudgedUsage = {
+  readonly project: string;
+  readonly filter: string;
+  readonly unfiltered: boolean;
+  /** The newest judged day. */
+  readonly through: Day;
+  /** Of the last 30 days, the newest first; all open ones are among them. */
+  readonly anomalies: readonly Anomaly[];
+};
+
+export async function readAnomalies(tx: Tx): Promise<readonly JudgedUsage[]> {
+  const { rows } = await sql<JudgedUsage>`
+    select s.project, s.filter, s.filter_key = '{}' as unfiltered, judged.through,
+      (
+        select coalesce(json_agg(json_build_object(
+          'day', a.usage_date, 'direction', a.direction, 'metric', a.metric, 'amount', trim_scale(a.amount)::text,
+          'expected', trim_scale(a.expected)::text, 'low', trim_scale(a.low)::text, 'high', trim_scale(a.high)::text, 'isOpen', a.is_open
+        ) order by a.usage_date desc), '[]')
+        from bi.usage_anomalies a
+        where a.project_id = s.project_id and a.filter = s.filter and a.judged_at > now() - interval '30 days'
+      ) as anomalies
+    from (
+      select distinct on (project_id, filter_key) project_id, project, filter_key, filter
+      from usage_export.series where source = 'usage' and superseded_at is null and retired_at is null
+    ) s
+    cross join lateral (
+      select max(usage_date) as through from usage_export.judged_day j
+      where j.project_id = s.project_id and j.filter_key = s.filter_key
+    ) judged
+    where judged.through is not null
+    order by s.project collate "C", s.filter_key <> '{}', s.filter collate "C"
+  `.execute(tx);
+  return rows;
+}

@@ -1,0 +1,171 @@
+// Which final days are judged, and when an unusual one is over; the same on a server and in the embedded database.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { judgeFinalDays, readAnomalies } from "../../src/db/anomalies.ts";
+import type { Database } from "../../src/db/connection/database.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import type { AnomalySettings } from "../../src/usage/anomalies.ts";
+import { emptySlice } from "../../src/usage/columns.ts";
+import type { Project } from "../../src/usage/series.ts";
+import { daysBack, newSeries, store, total, view } from "./stored-usage.ts";
+
+const SETTINGS: AnomalySettings = {
+  sensitivity: "normal",
+  minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
+};
+const WINDOW_DAYS = 3;
+
+export function testAnomalies(db: Database): void {
+  /** A series by none; `amounts` are requests by how many days ago, "1000" where they say nothing. */
+  async function seriesWith(amounts: Readonly<Record<number, string>>, from = 70, to = WINDOW_DAYS + 1) {
+    const stored = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
+    await read(stored.seriesId, amounts, from, to);
+    return stored;
+  }
+
+  async function read(seriesId: number, amounts: Readonly<Record<number, string>>, from: number, to: number) {
+    const back = await daysBack(db);
+    const days = Array.from({ length: from - to + 1 }, (_, n) => from - n);
+    const slices = days.map((n) => total(back(n), { requests: amounts[n] ?? "1000" }));
+    await store(db, seriesId, slices, { grouping: "none", cliffGuard: "off", emptyGuard: "off" });
+  }
+
+  const judge = (settings = SETTINGS) => judgeFinalDays(db, settings);
+  const anomaliesOf = (project: Project) => view(db, "usage_anomalies", project);
+
+  /** Lets the clock advance: what was judged was judged so much earlier. */
+  async function letPass(hours: number) {
+    await sql`update usage_export.judged_day set judged_at = judged_at - make_interval(hours => ${hours})`.execute(db);
+  }
+
+  async function openIn(project: Project) {
+    const usages = await inTransaction(db, readAnomalies);
+    return usages.find((usage) => usage.project === project.name)?.anomalies.filter(({ isOpen }) => isOpen);
+  }
+
+  test("at first only the newest final day is judged, and each day once", async () => {
+    const { project } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
+    const back = await daysBack(db);
+    expect(await judge()).toEqual([
+      { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests" },
+    ]);
+    expect(await judge()).toEqual([]);
+    expect(await anomaliesOf(project)).toEqual([
+      expect.objectContaining({
+        usage_date: back(4),
+        direction: "high",
+        metric: "requests",
+        amount: "5000",
+        expected: "1000.000000",
+        is_open: true,
+      }),
+    ]);
+  });
+
+  test("a day is judged only when it is final, so that late usage is no drop", async () => {
+    const { project, seriesId } = await seriesWith({}, 70, 4);
+    expect(await judge()).toHaveLength(1);
+    await read(seriesId, { 1: "100", 2: "600", 3: "900" }, 3, 1);
+    expect(await judge()).toEqual([]);
+    expect(await anomaliesOf(project)).toEqual([]);
+  });
+
+  test("days that became final meanwhile are judged together, and days before the first judged one never", async () => {
+    const { project, seriesId } = await seriesWith({}, 70, 9);
+    await judge();
+    await read(seriesId, { 6: "10" }, 8, 4);
+    const back = await daysBack(db);
+    const judged = (await judge()).map(({ day, verdict }) => [day, verdict]);
+    expect(judged.sort()).toEqual([8, 7, 6, 5, 4].map((n) => [back(n), n === 6 ? "low" : "normal"]));
+    await read(seriesId, { 12: "9999" }, 12, 12);
+    expect(await judge()).toEqual([]);
+    expect(await anomaliesOf(project)).toHaveLength(1);
+  });
+
+  test("a restated day is not judged again, and shows the amount that was judged", async () => {
+    const { project, seriesId } = await seriesWith({ 4: "5000" });
+    await judge();
+    await read(seriesId, { 4: "1000" }, 4, 4);
+    expect(await judge()).toEqual([]);
+    expect(await anomaliesOf(project)).toMatchObject([{ amount: "5000" }]);
+  });
+
+  test("processes that judge at the same time store one verdict", async () => {
+    const { project } = await seriesWith({ 4: "5000" });
+    const results = await Promise.all([judge(), judge(), judge()]);
+    expect(results.flat()).toHaveLength(1);
+    expect(await anomaliesOf(project)).toHaveLength(1);
+  });
+
+  test("of several metrics the one that is furthest off is stored", async () => {
+    const { project, seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
+    const back = await daysBack(db);
+    const usual = { requests: "1000", hours: "50", tts_characters: "7" };
+    const days = Array.from({ length: 60 }, (_, n) =>
+      total(back(n + 4), n === 0 ? { requests: "1400", hours: "500", tts_characters: "99" } : usual),
+    );
+    await store(db, seriesId, days, { grouping: "none" });
+    expect(await judge()).toMatchObject([{ verdict: "high", metric: "hours" }]);
+    expect(await anomaliesOf(project)).toMatchObject([{ amount: "500" }]);
+  });
+
+  test("too little usage and too short a history are not judged", async () => {
+    await seriesWith(Object.fromEntries(Array.from({ length: 70 }, (_, n) => [n, n === 4 ? "90" : "9"])));
+    expect(await judge()).toMatchObject([{ verdict: "not judged" }]);
+    await seriesWith({ 4: "5000" }, 30, 4);
+    expect(await judge()).toMatchObject([{ verdict: "not judged" }]);
+    await seriesWith({ 4: "5000" }, 33, 4);
+    expect(await judge()).toMatchObject([{ verdict: "high" }]);
+  });
+
+  test("a day without any usage is unusual, and a series without usage is not", async () => {
+    const { seriesId } = await seriesWith({}, 70, 5);
+    const back = await daysBack(db);
+    await store(db, seriesId, [emptySlice(back(4))], { grouping: "none" });
+    expect(await judge()).toMatchObject([{ verdict: "low", metric: "requests" }]);
+    await seriesWith(Object.fromEntries(Array.from({ length: 71 }, (_, n) => [n, "0"])));
+    expect(await judge()).toMatchObject([{ verdict: "not judged", metric: null }]);
+  });
+
+  test("nothing is judged while it is off, and after that only the newest final day", async () => {
+    const { seriesId } = await seriesWith({}, 70, 16);
+    await judge();
+    await sql`update usage_export.judged_day set usage_date = usage_date - 10`.execute(db);
+    await read(seriesId, { 6: "9999" }, 15, 4);
+    expect(await judge({ ...SETTINGS, sensitivity: "off" })).toEqual([]);
+    const back = await daysBack(db);
+    expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
+  });
+
+  test("an unusual day is over with a later usual day, at the earliest after half a day", async () => {
+    const { project, seriesId } = await seriesWith({ 8: "5000" }, 70, 8);
+    await judge();
+    await read(seriesId, {}, 7, 6);
+    await judge();
+    expect(await openIn(project)).toHaveLength(1);
+    await letPass(20);
+    expect(await openIn(project)).toHaveLength(1);
+    await read(seriesId, {}, 5, 5);
+    await judge();
+    expect(await openIn(project)).toEqual([]);
+    expect(await anomaliesOf(project)).toMatchObject([{ is_open: false }]);
+  });
+
+  test("an unusual day without a later usual one is over after 14 days", async () => {
+    const { project } = await seriesWith({ 4: "5000" });
+    await judge();
+    await letPass(13 * 24);
+    expect(await openIn(project)).toHaveLength(1);
+    await letPass(2 * 24);
+    expect(await openIn(project)).toEqual([]);
+  });
+
+  test("after a step the days are unusual until more than half of two weeks have the new level", async () => {
+    const { seriesId } = await seriesWith({}, 90, 14);
+    await judge();
+    await read(seriesId, Object.fromEntries(Array.from({ length: 14 }, (_, n) => [n, "3000"])), 13, 4);
+    const verdicts = (await judge()).toSorted((a, b) => (a.day < b.day ? -1 : 1)).map(({ verdict }) => verdict);
+    expect(verdicts).toEqual([...Array(8).fill("high"), ...Array(2).fill("normal")]);
+  });
+}

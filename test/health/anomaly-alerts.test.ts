@@ -1,0 +1,75 @@
+// Alerts and notifications about unusual days.
+
+import { expect, test } from "vitest";
+import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";
+import { type AlertPhase, isWell, notificationsOf } from "../../src/health/alerts.ts";
+import { metricSamples } from "../../src/health/metrics.ts";
+import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
+import { healthState, NOW } from "./sample-health-state.ts";
+
+const HIGH: Anomaly = {
+  day: "2026-03-06",
+  direction: "high",
+  metric: "requests",
+  amount: "12345",
+  expected: "4000",
+  low: "3100.5",
+  high: "4900",
+  isOpen: true,
+};
+
+function usage(anomalies: readonly Anomaly[], part: Partial<JudgedUsage> = {}): JudgedUsage {
+  return { project: "production", filter: "all", unfiltered: true, through: "2026-03-07", anomalies, ...part };
+}
+
+function notified(usages: readonly JudgedUsage[], lastSent: Readonly<Record<string, AlertPhase>> = {}) {
+  return notificationsOf(healthState({ anomalies: usages }), new Map(Object.entries(lastSent)), (text) => text);
+}
+
+const TEXT = "unusual usage of production on 2026-03-06: Requests: 12,345, usually 3,101 to 4,900";
+
+test("an unusual day is an alert with its amount and what is usual, and the program is well all the same", () => {
+  const state = healthState({ anomalies: [usage([HIGH])] });
+  expect(usageAlertsOf(state)).toEqual([{ name: "anomaly production", section: "anomalies", text: TEXT }]);
+  expect(isWell(state)).toBe(true);
+});
+
+test("many unusual days of a project and filter are one alert about the newest", () => {
+  const days = [HIGH, { ...HIGH, day: "2026-03-05" }, { ...HIGH, day: "2026-03-01", isOpen: false }];
+  const filtered = usage(days, { filter: "diarized", unfiltered: false });
+  expect(usageAlertsOf(healthState({ anomalies: [filtered] }))).toEqual([
+    {
+      name: "anomaly production diarized",
+      section: "anomalies",
+      text: `${TEXT.replace("production", "production under diarized")}; 1 day before it as well`,
+    },
+  ]);
+});
+
+test("it is notified once, and once when it is over", () => {
+  const [opened, ...others] = notified([usage([HIGH])]);
+  expect(opened).toEqual({ subject: "anomaly production", state: "wrong", text: `${TEXT}.` });
+  expect(others).toEqual([]);
+  const sent = { "anomaly production": "wrong" } as const;
+  expect(notified([usage([{ ...HIGH, day: "2026-03-07" }, HIGH])], sent)).toEqual([]);
+  const text = "The alert about unusual usage of production is over; days are judged through 2026-03-07.";
+  const over = [usage([{ ...HIGH, isOpen: false }])];
+  expect(notified(over, sent)).toEqual([{ subject: "anomaly production", state: "well", text }]);
+  expect(notified(over, { "anomaly production": "well" })).toEqual([]);
+});
+
+test("a snoozed alert is not notified", () => {
+  const snooze = { name: "anomaly production", until: new Date(NOW.getTime() + 1000), at: NOW, by: "ann" };
+  const state = healthState({ anomalies: [usage([HIGH])], snoozes: [snooze] });
+  expect(notificationsOf(state, new Map(), (text) => text)).toEqual([]);
+  expect(usageAlertsOf(state)).toMatchObject([{ snooze }]);
+});
+
+test("the metric counts open alerts, and is 0 where days are judged and none is open", () => {
+  const usages = [usage([HIGH]), usage([{ ...HIGH, isOpen: false }], { filter: "diarized", unfiltered: false })];
+  const samples = metricSamples(healthState({ anomalies: usages })).filter(({ gauge }) => gauge === "usage_anomalies");
+  expect(samples.map(({ labels, value }) => [labels.filter, value])).toEqual([
+    ["all", 1],
+    ["diarized", 0],
+  ]);
+});
