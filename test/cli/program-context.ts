@@ -22,8 +22,8 @@ export type ProgramContext = {
   readonly folder: string;
   /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
   readonly key: string;
-  /** Starts the emulator with the console key `key` and the console keys of the options. */
-  readonly serve: (options?: Partial<EmulatorOptions>) => Promise<Emulator>;
+  /** Starts the emulator with the console key `key`, of a member unless it has other scopes, and the console keys of the options. */
+  readonly serve: (options?: Partial<EmulatorOptions> & { scopes?: readonly string[] }) => Promise<Emulator>;
   /** Writes the configuration; a text is written unchanged. */
   readonly configure: (config: unknown) => Promise<void>;
   readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
@@ -85,8 +85,8 @@ async function openProgramContext(databaseUrl: string | undefined) {
     run: (args, env) => start(args, env).ended,
     configure: (config) =>
       writeFile(path.join(folder, "jobs.config.json"), typeof config === "string" ? config : JSON.stringify(config)),
-    async serve({ consoleKeys = [], ...options } = {}) {
-      const first = { secret: key, projectId: PROJECT_ID, scopes: ["member"] };
+    async serve({ scopes = ["member"], consoleKeys = [], ...options } = {}) {
+      const first = { secret: key, projectId: PROJECT_ID, scopes };
       return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
     },
   };

@@ -15,6 +15,17 @@ const ROW = [...METRICS, "extra_metrics", "finality", "revision", "first_seen_at
 const SERIES = ["project_id", "project", "usage_date"];
 const FILTERED = [...SERIES, "grouping", "filter", "group_value", ...ROW];
 const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "model", "method", "tags"];
+const COST = [
+  "amount",
+  "currency",
+  "finality",
+  "is_final",
+  "fetched_at",
+  "revision",
+  "first_seen_at",
+  "last_changed_at",
+];
+const COST_DIMENSIONS = ["accessor", "lineage", "deployment", "line_item", "tags"];
 
 /** Dashboards use these names: columns may be added, and none may be removed. */
 const PROMISED: Readonly<Record<string, readonly string[]>> = {
@@ -26,6 +37,15 @@ const PROMISED: Readonly<Record<string, readonly string[]>> = {
   freshness: ["project", "grouping", "filter"],
   restatements: [],
   reconciliation: [],
+  ...Object.fromEntries(
+    ["deployment", "line_item", "tags"].map((name) => [`cost_by_${name}`, [...SERIES, name, ...COST]]),
+  ),
+  cost_total: [...SERIES, ...COST],
+  cost_by_key: [...SERIES, "accessor", "rotation", "lineage", ...COST],
+  cost_by_group: [...SERIES, "grouping", ...COST_DIMENSIONS, ...COST],
+  cost_filtered: [...SERIES, "grouping", "filter", ...COST_DIMENSIONS, ...COST],
+  cost_difference: [...SERIES, "model", "currency", "estimated_amount", "billed_amount", "difference", "status"],
+  balances: ["project_id", "project", "balance_id", "amount", "units", "read_at", "last_read_at", "ended_at"],
   runs: [],
   api_keys: [],
   usage_snapshot: [

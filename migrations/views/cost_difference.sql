@@ -1,0 +1,93 @@
+-- A line item reads "method::model". Usage of a model belongs to the longest such model that its name equals or begins with, followed by
+-- a hyphen: a service may charge for a generation of models, and name each of them in usage.
+create or replace view bi.cost_difference as
+with line_item as materialized (
+  select distinct line_item, case when line_item ~ '^[^:]+::[^:]+$' then split_part(line_item, '::', 2) end as model
+  from usage_export.group_value
+  cross join lateral (
+    select case when "grouping" = 'line_item' then display when "grouping" like '%,%' then display::json ->> 'line_item' end as line_item
+  ) named
+  where line_item is not null
+), used_model as materialized (
+  select g.display as used, coalesce(max(billed.model), g.display) as model
+  from usage_export.group_value g
+  left join lateral (
+    select model from line_item
+    where g.display = model or starts_with(g.display, model || '-')
+    order by length(model) desc limit 1
+  ) billed on true
+  -- A set of models is charged for as something else, or in parts that are not known.
+  where g."grouping" = 'model' and not starts_with(g.display, '[')
+  group by g.display
+)
+select c.project_id, c.project, c.usage_date, c.model, c.currency, c.estimated_amount, c.billed_amount,
+  case when read.billing and read.usage then coalesce(c.billed_amount, 0) - coalesce(c.estimated_amount, 0) end as difference,
+  case
+    when not read.billing then 'billing_not_read'
+    when not read.usage then 'usage_not_read'
+    when c.unmapped is not null then 'unmapped'
+    when not c.is_billed then 'estimated_only'
+    when not c.is_used then 'billed_only'
+    else 'compared'
+  end as status,
+  c.has_unpriced, c.line_items, c.used_models, c.is_final and read.billing and read.usage as is_final
+from (
+  select project_id, max(project) as project, usage_date, model, unmapped, currency,
+    sum(estimated) as estimated_amount, sum(billed) as billed_amount, bool_or(is_billed) as is_billed, bool_or(not is_billed) as is_used,
+    bool_or(is_unpriced) as has_unpriced, bool_and(is_final) as is_final,
+    to_json(array_agg(distinct line_item collate "C" order by line_item collate "C") filter (where line_item is not null))::text as line_items,
+    to_json(array_agg(distinct used collate "C" order by used collate "C") filter (where used is not null))::text as used_models
+  from (
+    -- Usage without a price is shown beside what is charged for it, which is always in dollars.
+    select e.project_id, e.project, e.usage_date, u.model, case when u.model is null then 'usage of ' || coalesce(e.model, 'no model') end as unmapped,
+      coalesce(e.currency, 'USD') as currency, e.amount as estimated, null::numeric as billed, false as is_billed,
+      e.status = 'unpriced' as is_unpriced, null as line_item, e.model as used, e.finality = 'final' as is_final
+    from bi.cost_estimated e
+    left join used_model u on u.used = e.model
+    where e.status <> 'other_metric'
+    union all
+    select c.project_id, c.project, c.usage_date, l.model, case when l.model is null then 'line item ' || coalesce(c.line_item, 'that is not named') end,
+      'USD', null, c.dollars, true, false, c.line_item, null, c.is_final
+    from (
+      -- The series to take the day from: every grouping with line items has the same cost again.
+      select distinct on (s.project_id, sl.usage_date) s.project_id, sl.usage_date, s.series_id
+      from usage_export.series s
+      join usage_export.slice sl using (series_id)
+      where s.source = 'billing' and s.filter_key = '{}' and s.superseded_at is null and s."grouping" like '%line_item%' and sl.fetch_no > 0
+      order by s.project_id, sl.usage_date, length(s."grouping"), s."grouping"
+    ) taken
+    join usage_export.visible_cost c on c.series_id = taken.series_id and c.usage_date = taken.usage_date
+    left join line_item l on l.line_item = c.line_item
+  ) part
+  group by project_id, usage_date, model, unmapped, currency
+) c
+cross join lateral (
+  select coalesce(bool_or(s.source = 'billing' and s."grouping" like '%line_item%'), false) as billing,
+    coalesce(bool_or(s.source = 'usage' and s."grouping" = 'model'), false) as usage
+  from usage_export.series s
+  join usage_export.slice sl using (series_id)
+  where s.project_id = c.project_id and s.filter_key = '{}' and s.superseded_at is null and sl.usage_date = c.usage_date and sl.fetch_no > 0
+) read;
+
+comment on view bi.cost_difference is 'What the price book estimates against what the service charges, one row a project, day, model and currency. A line item method::model is charged for the usage of the model whose name it has, or whose name begins with it and a hyphen; of several the longest. What can not be matched has a row of its own: no amount of bi.cost_estimated or of the line items is left out.';
+comment on column bi.cost_difference.project_id is 'The service''s identifier of the project';
+comment on column bi.cost_difference.project is 'The project''s name in the configuration';
+comment on column bi.cost_difference.usage_date is 'The day of usage and cost, a calendar day in UTC';
+comment on column bi.cost_difference.model is 'The model as line items name it, or as usage does where no line item has it; NULL where the status is unmapped';
+comment on column bi.cost_difference.currency is 'The currency of the amounts, an ISO 4217 code; what is charged is in USD';
+comment on column bi.cost_difference.estimated_amount is 'The sum of amount in bi.cost_estimated, exact and not rounded; NULL where there is none';
+comment on column bi.cost_difference.billed_amount is 'The sum of what the service charges for the line items, exact and not rounded; NULL where there is none';
+comment on column bi.cost_difference.difference is 'billed_amount - estimated_amount, where NULL counts as 0; NULL on a day of which only one of both was read';
+comment on column bi.cost_difference.status is 'compared; estimated_only: nothing is charged for the model in this currency; billed_only: no usage has the model; unmapped: a line item that names no model, or usage of no model or of several at once; billing_not_read: no billing by line_item was read for the day; usage_not_read: no usage by model was';
+comment on column bi.cost_difference.has_unpriced is 'Whether usage of it has no price, so that the estimate is too low';
+comment on column bi.cost_difference.line_items is 'The line items in billed_amount, a sorted JSON array; NULL where there is none';
+comment on column bi.cost_difference.used_models is 'The models in estimated_amount by their names in usage, a sorted JSON array; NULL where there is none';
+comment on column bi.cost_difference.is_final is 'Whether both were read and neither changes any more';
+
+do $$
+begin
+  if exists (select from pg_catalog.pg_roles where rolname = 'usage_reader') then
+    grant select on bi.cost_difference to usage_reader;
+  end if;
+end
+$$;
