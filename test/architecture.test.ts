@@ -78,8 +78,7 @@ const PURE = [
 ];
 
 /** Packages whose functions are pure. */
-const PURE_PACKAGES =
-  /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+|@date-fns\/utc\/date)$/;
+const PURE_PACKAGES = /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util)$/;
 /** A hash is pure, unlike the rest of its package. */
 const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =
