@@ -16,43 +16,81 @@ export type SeriesIds = ReadonlyMap<string, number>;
  * groupings of both sources. A retired series keeps its numbers, and its days no longer count as missing.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  return inTransaction(db, async (tx) => {
-    await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
-    await writeSeries(tx, configured);
-    await updatePeriods(tx);
-    return idsOf(await storedSeries(tx));
-  });
+  return (await registerIfChanged(db, configured)).ids;
 }
 
-/**
- * As registerSeries, but changes nothing if exactly these series are active already. The names of projects and filters and the windows
- * are not compared: they change only with the configuration.
- */
+/** As registerSeries. `isChanged`: whether anything had to be written. */
 export async function registerIfChanged(
   db: Database,
   configured: readonly ConfiguredSeries[],
 ): Promise<{ readonly ids: SeriesIds; readonly isChanged: boolean }> {
-  const stored = await storedSeries(db);
-  const active = new Set(stored.filter(({ isActive }) => isActive).map(({ key }) => key));
-  const isSame = active.size === configured.length && configured.every(({ series }) => active.has(seriesKey(series)));
-  return { ids: isSame ? idsOf(stored) : await registerSeries(db, configured), isChanged: !isSame };
+  // Nearly always nothing has changed since the last start. Then one statement is enough, and no process waits for another.
+  const stored = await readSeries(db);
+  if (isRegistered(stored, configured)) return { ids: idsOf(stored), isChanged: false };
+  return inTransaction(db, async (tx) => {
+    await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
+    await writeSeries(tx, configured);
+    await updatePeriods(tx);
+    return { ids: idsOf(await readSeries(tx)), isChanged: true };
+  });
 }
 
-type StoredSeries = { readonly seriesId: number; readonly key: string; readonly isActive: boolean };
+type StoredSeries = {
+  readonly seriesId: number;
+  readonly projectId: string;
+  readonly filterKey: string;
+  readonly key: string;
+  readonly project: string;
+  readonly filter: string;
+  readonly windowDays: number | null;
+  readonly isRetired: boolean;
+  readonly isHidden: boolean;
+  /** Whether the current period is what it should be: that of the series' names, and none if the series is hidden. */
+  readonly hasPeriod: boolean;
+};
 
-async function storedSeries(db: Database): Promise<readonly StoredSeries[]> {
-  const { rows } = await sql<{ seriesId: number; parts: readonly string[]; isActive: boolean }>`
-    select series_id as "seriesId", array[source, project_id, "grouping", filter_key] as parts,
-      retired_at is null and superseded_at is null as "isActive"
-    from usage_export.series
+async function readSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
+  const { rows } = await sql<Omit<StoredSeries, "key"> & { readonly parts: readonly string[] }>`
+    select s.series_id as "seriesId", s.project_id as "projectId", s.filter_key as "filterKey",
+      array[s.source, s.project_id, s."grouping", s.filter_key] as parts, s.project, s.filter, s.window_days as "windowDays",
+      s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
+      case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
+        else p.series_id is null end as "hasPeriod"
+    from usage_export.series s
+    left join usage_export.series_period p on p.series_id = s.series_id and p.shown_until is null
   `.execute(db);
   return rows.map(({ parts, ...series }) => ({ ...series, key: JSON.stringify(parts) }));
 }
 
 function idsOf(stored: readonly StoredSeries[]): SeriesIds {
-  return new Map(stored.map(({ seriesId, key }) => [key, seriesId]));
+  return new Map(stored.map(({ key, seriesId }) => [key, seriesId]));
 }
 
+/** Whether `writeSeries` and `updatePeriods` would change nothing. */
+function isRegistered(stored: readonly StoredSeries[], configured: readonly ConfiguredSeries[]): boolean {
+  const wanted = new Map(configured.map((one) => [seriesKey(one.series), one]));
+  // Of each project: by the conditions of its filters their names, and these names.
+  const filters = configured.map(({ series: { project, filter } }) => ({ id: project.id, filter }));
+  const names = new Map(filters.map(({ id, filter }) => [JSON.stringify([id, filterKey(filter)]), filter.name]));
+  const taken = new Set(filters.map(({ id, filter }) => JSON.stringify([id, filter.name])));
+  const isUnchanged = (one: StoredSeries): boolean => {
+    const { series, windowDays = null } = wanted.get(one.key) ?? {};
+    if (series !== undefined) {
+      const isShown = !one.isRetired && !one.isHidden;
+      return (
+        isShown &&
+        one.project === series.project.name &&
+        one.filter === series.filter.name &&
+        one.windowDays === windowDays
+      );
+    }
+    const name = names.get(JSON.stringify([one.projectId, one.filterKey]));
+    const isNameTaken = taken.has(JSON.stringify([one.projectId, one.filter]));
+    return one.isRetired && (name === undefined ? one.isHidden || !isNameTaken : !one.isHidden && one.filter === name);
+  };
+  const ids = idsOf(stored);
+  return [...wanted.keys()].every((key) => ids.has(key)) && stored.every((one) => one.hasPeriod && isUnchanged(one));
+}
 const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
 
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
