@@ -31,7 +31,7 @@ export type CheckOptions = {
 };
 
 export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigIssue[] {
-  const config = LenientConfig.parse(value);
+  const config = LenientConfig.parse(value, { jitless: true });
   const { projects, exports, rotations, budgets } = config;
   return [
     ...duplicateIssues(fieldsAtPath("projects", "id", projects), "each project once"),
@@ -62,7 +62,7 @@ const entries = <Shape extends z.ZodRawShape>(shape: Shape) => z.array(lenientOb
 
 function lenientObject<Shape extends z.ZodRawShape>(shape: Shape) {
   const schema = z.object(shape);
-  return schema.catch(schema.parse({}));
+  return schema.catch(schema.parse({}, { jitless: true }));
 }
 
 const LenientGrouping = z

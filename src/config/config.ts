@@ -72,7 +72,8 @@ function parseFile<Schema extends z.ZodType>(
   otherIssues: (value: unknown) => readonly ConfigIssue[],
 ): z.output<Schema> {
   const { value, duplicates, positionOf } = parseJson(text, source);
-  const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true });
+  // jitless: a schema that is used once costs more to compile than to run.
+  const parsed = schema.safeParse(value, { error: defaultExpectation, reportInput: true, jitless: true });
   const issues = [
     ...duplicates.map(toDuplicateIssue),
     ...(parsed.success ? [] : toConfigIssues(parsed.error.issues)),

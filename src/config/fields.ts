@@ -19,15 +19,16 @@ export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.Zod
 /** Spaces at the ends and control characters can't be seen in a file and are never meant. */
 export function text(lengthMax: number): z.ZodString {
   const expected = `a string of 1 to ${lengthMax} characters, without spaces at its ends and without control characters`;
-  return z
-    .string(expected)
-    .max(lengthMax, expected)
-    .regex(/^\S(?:.*\S)?$/, expected)
-    .superRefine((value, context) => {
+  // All at once: each call of a method copies the schema, and hundreds of copies are a noticeable part of a command's start.
+  return z.string(expected).check(
+    z.maxLength(lengthMax, expected),
+    z.regex(/^\S(?:.*\S)?$/, expected),
+    z.superRefine((value, context) => {
       // Not part of the pattern above: the pattern is in the JSON Schema, and not every editor knows such character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
-    });
+    }),
+  );
 }
 
 /** For `superRefine`: reports the message that the function returns, if any. */
@@ -40,7 +41,7 @@ export function reporting<Value>(problemOf: (value: Value) => string | undefined
 
 export function wholeNumber(min: number, max: number): z.ZodInt {
   const expected = `a whole number from ${min} to ${max}`;
-  return z.int(expected).min(min, expected).max(max, expected);
+  return z.int(expected).check(z.gte(min, expected), z.lte(max, expected));
 }
 
 export const Name = text(100);
@@ -72,6 +73,8 @@ export const Timezone = z.string().superRefine(
 );
 
 function isTimezone(zone: string): boolean {
+  // Without the first format of Intl, which takes 10 ms of CPU time.
+  if (zone === "UTC") return true;
   try {
     return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone !== "";
   } catch {

@@ -61,7 +61,7 @@ export function exactText(amount: string): string {
 
 /** A whole number with its noun in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${roundedFormat().format(count)} ${count === 1 ? one : many}`;
+  return `${exactText(String(count))} ${count === 1 ? one : many}`;
 }
 
 /** For an axis. */
