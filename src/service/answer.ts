@@ -19,7 +19,8 @@ export type ServiceAnswer = {
   readonly status: number;
   /** The parsed body; undefined for a 204 to a call that allows it. */
   readonly value: unknown;
-  readonly requestId?: string | undefined;
+  /** The service's id of the call, for an error message. A function, because most answers lead to none, and removing secrets takes time. */
+  readonly requestId: () => string | undefined;
 };
 
 const HEADER_LENGTH_MAX = 100;
@@ -35,13 +36,13 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 
 /** If `bodiless`, a 204 without a body counts as an answer. */
 export function readAnswer(call: CallDescription, reply: Reply, bodiless: boolean, redact: Redact): Outcome {
-  const requestId = requestIdOf(reply.headers, redact);
+  const requestId = () => requestIdOf(reply.headers, redact);
   if (bodiless && reply.status === 204) return { ok: true, answer: { status: 204, value: undefined, requestId } };
   try {
     return { ok: true, answer: { status: reply.status, value: bodyValue(reply, redact), requestId } };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const details = { status: reply.status, ...(requestId !== undefined && { requestId }) };
+    const details = detailsOf(reply.status, requestId());
     const message = `${call.what}: the service answered ${reply.status} with a body that is no answer: ${error.message}`;
     return { ok: false, failure: { kind: "bad_answer", error: new AppError("bad_answer", message, { details }) } };
   }
@@ -104,10 +105,13 @@ export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswe
   const issues = parsed.error.issues
     .slice(0, ISSUES_SHOWN)
     .map(({ path, message }) => `${path.join(".") || "the answer"}: ${message}`);
-  const { status, requestId } = answer;
   throw new AppError("bad_answer", `${what}: the answer has another shape than expected (${issues.join("; ")})`, {
-    details: { status, ...(requestId !== undefined && { requestId }) },
+    details: detailsOf(answer.status, answer.requestId()),
   });
+}
+
+function detailsOf(status: number, requestId: string | undefined): AppError["details"] {
+  return { status, ...(requestId !== undefined && { requestId }) };
 }
 
 /** Whether the service answered with one of these statuses. */

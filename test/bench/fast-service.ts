@@ -2,6 +2,7 @@
 // and kept. Arguments: rows in an answer, latency in ms. Prints its address. After `POST /changed?percent=5`, that share of the rows
 // of each answer has other numbers. `GET /asked` answers how many breakdowns were requested since the last such call.
 
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -73,7 +74,8 @@ const server = http.createServer(async (request, response) => {
   if (asked++ === 0) firstAskedMs = performance.now();
   const body = answer(url);
   if (latencyMs > 0) await sleep(latencyMs);
-  response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
+  const headers = { "content-type": "application/json", "content-length": body.length, "dg-request-id": randomUUID() };
+  response.writeHead(200, headers).end(body);
 });
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1");

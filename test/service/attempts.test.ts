@@ -60,7 +60,7 @@ test("a pause that the service asks for reaches the rate limiter before the slot
   const error = new AppError("rate_limited", "slow down");
   const outcomes: Outcome[] = [
     { ok: false, failure: { kind: "transient", error, requestedWaitMs: 500 } },
-    { ok: true, answer: { status: 200, value: {} } },
+    { ok: true, answer: { status: 200, value: {}, requestId: () => undefined } },
   ];
   const send = async () => outcomes.shift() ?? ({ ok: false, failure: { kind: "final", error } } as const);
   await attempts({ prepare: async () => {}, send }, true, limit());
@@ -73,7 +73,7 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
   const prepare = async () => void events.push("prepare");
   const send = async (): Promise<Outcome> => {
     events.push("send");
-    return { ok: true, answer: { status: 200, value: {} } };
+    return { ok: true, answer: { status: 200, value: {}, requestId: () => undefined } };
   };
   await attempts({ prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
