@@ -3,8 +3,8 @@
 
 import module from "node:module";
 import path from "node:path";
-import { setFlagsFromString } from "node:v8";
 import { AppError } from "./errors.ts";
+import { keepMemoryFlat } from "./heap.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
 // An older Node would fail with an error about a missing function.
@@ -21,10 +21,7 @@ const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/
 if (cache.status === FAILED && process.env.HOME) {
   module.enableCompileCache(path.join(process.env.HOME, ".cache/usage-export"));
 }
-// Most objects of an answer live briefly. The heap's space for new objects grows fast while the program loads, and keeps its size
-// after that (see the same flag below): measured, that saves a fifth of the time. The other flag keeps memory flat: old objects are
-// collected before the heap is twice as large as after the last collection, so a million rows take little more than ten thousand.
-for (const flag of ["--semi-space-growth-factor=4", "--heap-growing-percent=100"]) setFlagsFromString(flag);
+keepMemoryFlat();
 // Without this, a crash report would contain the environment, with keys and passwords. The types do not have the field yet.
 Object.assign(process.report, { excludeEnv: true });
 // Node 22 warns that the SQLite which locks the folder of the embedded database is experimental. A user can't act on that.
@@ -57,8 +54,6 @@ async function main(): Promise<void> {
   };
   process.once("exit", endUnfinished);
   const { runCommandLine } = await import("./cli/command-line.ts");
-  // The space for new objects is large enough now, and must not grow with the answers.
-  setFlagsFromString("--semi-space-growth-factor=1");
   // 0: all done. 1: something failed, and what succeeded is stored. 2: the command line or the configuration is wrong.
   const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
   process.removeListener("exit", endUnfinished);

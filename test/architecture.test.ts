@@ -14,7 +14,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ".": "all",
   cli: "all",
   jobs: [
-    ...["app.ts", "async.ts", "errors.ts", "proxy.ts", "secret.ts", "text.ts", "health/webhook.ts", "web/access.ts"],
+    ...[
+      "app.ts",
+      "async.ts",
+      "errors.ts",
+      "heap.ts",
+      "proxy.ts",
+      "secret.ts",
+      "text.ts",
+      "health/webhook.ts",
+      "web/access.ts",
+    ],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
   ],
   worker: "all",

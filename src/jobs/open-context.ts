@@ -10,6 +10,7 @@ import { pauseCalls, releaseLease, renewLease } from "../db/rate-limit.ts";
 import { openFetchNumbers } from "../db/usage/fetch-numbers.ts";
 import { registerSeries } from "../db/usage/series.ts";
 import { openAnswerWriter } from "../db/usage/writer.ts";
+import { enlargeNewObjectSpace } from "../heap.ts";
 import type { MasterKeys } from "../keys/seal.ts";
 import type { ServiceDeps } from "../service/service.ts";
 import { openBacklog } from "../usage/export.ts";
@@ -57,6 +58,7 @@ export async function openExportContext(
   db: Database,
   { onKeyFallback, masterKeys, ...options }: ContextOptions = {},
 ): Promise<ExportContext & AsyncDisposable> {
+  enlargeNewObjectSpace();
   await raiseLaggingSequences(app, db);
   await recoverFromClockSetBack(app, db);
   // A command that asks for certain days has read the values of those days.

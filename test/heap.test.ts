@@ -1,0 +1,28 @@
+import { execFileSync } from "node:child_process";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const HEAP = path.join(import.meta.dirname, "../src/heap.ts");
+const MB = 1024 * 1024;
+
+test("the space for new objects is enlarged once, and then keeps its size, however many objects are made", () => {
+  // In a process of its own, because the flags hold for a whole process.
+  const script = `
+    import { getHeapSpaceStatistics } from "node:v8";
+    import { enlargeNewObjectSpace } from ${JSON.stringify(HEAP)};
+    const sizes = [];
+    for (let round = 0; round < 2; round++) {
+      enlargeNewObjectSpace();
+      const kept = Array.from({ length: 300_000 }, (_, i) => ({ i }));
+      const space = getHeapSpaceStatistics().find((one) => one.space_name === "new_space");
+      sizes.push(space.space_size + 0 * kept.length);
+    }
+    console.log(JSON.stringify(sizes));
+  `;
+  const [first, second] = JSON.parse(
+    execFileSync(process.execPath, ["--input-type=module-typescript", "-e", script], { encoding: "utf8" }),
+  );
+  expect(first).toBeGreaterThanOrEqual(8 * MB);
+  expect(first).toBeLessThanOrEqual(16 * MB);
+  expect(second).toBe(first);
+});
