@@ -20,10 +20,14 @@ export async function storeBudgets(
   budgets: readonly Budget[],
   by: string,
 ): Promise<readonly BudgetChange[]> {
+  const readChanges = async (db: Database) =>
+    changeBudgets(await currentBudgets(db), budgets, dayOf(await databaseNow(db)));
+  // Nearly always nothing has changed since the last start. Then no process waits for another.
+  if ((await readChanges(db)).length === 0) return [];
   return inTransaction(db, async (tx) => {
     // Two processes that start at once would both insert the same budgets.
     await sql`lock table usage_export.budget in share row exclusive mode`.execute(tx);
-    const changes = changeBudgets(await currentBudgets(tx), budgets, dayOf(await databaseNow(tx)));
+    const changes = await readChanges(tx);
     for (const change of changes) await writeChange(tx, change, by);
     return changes;
   });
@@ -31,7 +35,7 @@ export async function storeBudgets(
 
 type BudgetRow = Omit<Budget, "projects"> & { readonly ids: readonly string[] };
 
-async function currentBudgets(tx: Tx): Promise<readonly CurrentBudget[]> {
+async function currentBudgets(db: Database): Promise<readonly CurrentBudget[]> {
   // JSON with text in place of numbers, so that no number becomes a double.
   const { rows } = await sql<{ budget: BudgetRow }>`
     select json_strip_nulls(json_build_object(
@@ -39,7 +43,7 @@ async function currentBudgets(tx: Tx): Promise<readonly CurrentBudget[]> {
       'currency', currency, 'amount', amount::text, 'period', period, 'thresholds', thresholds::text[], 'from', from_day
     )) as budget
     from usage_export.budget where valid_until is null
-  `.execute(tx);
+  `.execute(db);
   return rows.map(({ budget: { ids, ...budget } }) => ({
     ...{ name: budget.name, period: budget.period, from: budget.from },
     key: budgetKey({ ...budget, projects: ids.map((id) => ({ id })) }),

@@ -18,10 +18,14 @@ import { inTransaction, type Tx } from "./connection/transaction.ts";
  */
 export async function storePrices(db: Database, prices: readonly Price[], by: string): Promise<BookChange> {
   if (prices.length === 0) return { replaced: [], added: [] };
+  const readChange = async (db: Database) => changeBook(await pricesInForce(db), prices);
+  // Nearly always nothing has changed since the last start. Then no process waits for another.
+  const { replaced, added } = await readChange(db);
+  if (replaced.length + added.length === 0) return { replaced, added };
   return inTransaction(db, async (tx) => {
     // Two processes that start at once would both insert the same prices.
     await sql`lock table usage_export.price in share row exclusive mode`.execute(tx);
-    const change = changeBook(await pricesInForce(tx), prices);
+    const change = await readChange(tx);
     await sql`
       update usage_export.price set replaced_at = now() where price_id = any(${change.replaced}::integer[])
     `.execute(tx);
@@ -32,7 +36,7 @@ export async function storePrices(db: Database, prices: readonly Price[], by: st
 
 type PriceRow = Omit<StoredPrice, "conditions"> & { readonly filterKey: string };
 
-async function pricesInForce(tx: Tx): Promise<readonly StoredPrice[]> {
+async function pricesInForce(db: Database): Promise<readonly StoredPrice[]> {
   // JSON with text in place of numbers, so that no number becomes a double.
   const { rows } = await sql<{ price: PriceRow }>`
     select json_strip_nulls(json_build_object(
@@ -45,7 +49,7 @@ async function pricesInForce(tx: Tx): Promise<readonly StoredPrice[]> {
       )
     )) as price
     from usage_export.price p where replaced_at is null order by price_id
-  `.execute(tx);
+  `.execute(db);
   return rows.map(({ price: { filterKey, ...price } }) => ({
     ...price,
     conditions: JSON.parse(filterKey).dimensions ?? {},

@@ -5,6 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { storeBudgets } from "../../../src/db/budgets.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
@@ -353,4 +354,16 @@ test("the forecast of the current month is that of bi.usage_forecast for the sam
     { budget: "model", forecast: String(length / 2) },
     { budget: "one", forecast: ofOne },
   ]);
+});
+
+test("a program whose prices, budgets and series are stored already waits for no other that stores them", async () => {
+  const parts = { budgets: [{}], prices: [PRICE] };
+  await configure(parts);
+
+  await inTransaction(db, async (tx) => {
+    await sql`
+      lock table usage_export.price, usage_export.budget, usage_export.series in share row exclusive mode
+    `.execute(tx);
+    await configure(parts);
+  });
 });
