@@ -14,6 +14,8 @@ export type ReportData = {
   readonly before: Window;
   readonly madeAt: Date;
   readonly totals: Totals;
+  /** Of the current month; empty if the period ends in another one, or where too little is known. */
+  readonly forecast: readonly MetricForecast[];
   /** Of hours if there are any, else of requests; split by one grouping. */
   readonly change: UsageChange;
   /** Of the same periods and projects, one for each currency; empty without prices. */
@@ -54,6 +56,15 @@ export type Totals = Shortfall & {
 };
 
 type SourceSeries = { readonly project: string; readonly grouping: UsageGrouping };
+
+/** An estimate of a whole month; the texts are rounded decimals, and no amounts. */
+export type MetricForecast = Pick<MetricTotal, "metric"> & {
+  /** The first day of the month. */
+  readonly month: Day;
+  readonly forecast: string;
+  readonly low: string;
+  readonly high: string;
+};
 
 export type MetricTotal = {
   /** The name of the column in bi.usage_total. */

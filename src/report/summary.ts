@@ -102,7 +102,18 @@ export function headlineFigures(data: ReportData): Html {
   const why = whyNotCompared(data.totals, data.totals.sources.length);
   return html`<dl class="figures">${sent.map((metric) => figureHtml(metric, data.totals, why === undefined))}</dl>
 <p class="note">${why ?? html`Compared with the ${days === 1 ? "day" : counted(days, "day")} before (${windowHtml(data.before)}).`}</p>
-${folded("Exact figures, and where they come from", html`${exactTable(sent, why === undefined)}${sourcesTable(data.totals)}`)}`;
+${forecastHtml(data.forecast)}${folded("Exact figures, and where they come from", html`${exactTable(sent, why === undefined)}${sourcesTable(data.totals)}`)}`;
+}
+
+function forecastHtml(forecasts: ReportData["forecast"]): Html | undefined {
+  const [first] = forecasts;
+  if (!first) return undefined;
+  const texts = forecasts.map(
+    ({ metric, forecast, low, high }) =>
+      html`<b>${metricName(metric)}</b> ${headlineText(forecast)} (${headlineText(low)} to ${headlineText(high)})`,
+  );
+  return html`<p class="note">Estimated for all of ${first.month.slice(0, 7)}, from the usage so far: ${joinHtml(texts, ", ")}.</p>
+`;
 }
 
 type SentMetric = MetricTotal & { readonly amount: string };

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import os from "node:os";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { judgeFinalDays } from "../../src/db/anomalies.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { markScheduled, pauseJob, registerJobs, resumeJob } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
@@ -235,5 +236,39 @@ test("each condition of a rotation that needs a person is notified", async () =>
     expect.stringMatching(/^the key in use is 40 days old and should have been replaced after 30\.$/),
     expect.stringMatching(/^1 key may exist at the service/),
     expect.stringMatching(/^1 key can be removed/),
+  ]);
+});
+
+test("an unusual day that two workers judge is one notification, also after a restart, and one when it is over", async () => {
+  await using fixture = await openNotifierFixture(db);
+  const back = await daysBack(db);
+  const settings = {
+    sensitivity: "normal",
+    minimum: { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 },
+  } as const;
+  const read = async (from: number, to: number, requests: string) => {
+    const days = Array.from({ length: from - to + 1 }, (_, n) => total(back(to + n), { requests }));
+    await store(db, fixture.seriesId, days, { grouping: "none" });
+  };
+  await read(60, 5, "1000");
+  await read(4, 4, "9000");
+  // Each of these workers has just started. The last one works on alone.
+  const tickNew = () =>
+    Promise.all(
+      [1, 2].map(async () => {
+        await judgeFinalDays(db, settings);
+        await fixture.notifier().tick();
+      }),
+    );
+  await tickNew();
+  await tickNew();
+  expect(fixture.texts).toEqual([`unusual usage of production on ${back(4)}: Requests: 9,000, usually 741 to 1,300.`]);
+
+  await sql`update usage_export.judged_day set judged_at = judged_at - interval '1 day'`.execute(db);
+  await read(3, 3, "1000");
+  await tickNew();
+  await tickNew();
+  expect(fixture.texts.slice(1)).toEqual([
+    `The alert about unusual usage of production is over; days are judged through ${back(3)}.`,
   ]);
 });

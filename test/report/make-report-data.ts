@@ -42,6 +42,7 @@ export function makeReportData(
       ],
       ...WHOLE,
     },
+    forecast: [],
     change: makeChange(period, groups),
     costs: [],
     breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],

@@ -46,3 +46,14 @@ test.each([
   expect(text).not.toMatch(/class="change"|\d%/);
   expect(text.includes("too low")).toBe(isTooLow);
 });
+
+test("what the month is expected to amount to stands below the figures, with its interval", () => {
+  const forecast = [
+    { month: "2026-03-01", metric: "hours", forecast: "2150.123456", low: "2000.9", high: "2300.2" },
+    { month: "2026-03-01", metric: "requests", forecast: "500000", low: "480000", high: "520000" },
+  ] as const;
+  expect(String(headlineFigures(makeReportData({ forecast })))).toContain(
+    "Estimated for all of 2026-03, from the usage so far: <b>Hours</b> 2,150 (2,001 to 2,300), <b>Requests</b> 500K (480K to 520K).",
+  );
+  expect(shown({})).not.toContain("Estimated");
+});

@@ -8,6 +8,7 @@ import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
 import { readCostChange } from "./cost-change.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
+import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
 import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
@@ -66,6 +67,7 @@ export async function readReportData(
         metrics,
         ...countLackingDays(sources.totals),
       },
+      forecast: await readForecast(tx, sources.totals, period, metrics),
       change,
       costs,
       breakdowns,

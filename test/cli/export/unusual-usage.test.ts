@@ -1,0 +1,53 @@
+// An unusual day, from the run that reads it to what people see.
+
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
+import { testDatabase } from "../../support/database.ts";
+import { type ProgramContext, programTest } from "../program-context.ts";
+import { serveAndConfigure, workOnce } from "../workers.ts";
+
+const database = await testDatabase();
+const { db } = database;
+const test = programTest(database);
+
+const today = dayOf(new Date());
+const from = addDays(today, -60);
+/** The window is two days, so that the third day back is the newest final one. */
+const unusual = addDays(today, -3);
+const TEXT = `unusual usage of production on ${unusual}: Requests: 9,000, usually 741 to 1,300`;
+const BACKFILL = ["backfill", "--from", from, "--to", addDays(today, -1)];
+
+function serve(context: ProgramContext, rest = {}) {
+  const usage = (_: string, day: Day) => [{ endpoint: "listen", requests: day === unusual ? 9_000 : 1_000 }];
+  return serveAndConfigure(context, { rest }, { countsFrom: from, usage });
+}
+
+async function unusualDays(): Promise<readonly unknown[]> {
+  const { rows } = await sql<{ day: string }>`select usage_date as day from bi.usage_anomalies`.execute(db);
+  return rows.map(({ day }) => day);
+}
+
+test("a run finds that the newest final day is unusual; status and alerts say it, and a snooze holds it", async ({
+  context,
+}) => {
+  await serve(context);
+  expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
+  expect((await context.run(["alerts"])).stdout).toContain(`anomaly production: ${TEXT}\n`);
+  expect((await context.run(["status"])).stdout).toContain(`usage:\n  ${TEXT}\n`);
+  await context.run(["alerts", "snooze", "anomaly production", "--until", addDays(today, 1)]);
+  expect((await context.run(["status"])).stdout).toContain(`${TEXT} (snoozed`);
+
+  const again = await context.run(["export"]);
+  expect(again.status).toBe(0);
+  expect(again.stderr).not.toContain("unusual usage");
+});
+
+test("nothing is judged while it is off; a worker judges by itself what a run left", async ({ context }) => {
+  await serve(context, { anomalies: { sensitivity: "off" } });
+  await context.run(BACKFILL);
+  expect(await unusualDays()).toEqual([]);
+  await serve(context);
+  await workOnce(context, db);
+  expect(await unusualDays()).toEqual([unusual]);
+});
