@@ -52,6 +52,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   emulator: [],
 };
 
+/** Packages that the product's owner asked for. Tests use two more: vitest and testcontainers. */
+const ASKED_FOR = ["node-cron", "undici", "kysely", "pg", "date-fns", "pino"];
+
 /** Packages that only these folders and files may import. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   kysely: ["db"],
@@ -88,7 +91,7 @@ const PURE = [
 ];
 
 /** Packages whose functions are pure. */
-const PURE_PACKAGES = /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util)$/;
+const PURE_PACKAGES = /^(zod|leven|hyparquet-writer|echarts\/.+|echarts|node:path|node:util|date-fns\/\w+)$/;
 /** A hash is pure, unlike the rest of its package. */
 const PURE_IMPORT = 'import { hash } from "node:crypto";';
 const IMPURE =
@@ -138,6 +141,12 @@ test("the chart library is loaded when a page is rendered, and not when the prog
   }
   expect(reached.length).toBeGreaterThan(5);
   expect(reached).not.toContain("report/chart.ts");
+});
+
+test.each(ASKED_FOR)("the product is built with %s, as its owner asked", (name) => {
+  expect(
+    files.filter((file) => importsOf(file).some((target) => target === name || target.startsWith(`${name}/`))),
+  ).not.toEqual([]);
 });
 
 test("no files import each other in a circle", () => {

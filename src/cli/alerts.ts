@@ -10,6 +10,7 @@ import { alertsOf, conditionsOf } from "../health/alerts.ts";
 import type { HealthState } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { instantText } from "../report/format.ts";
+import { DAY_MS } from "../usage/days.ts";
 import { writeAnswer } from "./output.ts";
 import { readStatusHealth } from "./status.ts";
 
@@ -90,7 +91,6 @@ function requireAlertName(name: string): void {
   );
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const SNOOZE_DAYS_MAX = 366;
 
 function requireUntil(until: Date, now: Date): void {
