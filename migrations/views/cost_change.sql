@@ -68,7 +68,8 @@ begin atomic
         min(c.price) = max(c.price) as has_one_price
       from bi.cost_estimated c
       join project_day d on d.project_id = c.project_id and d.usage_date = c.usage_date and d.is_read_by_model
-      where c.status <> 'other_metric'
+      -- As an array, the projects reach the rows before they are added up and sorted.
+      where c.status <> 'other_metric' and c.project_id = any(array(select project_id from project))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
       group by 1, 2, 3, 4, 5, 6, 7, 8
     ), effect as (

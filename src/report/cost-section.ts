@@ -10,7 +10,8 @@ import type { ReportData } from "./report-data.ts";
 import { waterfall } from "./waterfall.ts";
 
 /** Undefined without prices. */
-export function costSection({ change, costs }: ReportData): Section | undefined {
+export function costSection({ change, costs, costRowsLeftOut }: ReportData): Section | undefined {
+  if (costRowsLeftOut > 0) return section(leftOutHtml(costRowsLeftOut));
   if (costs.length === 0) return undefined;
   const body = costs.map((cost) => {
     const [headline, ...more] = costSentences(change, cost).map(sentenceHtml);
@@ -19,7 +20,15 @@ ${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`
   cost.daysCompared > 0 ? costChart(cost) : undefined
 }`;
   });
-  return { id: "what-it-cost", title: "What it cost", body: html`${body}` };
+  return section(html`${body}`);
+}
+
+function section(body: Html): Section {
+  return { id: "what-it-cost", title: "What it cost", body };
+}
+
+function leftOutHtml(rows: number): Html {
+  return html`<p class="note">Left out here, because it would be calculated from ${exactText(String(rows))} rows of usage by model, which takes seconds: choose fewer days or run <code>usage-export report</code>, which has it.</p>`;
 }
 
 function costChart(cost: CostChange): Html {

@@ -20,6 +20,8 @@ export type ReportData = {
   readonly change: UsageChange;
   /** Of the same periods and projects, one for each currency; empty without prices. */
   readonly costs: readonly CostChange[];
+  /** If `costs` is left out because its calculation takes long, the rows of usage that it is of; else 0. */
+  readonly costRowsLeftOut: number;
   /** By model and by endpoint, in this order; only groupings that are read for at least one project. */
   readonly breakdowns: readonly Breakdown[];
   /** By accessor and by tags, in this order; only groupings that are read for at least one project. */

@@ -66,3 +66,9 @@ test("the waterfall has a bar for each effect, and the table the exact amounts",
 test("without prices there is no section", () => {
   expect(costSection(makeReportData())).toBeUndefined();
 });
+
+test("where the calculation would take long, the section says so in place of the amounts", () => {
+  const body = String(costSection(makeReportData({ costs: [], costRowsLeftOut: 120_000 }))?.body);
+  expect(body).toContain("120,000 rows of usage by model");
+  expect(body).toContain("<code>usage-export report</code>");
+});

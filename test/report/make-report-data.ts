@@ -45,6 +45,7 @@ export function makeReportData(
     forecast: [],
     change: makeChange(period, groups),
     costs: [],
+    costRowsLeftOut: 0,
     breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],
     rankings: [makeRanking("accessor", groups), makeRanking("tags", groups)],
     coverage: {

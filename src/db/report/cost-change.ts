@@ -6,10 +6,27 @@ import type { CostChange } from "../../report/cost-change.ts";
 import type { Tx } from "../connection/transaction.ts";
 import type { ChangeQuestion } from "./usage-change.ts";
 
+type CostQuestion = Pick<ChangeQuestion, "period" | "before" | "projects" | "groupsMax">;
+
+/** How many rows of usage by model the change is calculated from; 0 without a price book. */
+export async function countCostRows(tx: Tx, { period, before, projects }: CostQuestion): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select coalesce(sum(sl.rows), 0)::integer as count
+    from usage_export.series s
+    join usage_export.slice sl on sl.series_id = s.series_id
+      and (sl.usage_date between ${before.start}::date and ${before.end}::date
+        or sl.usage_date between ${period.start}::date and ${period.end}::date)
+    where s.source = 'usage' and s."grouping" = 'model' and s.superseded_at is null
+      and coalesce(s.project = any(${projects ?? null}::text[]) or s.project_id = any(${projects ?? null}::text[]), true)
+      and exists (select from usage_export.price where replaced_at is null)
+  `.execute(tx);
+  return rows[0]?.count ?? 0;
+}
+
 /** One for each currency, in their order by name. Empty without a price book. */
 export async function readCostChange(
   tx: Tx,
-  { period, before, projects, groupsMax }: Pick<ChangeQuestion, "period" | "before" | "projects" | "groupsMax">,
+  { period, before, projects, groupsMax }: CostQuestion,
 ): Promise<readonly CostChange[]> {
   const { rows: prices } = await sql`select from usage_export.price where replaced_at is null limit 1`.execute(tx);
   if (prices.length === 0) return [];

@@ -6,7 +6,7 @@ import { addDays, dayCount, type Window } from "../../usage/days.ts";
 import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
-import { readCostChange } from "./cost-change.ts";
+import { countCostRows, readCostChange } from "./cost-change.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
@@ -18,6 +18,8 @@ type ReadReportOptions = {
   readonly statementSecondsMax?: number | undefined;
   /** Checked before each part is read. */
   readonly signal?: AbortSignal | undefined;
+  /** The change of the cost is left out if it is calculated from more rows of usage by model. */
+  readonly costRowsMax?: number | undefined;
   /** Called with each breakdown as soon as it is read, while the database reads the next part. It must not throw. */
   readonly onBreakdown?: ((breakdown: Breakdown) => void) | undefined;
 };
@@ -27,7 +29,7 @@ export async function readReportData(
   db: Database,
   period: Window,
   now: Date,
-  { statementSecondsMax, signal, onBreakdown }: ReadReportOptions = {},
+  { statementSecondsMax, signal, costRowsMax = Infinity, onBreakdown }: ReadReportOptions = {},
 ): Promise<ReportData> {
   const before = windowBefore(period);
   const readAll = async (tx: Tx): Promise<ReportData> => {
@@ -39,7 +41,8 @@ export async function readReportData(
     const question = changeQuestion(periods, sources.totals, series, metrics);
     const change = await readUsageChange(tx, question);
     signal?.throwIfAborted();
-    const costs = await readCostChange(tx, question);
+    const costRows = await countCostRows(tx, question);
+    const costs = costRows > costRowsMax ? [] : await readCostChange(tx, question);
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
@@ -70,6 +73,7 @@ export async function readReportData(
       forecast: await readForecast(tx, sources.totals, period, metrics),
       change,
       costs,
+      costRowsLeftOut: costRows > costRowsMax ? costRows : 0,
       breakdowns,
       rankings,
       coverage: await readCoverage(tx, series, period),

@@ -7,6 +7,7 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
 import { readCostChange } from "../../../src/db/report/cost-change.ts";
+import { readReportData } from "../../../src/db/report/report.ts";
 import type { CostChange } from "../../../src/report/cost-change.ts";
 import { addDays, daysOf, type Window } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -180,3 +181,23 @@ test("without prices there is no cost", async () => {
 function partSum({ parts }: CostChange, name: "change" | "volume" | "price"): bigint {
   return parts.reduce((sum, part) => sum + scaled(part[name] ?? "0"), 0n);
 }
+
+test("a page leaves the change out if it is calculated from more rows than allowed, and says from how many", async () => {
+  await storeAllPrices();
+  await madeUp();
+  const period = window(20, 10);
+  const withLimit = (costRowsMax?: number) => readReportData(db, period, new Date(), { costRowsMax });
+  const all = await withLimit();
+  expect(all.costs.length).toBeGreaterThan(0);
+  expect(all.costRowsLeftOut).toBe(0);
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer from bi.usage_by_model
+    where usage_date between ${window(10, 1).start}::date and ${period.end}::date
+  `.execute(db);
+  const count = rows[0]?.count ?? 0;
+  expect(await withLimit(count)).toMatchObject({ costs: all.costs, costRowsLeftOut: 0 });
+  expect(await withLimit(count - 1)).toMatchObject({ costs: [], costRowsLeftOut: count });
+
+  await sql`truncate usage_export.price cascade`.execute(db);
+  expect(await withLimit(0)).toMatchObject({ costs: [], costRowsLeftOut: 0 });
+});
