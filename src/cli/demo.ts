@@ -23,7 +23,8 @@ import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { addDays, DAY_MS, dayOf, daysOf } from "../usage/days.ts";
 import type { ExportResult, RunTrigger } from "../usage/export.ts";
-import type { Selection } from "../usage/plan.ts";
+import type { ExportJob, Selection } from "../usage/plan.ts";
+import { ALL_USAGE } from "../usage/series.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { runExportNow } from "./export.ts";
 import { writeFileAtomically } from "./output.ts";
@@ -44,7 +45,7 @@ export async function runDemo(app: App, { serve }: DemoOptions): Promise<number>
     projectId: id,
     variable: `${KEY_VARIABLE}_${i}`,
     secret: `${secret}${i}`,
-    scopes: ["member"],
+    scopes: ["member", "billing:read"],
   }));
   await using emulator = await startEmulator({ consoleKeys: keys });
   const variables = Object.fromEntries(keys.map((key) => [key.variable, key.secret]));
@@ -82,19 +83,31 @@ function demoConfig(config: Config, baseUrl: string, folder: string): Config {
     const rotation = rotations.find((job) => job.project.id === project.id)?.name;
     return { ...project, key: rotation === undefined ? first : { kind: "rotation" as const, rotation, first } };
   });
+  const exports = config.exports.flatMap((job) => (job === jobOf(config) ? [job, billsOf(job)] : [job]));
   // The emulator runs on this machine, so calling it slowly would protect nobody.
-  return { ...config, projects, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
+  return { ...config, projects, exports, rotations, service: { ...config.service, baseUrl, requestsPerSecond: 100 } };
+}
+
+/** The first export of usage with a window: the one that the demo runs. */
+function jobOf({ exports }: Config): ExportJob | undefined {
+  return exports.find(({ source, window }) => source === "usage" && window !== undefined);
+}
+
+/** What the usage of the export costs. */
+function billsOf({ fanOuts: _, seen: __, ...job }: ExportJob): ExportJob {
+  const name = `${job.name} (costs)`;
+  return { ...job, name, source: "billing", groupings: ["none", "line_item"], filters: [ALL_USAGE] };
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
-  const job = config.exports.find(({ window }) => window !== undefined);
-  if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export with a "window"`);
+  const job = jobOf(config);
+  if (!job) throw new AppError("config", `${app.configPath}: the demo needs an export of usage with a "window"`);
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);
   await using context = await openExportContext(app, config, db);
   const results: ExportResult[] = [];
-  const run = async (label: string, trigger: RunTrigger = "manual", selection: Selection = {}) => {
-    const result = await runExportNow(context, job, { trigger, selection, label });
+  const run = async (label: string, trigger: RunTrigger = "manual", selection: Selection = {}, of = job) => {
+    const result = await runExportNow(context, of, { trigger, selection, label });
     const { requests, complete, failed, rowsChanged } = result;
     app.write(
       `${label}: ${requests} calls, ${complete} slices complete, ${failed} failed, ${rowsChanged} rows written\n`,
@@ -109,6 +122,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   const repeated = await run("the export again, nothing has changed");
   emulator.now = () => new Date(Date.now() + DAY_MS);
   await run("a day later, late usage has arrived");
+  await run("what it costs, by line item", "backfill", { days }, billsOf(job));
   const isRotated = await runRotations(context);
   await run("with the rotated key");
 
@@ -141,7 +155,7 @@ async function runRotations(context: ExportContext): Promise<boolean> {
   return isOk;
 }
 
-function numbersText({ latest, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
+function numbersText({ latest, cost, complete, slices, gaps, restatements, differences }: DemoNumbers): string {
   const total = latest
     ? `${latest.usage_date}: ${latest.requests} requests, ${latest.hours} hours (${latest.finality}, revision ${latest.revision})`
     : "no rows";
@@ -149,6 +163,7 @@ function numbersText({ latest, complete, slices, gaps, restatements, differences
     "",
     "what a BI tool reads now, in schema bi:",
     `  usage_total       ${total}`,
+    `  cost_total        ${cost ? `${cost.usage_date}: ${cost.amount} ${cost.currency}` : "no rows"}`,
     `  coverage          ${complete} of ${slices} slices complete, ${gaps} gaps`,
     `  restatements      ${restatements} numbers changed after they had been stored, each with its old and new value`,
     `  reconciliation    ${differences} days on which a grouping differs from the total`,

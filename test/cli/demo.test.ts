@@ -19,7 +19,9 @@ test("demo exports, never calls the configured service, and leaves only a report
 
   expect(stdout).toMatch(/the last 30 days: 1 calls, 30 slices complete, 0 failed, \d+ rows written/);
   expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
-  expect(stdout).toMatch(/coverage +30 of 30 slices complete, 0 gaps/);
+  expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);
+  expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
+  expect(stdout).toMatch(/coverage +90 of 90 slices complete, 0 gaps/);
   expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
   expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
   expect(await readdir(temporary)).toEqual([]);
@@ -32,7 +34,7 @@ test("demo exports, never calls the configured service, and leaves only a report
 test("in an empty folder demo runs the packaged jobs", async ({ context }) => {
   const { status, stdout } = await context.run(["demo"], { TMPDIR: "/tmp" });
 
-  expect(stdout).toMatch(/coverage +480 of 480 slices complete, 0 gaps/);
+  expect(stdout).toMatch(/coverage +540 of 540 slices complete, 0 gaps/);
   expect(stdout).toContain("rotated key");
   expect(status).toBe(0);
   expect(await readdir(context.folder)).toEqual(["usage-report-demo.html"]);

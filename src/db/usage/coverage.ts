@@ -150,6 +150,8 @@ export type DemoNumbers = {
     readonly finality: string;
     readonly revision: number;
   } | null;
+  /** The same day's cost. */
+  readonly cost: { readonly usage_date: Day; readonly amount: string; readonly currency: string } | null;
 };
 
 export async function demoNumbers(db: Database): Promise<DemoNumbers> {
@@ -164,7 +166,11 @@ export async function demoNumbers(db: Database): Promise<DemoNumbers> {
           'usage_date', usage_date, 'requests', requests::text, 'hours', hours::text, 'finality', finality, 'revision', revision
         )
         from bi.usage_total order by usage_date desc, project limit 1
-      ) as latest
+      ) as latest,
+      (
+        select jsonb_build_object('usage_date', usage_date, 'amount', amount::text, 'currency', currency)
+        from bi.cost_total order by usage_date desc, project limit 1
+      ) as cost
   `.execute(db);
   if (!rows[0]) throw new Error("the database answered no row");
   return rows[0];
