@@ -65,7 +65,13 @@ function splitConflicts(batch: readonly Answer[]): Answer[][] {
     for (const key of keys) group.keys.add(key);
     group.answers.push(answer);
   }
-  return groups.map(({ answers }) => answers.sort((a, b) => a.runId.localeCompare(b.runId) || a.seriesId - b.seriesId));
+  return groups.map(({ answers }) => answers.sort(byRunAndSeries));
+}
+
+/** Not by localeCompare, whose first call takes 10 ms of CPU time. */
+function byRunAndSeries(a: Answer, b: Answer): number {
+  if (a.runId === b.runId) return a.seriesId - b.seriesId;
+  return a.runId < b.runId ? -1 : 1;
 }
 
 /** The outcomes in the order of the answers. If one answer can't be stored, only that one fails, unless the database can't be used. */
