@@ -19,6 +19,7 @@ import {
 import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
+import { budgetTitle, budgetUseText } from "../report/budget-text.ts";
 import { counted, instantText, windowText } from "../report/format.ts";
 import { seriesText } from "../usage/series.ts";
 import { renderPause } from "./jobs.ts";
@@ -79,7 +80,7 @@ function statusAlerts(health: HealthState): StatusAlerts {
 
 /** Scripts read these fields. */
 function statusJson({ health, undated, clocks, windows }: Status, alerts: StatusAlerts) {
-  const { readAt, callsPausedUntil, workers, slices, causes, queue } = health;
+  const { readAt, callsPausedUntil, workers, slices, causes, queue, budgets } = health;
   return {
     readAt,
     callsPausedUntil,
@@ -91,6 +92,7 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     workers,
     slices,
     causes,
+    budgets,
     rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
     gaps: health.gaps.map(({ key: _, ...gap }) => gap),
     ...{ undated, queue, clocks, windows, ...alerts },
@@ -123,6 +125,9 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
     ...firstOf(groupGaps(gaps).map(renderGap), GAPS_SHOWN_MAX, (more) => `  and ${more} more: see bi.coverage_gaps`),
     ...firstOf(undated.map(renderUndated), GAPS_SHOWN_MAX, (more) => `undated: ${more} more series`),
+    ...health.budgets
+      .filter(({ isOver }) => !isOver)
+      .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
     ...(queued.length > 0 ? [`queue: ${queued.join(", ")}`] : []),
     ...rotations.flatMap(({ rotation, apiKeyId, ageDays }) =>
       apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`],

@@ -74,21 +74,43 @@ async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: st
  */
 const WATCHED_DAYS = 3;
 
+/** The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. */
+export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
+  return readChanged(db, tx, "watched", () => readWatched(tx));
+}
+
+/** The budgets in the periods with a day of the window. `tx` is a snapshot of `db`. */
+export async function budgetsIn(db: Database, tx: Tx, window: Window): Promise<readonly BudgetUse[]> {
+  return readChanged(db, tx, `${window.start} ${window.end}`, () => readWindow(tx, window));
+}
+
 type Remembered = { readonly basis: string; readonly budgets: readonly BudgetUse[] };
 
-const remembered = new WeakMap<Database, Remembered>();
+const remembered = new WeakMap<Database, Map<string, Remembered>>();
+/** Visitors of the dashboard choose windows: above this the oldest answer is forgotten. */
+const REMEMBERED_MAX = 16;
 
 /**
- * The budgets in the periods that somebody should watch. They are asked for at every scrape and tick, and reading them takes half a second
- * where there is much usage. So they are read again only if what they are computed from has changed. `tx` is a snapshot of `db`.
+ * Budgets are asked for at every scrape, tick and page, and reading them takes a second where there is much usage. So they are read again
+ * only if what they are computed from has changed.
  */
-export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
+async function readChanged(
+  db: Database,
+  tx: Tx,
+  what: string,
+  read: () => Promise<readonly BudgetUse[]>,
+): Promise<readonly BudgetUse[]> {
   const basis = await basisOf(tx);
   if (basis === undefined) return [];
-  const known = remembered.get(db);
+  const answers = remembered.get(db) ?? new Map<string, Remembered>();
+  const known = answers.get(what);
   if (known?.basis === basis) return known.budgets;
-  const budgets = await readWatched(tx);
-  remembered.set(db, { basis, budgets });
+  const budgets = await read();
+  answers.delete(what);
+  answers.set(what, { basis, budgets });
+  const [oldest] = answers.keys();
+  if (answers.size > REMEMBERED_MAX && oldest !== undefined) answers.delete(oldest);
+  remembered.set(db, answers);
   return budgets;
 }
 
@@ -111,7 +133,7 @@ async function basisOf(tx: Tx): Promise<string | undefined> {
 }
 
 /**
- * The current ones, earlier ones whose days are still read again, and those with a
+ * The current periods, earlier ones whose days are still read again, and those with a
  * day that was read a short time ago.
  */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
@@ -136,8 +158,7 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   return rows;
 }
 
-/** The budgets in the periods with a day of the window. */
-export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
+async function readWindow(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
     select ${useColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
     order by p.name collate "C", p.period_start

@@ -10,12 +10,11 @@ import { storeSnooze } from "../../src/db/snoozes.ts";
 import { isWell } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/metrics.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
-import type { BudgetUse } from "../../src/usage/budget-use.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import { store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { healthState, NOW } from "./sample-health-state.ts";
+import { healthState, makeBudgetUse, NOW } from "./sample-health-state.ts";
 import { type NotifierFixture, openNotifierFixture } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
@@ -131,20 +130,7 @@ test("a snoozed budget is not notified by any worker, also after a restart, and 
   expect(fixture.texts).toEqual([expect.stringContaining("reached 80%")]);
 });
 
-const USE: BudgetUse = {
-  ...{
-    name: "limit",
-    metric: "cost",
-    currency: "USD",
-    costSource: "estimated",
-    period: "month",
-    start: "2026-03-01",
-    end: "2026-03-31",
-  },
-  ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
-  ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
-  ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false },
-};
+const USE = makeBudgetUse();
 
 test("the alert names the highest threshold, the forecast, and what is not in the numbers; the program is well", () => {
   const state = healthState({ budgets: [USE, { ...USE, name: "other", reached: [] }] });

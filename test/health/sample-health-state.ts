@@ -4,6 +4,7 @@ import type { Gap, LastOutcome, RecentRun } from "../../src/db/health.ts";
 import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
+import type { BudgetUse } from "../../src/usage/budget-use.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
 
 export const NOW = new Date("2026-03-10T06:00:30Z");
@@ -171,4 +172,23 @@ export function notificationsFor(
 function gapOf({ series, day, status }: UnreadSlice): Gap {
   const [project = "", grouping = "", filter = ""] = series.split(" / ");
   return { key: "key", project, grouping, filter, status, from: day, to: day, error: null };
+}
+
+/** A budget of which a threshold is reached. */
+export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
+  return {
+    ...{
+      name: "limit",
+      metric: "cost",
+      currency: "USD",
+      costSource: "estimated",
+      period: "month",
+      start: "2026-03-01",
+      end: "2026-03-31",
+    },
+    ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
+    ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
+    ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false },
+    ...part,
+  };
 }

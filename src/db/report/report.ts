@@ -78,7 +78,7 @@ export async function readReportData(
       rankings,
       coverage: await readCoverage(tx, series, period),
       restatements: await readRestatements(tx, sources.restatements, period, metrics),
-      budgets: await budgetsIn(tx, period),
+      budgets: await budgetsIn(db, tx, period),
     };
   };
   return readSnapshot(db, readAll, statementSecondsMax);

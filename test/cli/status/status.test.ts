@@ -93,6 +93,7 @@ test("`status --json` has the same facts", async ({ context }) => {
     alerts: ["1 slice missing: due and never read"],
     workers: [],
     causes: [],
+    budgets: [],
     clocks: { databaseAheadSeconds: expect.any(Number), serviceAheadSeconds: expect.any(Number) },
     jobs: [
       {
@@ -111,7 +112,7 @@ test("`status --json` has the same facts", async ({ context }) => {
     slices: { complete: 2, suspect: 0, failed: 0, missing: 1 },
     gaps: [
       {
-        ...{ project: "production", grouping: "none", filter: "all", status: "missing", error: null },
+        ...{ project: "production", source: "usage", grouping: "none", filter: "all", status: "missing", error: null },
         ...{ from: addDays(today, -1), to: addDays(today, -1) },
       },
     ],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { FailureCause } from "../../../src/db/usage/failures.ts";
-import { dashboardAlerts } from "../../../src/web/dashboard/sections.ts";
-import { jobLine, NOW, worker } from "../../health/sample-health-state.ts";
+import { dashboardAlerts, verdictHtml } from "../../../src/web/dashboard/sections.ts";
+import { jobLine, makeBudgetUse, NOW, worker } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 import { operations } from "./sample-operations.ts";
 
@@ -111,4 +111,18 @@ test("the reasons why this worker can't work come first", () => {
     { text: "this worker can't work now: the database does not answer" },
     { section: "gaps" },
   ]);
+});
+
+test("a snoozed alert is no reason to look, and is listed with who snoozed it; so are alerts about the usage", () => {
+  const snoozes = [{ name: "gaps", until: new Date("2026-03-12T08:00:00Z"), at: NOW, by: "ann <on> node-1" }];
+  const { health } = operations({ slices: { ...SLICES, missing: 1 }, snoozes, budgets: [makeBudgetUse()] });
+  expect(dashboardAlerts(health, WELL)).toEqual([]);
+  const text = verdictHtml([], health).toString();
+  expect(text).toContain("Nothing that is due is missing.");
+  expect(text).toMatch(
+    /<strong>About the usage<\/strong>\s*<ul><li><a href="#budgets">budget limit \(2026-03\) reached 80%: /,
+  );
+  expect(text).toContain(
+    '<strong>Snoozed</strong>\n<ul><li><a href="#gaps">1 slice missing: due and never read (snoozed until 2026-03-12 08:00 UTC by ann &lt;on&gt; node-1)</a></li>',
+  );
 });
