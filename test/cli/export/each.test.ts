@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Emulator } from "../../../src/emulator/server.ts";
 import type { UsageRecord } from "../../../src/emulator/usage.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -153,4 +154,26 @@ test("a key without usage in the window is no longer due, and its numbers stay",
   expect(await byModelAndKey()).toMatchObject({ "key-c nova-3": "2" });
   const { rows } = await sql`select distinct active from bi.coverage where filter = 'accessor=key-c'`.execute(db);
   expect(rows).toEqual([{ active: false }]);
+});
+
+test("a second backfill reads the values of its days, also those of keys that are used no more, and doubts no day without them", async ({
+  context,
+}) => {
+  const today = dayOf(new Date());
+  // More days than one request may have: the newer one gets nothing for the old key.
+  const [from, to] = [addDays(today, -45), addDays(today, -6)];
+  const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
+  // The key was used on the first two of these days.
+  const usage = (_: string, day: string) => [...USAGE, ...(day < addDays(from, 2) ? old : [])];
+  const emulator = await context.serve({ usage });
+  await context.configure(smallConfig(emulator.url, { exports: [EACH] }));
+  const backfill = (...more: readonly string[]) => context.run(["backfill", "--from", from, "--to", to, ...more]);
+
+  expect(await backfill()).toMatchObject({ status: 0 });
+  expect(await backfill()).toMatchObject({ status: 0 });
+  expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "200", "key-old nova-3": "18" });
+  const { rows } = await sql`
+    select status, count(*)::integer as days from bi.coverage where filter = 'accessor=key-old' group by 1
+  `.execute(db);
+  expect(rows).toEqual([{ status: "complete", days: 40 }]);
 });
