@@ -20,6 +20,7 @@ import {
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
 import { sliceCount, totalSliceCount } from "../usage/plan.ts";
+import { seriesText } from "../usage/series.ts";
 import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
 import { writeAnswer } from "./output.ts";
@@ -178,10 +179,10 @@ function shellQuoted(word: string): string {
 function planText(plans: readonly BackfillPlan[]): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const lines = requests.map((request) => {
-    const { project, grouping, filter, start, end } = describeRequest(request);
+    const { start, end, ...series } = describeRequest(request);
     const count = sliceCount(request);
     const days = start === end ? start : `${start} to ${end}`;
-    return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${project} / ${grouping} / ${filter}`;
+    return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${seriesText(series)}`;
   });
   lines.push(`would read ${totalSliceCount(requests)} slices in ${requests.length} requests`);
   return `${lines.join("\n")}\n`;

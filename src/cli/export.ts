@@ -12,6 +12,7 @@ import { warnOfLeftOut, withSeenValues } from "../jobs/seen-values.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import { describeRequest, type ExportResult, pickCounts, type RunCounts, type RunTrigger } from "../usage/export.ts";
 import { type ExportJob, planRun, type Selection, seriesOf, totalSliceCount } from "../usage/plan.ts";
+import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { progressBar, progressCount } from "./progress.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
@@ -85,7 +86,7 @@ export function exportText({ job, result }: JobResult): string {
   // A service that is down fails every request for the same reason.
   const byReason = Map.groupBy(result.failures, ({ reason }) => reason);
   for (const [reason, failures] of [...byReason].slice(0, REASONS_SHOWN_MAX)) {
-    const first = failures[0] && Object.values(describeRequest(failures[0].request)).slice(0, 3).join(" / ");
+    const first = failures[0] && seriesText(describeRequest(failures[0].request));
     lines.push(`  failed: ${first}${failures.length > 1 ? ` and ${failures.length - 1} more` : ""}: ${reason}`);
   }
   if (byReason.size > REASONS_SHOWN_MAX) {

@@ -135,7 +135,9 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   const words = issue.errors.find(([inner]) => typeof issue.input === "string" && inner?.code === "invalid_value");
   if (words) return toConfigIssues(words, path);
   // For an object or a list, only the issues of the alternative that accepts this type are reported.
-  const ofKind = issue.errors.filter(([inner]) => inner?.code !== "invalid_type" || inner.path.length > 0);
+  const ofKind = issue.errors.filter(
+    ([inner]) => inner && (inner.path.length > 0 || (inner.code !== "invalid_type" && inner.code !== "invalid_value")),
+  );
   if (typeof issue.input === "object" && ofKind[0] && ofKind.length === 1) return toConfigIssues(ofKind[0], path);
   // Of several alternatives, only the issues of the one that has all the fields that are given.
   const hasFields = (errors: readonly ZodIssue[]) =>

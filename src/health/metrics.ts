@@ -199,7 +199,8 @@ export type MetricSample = {
   readonly value: number;
 };
 
-const SERIES_LABELS = ["project", "grouping", "filter"] as const;
+/** A series of usage has no "source". */
+const SERIES_LABELS = ["project", "source", "grouping", "filter"] as const;
 /** Not "job": Prometheus uses that label for the target of a scrape. */
 const JOB_LABELS = ["kind", "job_name"] as const;
 
@@ -293,8 +294,9 @@ export function metricSamples({
   ];
 }
 
-function seriesSamples({ project, grouping, filter, freshThrough, missing, failed, suspect }: SeriesHealth) {
-  const labels = { project, grouping, filter };
+function seriesSamples({ freshThrough, missing, failed, suspect, ...series }: SeriesHealth) {
+  const { project, source, grouping, filter } = series;
+  const labels = { project, ...(source !== "usage" && { source }), grouping, filter };
   const fresh = freshThrough === null ? null : startOfDay(freshThrough).getTime() / 1000;
   return [
     ...sample("newest_complete_day_timestamp_seconds", labels, fresh),

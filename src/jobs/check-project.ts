@@ -12,7 +12,15 @@ import { addDays, dayOf, type Window } from "../usage/days.ts";
 import type { FanOut } from "../usage/fan-out.ts";
 import { dayTotals, effectOf } from "../usage/filter-effect.ts";
 import { type ExportJob, seriesOf } from "../usage/plan.ts";
-import { ALL_USAGE, type Filter, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
+import {
+  ALL_USAGE,
+  filterKey,
+  NO_CONDITIONS,
+  type Project,
+  type Series,
+  SOURCES,
+  type Source,
+} from "../usage/series.ts";
 import { checkUndated } from "./check-undated.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
 import type { ServiceContext } from "./export-context.ts";
@@ -31,14 +39,19 @@ import {
   warn,
 } from "./project-probe.ts";
 
-type Check = { readonly what: string; readonly run: () => Promise<CheckResult> };
+type Check = {
+  readonly what: string;
+  readonly run: () => Promise<CheckResult>;
+  /** If it fails, the checks after it would fail for the same reason. */
+  readonly isDecisive?: boolean;
+};
 
 export async function checkProject(
   context: ServiceContext,
   filterCheck: FilterCheck,
   project: Project,
 ): Promise<Finding[]> {
-  const probe = { ...context, filterCheck, project, today: dayOf(new Date()) };
+  const probe: Probe = { ...context, filterCheck, project, source: "usage", today: dayOf(new Date()) };
   const jobs = context.config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
   const rotations = context.config.rotations.filter((rotation) => rotation.project.id === project.id);
   let mayRead = false;
@@ -50,25 +63,47 @@ export async function checkProject(
       // If the service does not list the key's scopes, a usage request shows whether the key may read usage. That request is not made
       // if the project has a rotation, because the key then creates other keys.
       mayRead = scopes ? readsUsage(scopes) : rotations.length === 0;
-      return keyResult(project, scopes, jobs.length > 0);
+      return keyResult(
+        project,
+        scopes,
+        SOURCES.filter((source) => jobs.some((job) => job.source === source)),
+      );
     },
   });
   // The service would refuse every other call for the same reason.
   if (key.state === "fail") return [key];
-  const checks = [
+  const checks: readonly Check[] = [
     ...rotations.map((job) => ({ what: `rotation ${job.name}`, run: () => checkRotation(probe, job) })),
     ...(jobs.length === 0 && mayRead
       ? [{ what: "usage", run: () => checkGrouping(probe, totalOf(probe), false) }]
       : []),
-    ...usageChecks(probe, jobs),
+    ...sourceChecks(
+      probe,
+      jobs.filter(({ source }) => source === "usage"),
+    ),
+    ...billingChecks(
+      { ...probe, source: "billing" },
+      jobs.filter(({ source }) => source === "billing"),
+    ),
   ];
   const findings = [key];
-  for (const check of checks) findings.push(await findingOf(check));
+  for (const check of checks) {
+    const finding = await findingOf(check);
+    findings.push(finding);
+    if (check.isDecisive && finding.state === "fail") break;
+  }
   return findings;
 }
 
-/** The checks for the export jobs of the project. Each grouping and each filter is checked once, even if several jobs have it. */
-function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
+/** Whether the service offers billing and the key may read it is checked first, and once. */
+function billingChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
+  if (jobs.length === 0) return [];
+  const checks = sourceChecks(probe, jobs).map(({ what, run }) => ({ what: `billing ${what}`, run }));
+  return [{ what: "billing", run: () => checkGrouping(probe, totalOf(probe), true), isDecisive: true }, ...checks];
+}
+
+/** The checks for the export jobs of the project, all of one source. Each grouping and each filter is checked once, even if several jobs have it. */
+function sourceChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   const all: CheckedSeries[] = jobs.flatMap((job) =>
     seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map((series) => ({
       series,
@@ -78,11 +113,12 @@ function usageChecks(probe: Probe, jobs: readonly ExportJob[]): Check[] {
   );
   const filters = [...new Map(all.map((one) => [one.series.filter.name, one])).values()];
   const groupings = [...new Map(all.map((one) => [one.series.grouping, one])).values()];
-  const named = filters.filter(({ series, strictness }) => strictness !== "off" && namesOf(series.filter).length > 0);
+  const named = filters.filter(({ series, strictness }) => strictness !== "off" && namesOf(series).length > 0);
   const windowless = jobs.filter((job) => !job.window);
   const checks: Check[] = [];
   const dependent = all.find(({ series }) => dependsOnDialect(series));
-  if (dependent && probe.service.dialect === "auto") {
+  // Billing is asked in the default dialect.
+  if (dependent && probe.source === "usage" && probe.service.dialect === "auto") {
     checks.push({ what: "dialect", run: () => checkDialect(probe, dependent.windowed) });
   }
   if (named.length > 0) checks.push({ what: "features", run: () => checkNames(probe, named) });
@@ -120,13 +156,18 @@ async function findingOf({ what, run }: Check): Promise<Finding> {
   }
 }
 
-function keyResult(project: Project, scopes: readonly string[] | undefined, isRead: boolean): CheckResult {
+/** `sources` are what the exports read of the project. Of several, the checks of each say what the key may not read. */
+function keyResult(project: Project, scopes: readonly string[] | undefined, sources: readonly Source[]): CheckResult {
   if (!scopes) return warn("the service does not say which scopes a key has");
   const list = scopes.map(toPrintableLine).join(", ") || "(none)";
-  if (readsUsage(scopes)) return ok(`scopes ${list}`);
-  return isRead
-    ? fail(`the key of "${project.name}" has the scopes ${list}; reading usage needs project:read`)
-    : ok(`scopes ${list}; it can't read usage, and no export reads this project`);
+  if (sources.length === 0 && !readsUsage(scopes)) {
+    return ok(`scopes ${list}; it can't read usage, and no export reads this project`);
+  }
+  const mayRead = (source: Source) => (source === "usage" ? readsUsage(scopes) : holdsScope(scopes, "billing:read"));
+  if (sources.length === 0 || sources.some(mayRead)) return ok(`scopes ${list}`);
+  const needs = { usage: "project:read", billing: "billing:read" };
+  const needed = sources.map((source) => `reading ${source} needs ${needs[source]}`).join(", and ");
+  return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
 /** Either scope lets a key read the breakdown; sources differ on which one it needs. */
@@ -158,8 +199,9 @@ type CheckedSeries = {
 const RECENT_DAYS = 7;
 
 /** The names in a filter that the service may not know. */
-function namesOf({ features, dimensions: { model, tags } }: Filter): string[] {
-  return [...Object.keys(features), model, tags].filter((name) => name !== undefined);
+function namesOf({ source, filter: { features, dimensions } }: Series): string[] {
+  const values = source === "billing" ? Object.values(dimensions) : [dimensions.model, dimensions.tags];
+  return [...Object.keys(features), ...values].filter((name) => name !== undefined);
 }
 
 async function checkNames(probe: Probe, filters: readonly CheckedSeries[]): Promise<CheckResult> {
@@ -175,7 +217,7 @@ async function checkNames(probe: Probe, filters: readonly CheckedSeries[]): Prom
     }
   }
   if (warning !== undefined) return warn(warning);
-  const names = filters.flatMap(({ series }) => namesOf(series.filter));
+  const names = filters.flatMap(({ series }) => namesOf(series));
   return ok(`known: ${[...new Set(names)].join(", ")}`);
 }
 

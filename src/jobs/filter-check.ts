@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/suggestions.ts";
+import { errorText } from "../errors.ts";
 import { hasStatus } from "../service/answer.ts";
 import { DOCUMENTED_FEATURES } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
@@ -22,6 +23,7 @@ import { normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {
   ALL_USAGE,
+  BILLING_DIMENSIONS,
   type Dialect,
   type Dimension,
   type Filter,
@@ -66,6 +68,8 @@ export class FilterCheck {
   readonly #names: KnownNames;
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #ignored = memoizeAsync<boolean>();
+  /** By project id, why the service refused billing, and would refuse it again. */
+  readonly #noBilling = new Map<string, string>();
 
   constructor(deps: FilterCheckDeps) {
     this.#deps = deps;
@@ -77,7 +81,8 @@ export class FilterCheck {
     { series: { project, source, filter }, window }: UsageRequest,
     strictness: Strictness,
   ): Promise<string | undefined> {
-    if (strictness === "off") return undefined;
+    const refused = source === "billing" ? this.#noBilling.get(project.id) : undefined;
+    if (refused !== undefined || strictness === "off") return refused;
     const found = await this.findings({ project, source, window }, filter);
     const wrong = found.find(isRejected);
     if (wrong && (strictness === "error" || wrong.state === "ambiguous")) return wrong.text;
@@ -86,6 +91,11 @@ export class FilterCheck {
       this.#deps.app.log.warn(fields, `${kind} unknown to the service`);
     }
     return undefined;
+  }
+
+  /** Called with the failure of a request: a service without billing is asked for it once a run, and not once for each request. */
+  noteFailure({ series: { project, source } }: UsageRequest, error: unknown): void {
+    if (source === "billing" && hasStatus(error, [404])) this.#noBilling.set(project.id, errorText(error));
   }
 
   /** The names in the filter that the service may not know. */
@@ -101,7 +111,7 @@ export class FilterCheck {
     for (const name of unknownFeatures(filter, DOCUMENTED_FEATURES)) {
       findings.push(...(await this.#featureFindings(scope, filter, name)));
     }
-    for (const kind of ["model", "tags"] as const) {
+    for (const kind of scope.source === "billing" ? BILLING_DIMENSIONS : (["model", "tags"] as const)) {
       const name = filter.dimensions[kind];
       if (name === undefined) continue;
       const request: UsageRequest = {
@@ -137,10 +147,12 @@ export class FilterCheck {
     return [{ kind: "feature", name, state: "unproved", text }];
   }
 
-  async #valueFindings(scope: Scope, kind: "model" | "tags", name: string, dialect: Dialect): Promise<NameFinding[]> {
+  async #valueFindings(scope: Scope, kind: Dimension, name: string, dialect: Dialect): Promise<NameFinding[]> {
     const names = this.#names;
-    const listedKind = kind === "tags" ? "tag" : kind;
-    const { matches, others, isListed } = await names.find(scope.project, listedKind, name);
+    const { project, source } = scope;
+    const listedKind = kind === "model" ? kind : "tag";
+    const { matches, others, isListed } =
+      source === "billing" ? await names.findBilled(project, kind, name) : await names.find(project, listedKind, name);
     const ids = idsOf(matches, name);
     if (kind === "model" && dialect === "2026" && ids.length > 1) {
       const text = `${ids.length} models are called "${name}" (${ids.slice(0, 5).join(", ")}): filter by the id of one`;
@@ -148,9 +160,9 @@ export class FilterCheck {
     }
     if (matches.length > 0) return [];
     const shown = await this.#effect(scope, { dimensions: { [kind]: name } }, dialect);
-    if (shown === "narrower") await names.prove(scope.project, listedKind, name);
+    if (shown === "narrower" && source === "usage") await names.prove(project, listedKind, name);
     if (shown === "narrower" || (shown === "empty" && !isListed)) return [];
-    const what = `${listedKind} "${name}"`;
+    const what = `${kind === "tags" ? "tag" : kind} "${name}"`;
     const never = `the service has never listed the ${what}`;
     const guess = didYouMean(name, others);
     const findings = {

@@ -3,8 +3,8 @@
 
 import { memoizeAsync } from "../async.ts";
 import { type ListedName, listedNames, storeListedNames } from "../db/usage/series.ts";
-import { fetchFields, type ListedFields } from "../service/fields.ts";
-import type { Project } from "../usage/series.ts";
+import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/fields.ts";
+import { BILLING_DIMENSIONS, type Dimension, type Project } from "../usage/series.ts";
 import type { ServiceContext } from "./export-context.ts";
 
 type NameDeps = Pick<ServiceContext, "app" | "db" | "service" | "keys">;
@@ -20,6 +20,8 @@ type FoundNames = {
 
 export type KnownNames = {
   readonly find: (project: Project, kind: ListedName["kind"], name: string) => Promise<FoundNames>;
+  /** As `find`, for a value of a dimension of billing. Nothing of it is stored: the service lists all values that amounts have. */
+  readonly findBilled: (project: Project, dimension: Dimension, value: string) => Promise<FoundNames>;
   /** Records that the service knows the name: a filter by it changed the numbers. */
   readonly prove: (project: Project, kind: ListedName["kind"], name: string) => Promise<void>;
 };
@@ -28,6 +30,7 @@ export type KnownNames = {
 export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames {
   const listed = memoizeAsync<ListedFields | undefined>();
   const stored = memoizeAsync<readonly ListedName[]>();
+  const billed = memoizeAsync<BilledFields | undefined>();
   const proved = new Map<string, ListedName[]>();
 
   async function earlierNames(project: Project): Promise<readonly ListedName[]> {
@@ -66,6 +69,14 @@ export function openKnownNames({ app, db, service, keys }: NameDeps): KnownNames
         others: [...current, ...earlier].map((one) => one.name),
         isListed: fields?.[`${kind}s`] !== undefined,
       };
+    },
+    async findBilled(project, dimension, value) {
+      const fields = await billed(project.id, () =>
+        keys.use(project, (key) => fetchBilledFields(service, project.id, key, app.signal)),
+      );
+      const values = fields?.[BILLING_DIMENSIONS.find((one) => one === dimension) ?? "tags"];
+      const matches = values?.includes(value) ? [{ kind: "tag" as const, name: value, modelId: "" }] : [];
+      return { matches, others: values ?? [], isListed: values !== undefined };
     },
     async prove(project, kind, name) {
       const names: ListedName[] = [{ kind, name, modelId: "" }];

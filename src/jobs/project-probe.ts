@@ -5,7 +5,7 @@ import type { NormalisedSlice } from "../usage/columns.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { normalise } from "../usage/normalise.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { ALL_USAGE, type Project, type Series } from "../usage/series.ts";
+import { ALL_USAGE, type Project, type Series, type Source } from "../usage/series.ts";
 import type { ServiceContext } from "./export-context.ts";
 import type { FilterCheck } from "./filter-check.ts";
 
@@ -19,6 +19,7 @@ export type Finding = {
 /** What the checks of one project need. */
 export type Probe = ServiceContext & {
   readonly filterCheck: FilterCheck;
+  readonly source: Source;
   readonly project: Project;
   readonly today: Day;
 };
@@ -29,9 +30,9 @@ export const ok = (text: string): CheckResult => ({ state: "ok", text });
 export const warn = (text: string): CheckResult => ({ state: "warn", text });
 export const fail = (text: string): CheckResult => ({ state: "fail", text });
 
-/** All usage of the project. */
-export function totalOf({ project }: Probe): Series {
-  return { project, source: "usage", grouping: "none", filter: ALL_USAGE };
+/** All usage of the project, or all that it costs. */
+export function totalOf({ project, source }: Probe): Series {
+  return { project, source, grouping: "none", filter: ALL_USAGE };
 }
 
 export async function readSlices(probe: Probe, series: Series, window: Window | undefined): Promise<NormalisedSlice[]> {

@@ -10,6 +10,7 @@ import { recordFailure } from "../db/usage/failures.ts";
 import { isKnownUnused } from "../db/usage/seen-values.ts";
 import { isNewestEmpty } from "../db/usage/slices.ts";
 import { AppError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
 import type { Service } from "../service/service.ts";
 import { type BreakdownOptions, fetchBreakdown, groupingName } from "../service/usage.ts";
 import { emptySlice, type NormalisedSlice } from "../usage/columns.ts";
@@ -81,7 +82,13 @@ async function fetchUsage(
   const { check, policy, idOf } = settings;
   const ask = async (one: UsageRequest, dialect: Dialect, options: BreakdownOptions = {}) => {
     const sent = await check.asSent(one, dialect);
-    return keys.use(one.series.project, (key) => fetchBreakdown(service, sent, key, signal, { ...options, dialect }));
+    try {
+      const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { ...options, dialect });
+      return await keys.use(one.series.project, call);
+    } catch (error) {
+      check.noteFailure(one, error);
+      throw error;
+    }
   };
   const askAndRead = async (dialect: Dialect) => {
     let askedMs = performance.now();

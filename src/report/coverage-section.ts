@@ -76,8 +76,9 @@ function shortGrouping(grouping: string): string {
   return grouping === "none" ? "total" : grouping;
 }
 
-export function seriesHtml({ project, grouping, filter }: SeriesName): Html {
-  return html`${nameHtml(project)} · ${shortGrouping(grouping)}${filter === "all" ? undefined : html` · ${nameHtml(filter)}`}`;
+export function seriesHtml({ project, source = "usage", grouping, filter }: SeriesName): Html {
+  const of = source === "usage" ? "" : `${source} `;
+  return html`${nameHtml(project)} · ${of}${shortGrouping(grouping)}${filter === "all" ? undefined : html` · ${nameHtml(filter)}`}`;
 }
 
 function freshnessTable(series: readonly SeriesCoverage[]): Html {

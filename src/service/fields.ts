@@ -1,8 +1,9 @@
-// Reads what usage of a project can be filtered by: GET /v1/projects/{id}/usage/fields. The answer lists only what was used in
-// its period, so the service may know names that it does not list.
+// Reads what usage or billing of a project can be filtered by: GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists
+// only what was used in its period, so the service may know names that it does not list.
 
 import { z } from "zod";
 import type { Secret } from "../secret.ts";
+import type { BillingDimension } from "../usage/series.ts";
 import { parseAnswer } from "./answer.ts";
 import { callAllowingStatuses, type Service } from "./service.ts";
 
@@ -38,6 +39,38 @@ function present<T>(entries: readonly (T | undefined)[] | null | undefined): rea
 }
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
+
+const BilledValues = z
+  .array(OptionalText)
+  .nullish()
+  .catch(undefined)
+  .transform((values) => values?.filter((value) => value !== undefined));
+
+/** A line item has a name for people, too, which is not used. */
+const BillingFieldsAnswer = z.object({
+  accessors: BilledValues,
+  deployments: BilledValues,
+  line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
+  tags: BilledValues,
+});
+
+/** By dimension, the values that amounts have; undefined if the service does not list them. */
+export type BilledFields = Readonly<Record<BillingDimension, readonly string[] | undefined>>;
+
+/** Undefined if the service has no such list. Sent without dates, as fetchFields. */
+export async function fetchBilledFields(
+  service: Service,
+  projectId: string,
+  key: Secret,
+  signal: AbortSignal,
+): Promise<BilledFields | undefined> {
+  const path = ["v1", "projects", projectId, "billing", "fields"];
+  const call = { method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
+  const answer = await callAllowingStatuses(service, [404], call, key, signal);
+  if (!answer) return undefined;
+  const { accessors, deployments, line_items, tags } = parseAnswer(BillingFieldsAnswer, answer, "billing fields");
+  return { accessor: accessors, deployment: deployments, line_item: line_items && Object.keys(line_items), tags };
+}
 
 /** Undefined if the service has no such list. Sent without dates, because then the answer covers the longest period. */
 export async function fetchFields(

@@ -4,8 +4,9 @@
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import type { NormalisedSlice } from "./columns.ts";
-import { type Day, daysOf } from "./days.ts";
+import { type Day, daysOf, type Window } from "./days.ts";
 import { sliceCount, totalSliceCount, type UsageRequest } from "./plan.ts";
+import type { SeriesName } from "./series.ts";
 import type { FilterDoubt, SliceDecision } from "./slice.ts";
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
@@ -234,9 +235,10 @@ function isStop(error: unknown): boolean {
   return error instanceof AppError && error.code === "stopped";
 }
 
-export function describeRequest({ series, window }: UsageRequest): Readonly<Record<string, string>> {
-  const { project, grouping, filter } = series;
-  return { project: project.name, grouping, filter: filter.name, ...window };
+/** The source is named only if it is not usage. */
+export function describeRequest({ series, window }: UsageRequest): SeriesName & Partial<Window> {
+  const { project, source, grouping, filter } = series;
+  return { project: project.name, ...(source !== "usage" && { source }), grouping, filter: filter.name, ...window };
 }
 
 // Limits how many requests of a process wait for the service, and how many rows wait in its memory for the database.

@@ -28,6 +28,7 @@ export const USAGE_DIMENSIONS = [
   "tags",
 ] as const;
 export const BILLING_DIMENSIONS = ["accessor", "deployment", "line_item", "tags"] as const;
+export type BillingDimension = (typeof BILLING_DIMENSIONS)[number];
 export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
   usage: USAGE_DIMENSIONS,
   billing: BILLING_DIMENSIONS,

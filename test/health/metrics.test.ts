@@ -72,6 +72,13 @@ test("each scrape reads the gauges from the database, and a series that is gone 
   expect(await metrics.samples()).not.toContain(MISSING_LINE);
 });
 
+test("series of billing are told from those of usage by their source", async () => {
+  const series = [MISSING, { ...MISSING, source: "billing" as const, missing: 5 }];
+  const samples = await testMetrics({ readHealth: async () => healthState({ series }) }).samples();
+  expect(samples).toContain(MISSING_LINE);
+  expect(samples).toContain(MISSING_LINE.replace('"p"', '"p",source="billing"').replace(/2$/, "5"));
+});
+
 test("without the database a scrape has all other metrics, and the reason is logged once", async () => {
   let isDown = true;
   const metrics = testMetrics({

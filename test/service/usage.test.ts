@@ -75,3 +75,13 @@ test("the error of a refused breakdown names both scopes that the service may re
   await using service = openTestService(server.origin);
   await expect(fetchBreakdown(service, requestOf("none"), KEY, limit())).rejects.toThrow("project:read or usage:read");
 });
+
+test("dimensions of billing are repeated, in one order, and filters have the names of the dialect", () => {
+  const filter = { name: "f", features: {}, dimensions: { tags: "prod", line_item: "sync::aura-2" } };
+  const request = requestOf("line_item,tags", filter, WINDOW);
+  const billing = { ...request, series: { ...request.series, source: "billing" as const } };
+  expect(decodeURIComponent(breakdownQuery(billing, "2026").toString())).toBe(
+    "start=2026-03-01&end=2026-03-07&grouping=line_item&grouping=tags&line_item=sync::aura-2&tag=prod",
+  );
+  expect(breakdownQuery(billing, "interface").get("tags")).toBe("prod");
+});

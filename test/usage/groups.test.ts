@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupOf } from "../../src/usage/groups.ts";
+import { combinedGroup, groupOf } from "../../src/usage/groups.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;
 const shown = (value: unknown) => groupOf("model", value, 0).display;
@@ -120,4 +120,37 @@ test.each<[unknown, string]>([
   expect(() => groupOf("tags", value, 7)).toThrow(
     `results[7].tags: expected a text, an array of texts or null, ${reason}`,
   );
+});
+
+const DIMENSIONS = ["line_item", "tags"] as const;
+
+function combined(lineItem: unknown, tags: unknown) {
+  return combinedGroup(DIMENSIONS, [groupOf("line_item", lineItem, 0), groupOf("tags", tags, 0)]);
+}
+
+test("groups by several dimensions are the same only if they are the same by each dimension", () => {
+  const value = fc.oneof(
+    fc.constantFrom<unknown>(null, undefined, "", [], "absent", "null", '["a"]'),
+    fc.array(fc.constantFrom("a", "b", "a,b", "\0"), { maxLength: 3 }),
+  );
+  fc.assert(
+    fc.property(value, value, value, value, (a, b, c, d) => {
+      const isSame = groupOf("line_item", a, 0).key === groupOf("line_item", c, 0).key && keyOf(b) === keyOf(d);
+      expect(combined(a, b).key === combined(c, d).key).toBe(isSame);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("a group by several dimensions is shown as a JSON object in which each has its value", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.array(fc.string({ unit: "binary" })), (lineItem, tags) => {
+      const { display } = combined(lineItem, tags);
+      const withoutNul = (text: string) => text.replaceAll("\0", "\\u0000");
+      const expected = { line_item: withoutNul(lineItem), tags: [...new Set(tags)].sort().map(withoutNul) };
+      expect(JSON.parse(display ?? "")).toEqual(expected);
+      expect(display?.replaceAll("\\\\u0000", "")).not.toContain("\\u0000");
+    }),
+  );
+  expect(combined(undefined, null).display).toBe('{"line_item":null,"tags":null}');
 });
