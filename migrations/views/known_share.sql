@@ -11,20 +11,23 @@ cross join lateral (
       and sl.closed_at < (sl.usage_date + 2)::timestamp at time zone 'UTC'
       and usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) = 'final'
   ), stored as materialized (
-    -- What was stored from one day after the usage until another; until_day is null where it still is.
-    select m.metric, r.from_day, r.until_day, sum(m.amount) as amount
+    -- What was stored from one day after the usage until another; until_day is null where it still is. Added up before it is split by
+    -- metric, as a series may have thousands of groups.
+    select m.metric, sums.from_day, sums.until_day, m.amount
     from (
-      select r.*, (r.seen_at at time zone 'UTC')::date - r.usage_date as from_day,
-        (r.superseded_at at time zone 'UTC')::date - r.usage_date as until_day
+      select (r.seen_at at time zone 'UTC')::date - r.usage_date as from_day,
+        (r.superseded_at at time zone 'UTC')::date - r.usage_date as until_day,
+        sum(r.hours) as hours, sum(r.total_hours) as total_hours, sum(r.agent_hours) as agent_hours, sum(r.tokens_in) as tokens_in,
+        sum(r.tokens_out) as tokens_out, sum(r.tts_characters) as tts_characters, sum(r.requests) as requests
       from usage_export.row_revision r
       join day using (usage_date)
       where r.series_id = s.series_id and r.kind <> 'gone' and r.usage_date >= (now() at time zone 'UTC')::date - 70
-    ) r
+      group by from_day, until_day
+    ) sums
     cross join lateral (values
-      ('hours', r.hours), ('total_hours', r.total_hours), ('agent_hours', r.agent_hours), ('tokens_in', r.tokens_in),
-      ('tokens_out', r.tokens_out), ('tts_characters', r.tts_characters), ('requests', r.requests)
+      ('hours', hours), ('total_hours', total_hours), ('agent_hours', agent_hours), ('tokens_in', tokens_in),
+      ('tokens_out', tokens_out), ('tts_characters', tts_characters), ('requests', requests)
     ) as m (metric, amount)
-    group by m.metric, r.from_day, r.until_day
   )
   select metric, days_after, sum(amount) filter (where until_day is null) as final,
     coalesce(sum(amount) filter (where from_day <= days_after and (until_day is null or until_day > days_after)), 0) as amount

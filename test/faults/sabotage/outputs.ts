@@ -76,4 +76,32 @@ export const OUTPUTS: readonly Sabotage[] = [
     by: "credentials.reveal().startsWith(sent.toString())",
     caughtBy: ["test/web/access.test.ts", "is accepted: false"],
   },
+  {
+    name: "a day is judged before it is final",
+    file: "src/db/anomalies.ts",
+    replace: "closed_at, now()) = 'final'",
+    by: "closed_at, now()) <> 'open'",
+    caughtBy: ["test/db/anomalies.test.ts", "a day is judged only when it is final"],
+  },
+  {
+    name: "the first run after an upgrade judges old days",
+    file: "src/db/anomalies.ts",
+    replace: "coalesce(judged.first, final.newest)",
+    by: "coalesce(judged.first, final.usage_date)",
+    caughtBy: ["test/db/anomalies.test.ts", "at first only the newest final day is judged"],
+  },
+  {
+    name: "an unusual day is over before anybody could be notified",
+    file: "migrations/views/usage_anomalies.sql",
+    replace: "interval '12 hours'",
+    by: "interval '0 hours'",
+    caughtBy: ["test/db/anomalies.test.ts", "an unusual day is over with a later usual day"],
+  },
+  {
+    name: "a forecast takes days that are not final as they are",
+    file: "migrations/views/month_forecast.sql",
+    replace: "amount / known_share as amount",
+    by: "amount as amount",
+    caughtBy: ["test/db/views/forecast-view.test.ts", "a day that is not final is scaled up"],
+  },
 ];
