@@ -28,9 +28,6 @@ export type MonitoringDeps = {
   readonly access: Access | undefined;
 };
 
-/** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
-const PAGE_COST_ROWS_MAX = 5_000;
-
 /** Throws `config` if it can't listen at the configured address. */
 export async function openMonitoring(
   app: App,
@@ -52,11 +49,7 @@ export async function openMonitoring(
     readiness,
     readOperations: () => readOperations(db, config),
     readReport: (period, now, options) =>
-      readReportData(db, period, now, {
-        statementSecondsMax: BRIEF_SNAPSHOT_SECONDS,
-        costRowsMax: PAGE_COST_ROWS_MAX,
-        ...options,
-      }),
+      readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, ...options }),
   });
   const deps = { log: app.log, scrub, access, readiness, metrics: metrics.scrape, dashboard };
   const monitor = await openMonitor(config.monitor, deps);

@@ -18,7 +18,14 @@ export type DashboardDeps = {
   readonly readReport: (period: Window, now: Date, options: ReadOptions) => Promise<ReportData>;
 };
 
-type ReadOptions = { readonly signal: AbortSignal; readonly onBreakdown?: (breakdown: Breakdown) => void };
+type ReadOptions = {
+  readonly signal: AbortSignal;
+  readonly costRowsMax: number;
+  readonly onBreakdown?: (breakdown: Breakdown) => void;
+};
+
+/** Calculating a cost takes about 25 ms for each thousand rows of usage by model, and a page should begin within 0.3 s. */
+const COST_ROWS_MAX = 5_000;
 
 /** How long a page waits for each read, the wait for earlier reads included. Their sum is below the time after which the server closes a silent connection (SOCKET_IDLE_MS_MAX). */
 const READ_LIMITS = { operationsMs: 3_000, usageMs: 5_000 };
@@ -36,7 +43,9 @@ export function openDashboard(
     const readingOperations = inTurnForOperations(readOperations);
     const readingUsage = inTurnForUsage(async (signal) => {
       const { usageContent, drawAhead } = await loading;
-      return usageContent(await readReport(period, new Date(), { signal, onBreakdown: drawAhead }));
+      return usageContent(
+        await readReport(period, new Date(), { signal, costRowsMax: COST_ROWS_MAX, onBreakdown: drawAhead }),
+      );
     });
     const [pages, operations] = await Promise.all([loading, readingOperations]);
     if (!operations.ok) {
@@ -53,7 +62,7 @@ export function openDashboard(
   async function file(period: Period): Promise<Page> {
     const pages = await import("./pages.ts");
     const report = await inTurnForUsage(async (signal) =>
-      pages.reportFilePage(await readReport(period, new Date(), { signal })),
+      pages.reportFilePage(await readReport(period, new Date(), { signal, costRowsMax: COST_ROWS_MAX })),
     );
     if (report.ok) return report.value;
     const reason = errorText(report.error);
