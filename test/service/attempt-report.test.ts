@@ -21,7 +21,8 @@ test.each<[ServiceCall["method"], string, string]>([
   ["GET", "v1/auth/token", "token"],
   ["GET", "v1/projects", "projects"],
   ["GET", "v1/projects/keys/usage/breakdown", "breakdown"],
-  ["GET", "v1/projects/p1/balances", "other"],
+  ["GET", "v1/projects/p1/balances", "balances"],
+  ["GET", "v1/projects/p1/members", "other"],
 ])("%s %s is reported as the operation %s", (method, path, operation) => {
   expect(operationOf({ method, path: path.split("/") })).toBe(operation);
 });

@@ -114,9 +114,10 @@ test("a run whose queue jobs were deleted is ended, and another run reads its da
   await sql`delete from usage_export_queue.job`.execute(db);
   emulator.fault = undefined;
   await workOnce(context, db);
-  expect(await runs(db)).toMatchObject([{ trigger: "catchup", status: "failed", failed: 2 }]);
-  await workOnce(context, db);
-  expect(await runs(db)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok", complete: 2 }]);
+  expect(await runs(db)).toMatchObject([
+    { trigger: "catchup", status: "failed", failed: 2 },
+    { trigger: "catchup", status: "ok", complete: 2 },
+  ]);
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
