@@ -209,7 +209,7 @@ const Export = object({
     .enum(UNDATED)
     .default("snapshot")
     .describe(
-      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day of the run or of the day before it; use these only if `check` proves it.',
+      'Without a window: how an answer without any date is stored. "snapshot": as a snapshot of unknown span (bi.usage_snapshot). "day" and "day-before": as the usage of the day on which it is read, by the service\'s clock, or of the day before it; use these only if `check` proves it.',
     ),
 });
 

@@ -60,8 +60,8 @@ function declaredResult(declared: Undated, proof: Proof | undefined): CheckResul
 
 function declaration(span: "day" | "day-before"): string {
   return span === "day"
-    ? '"undated": "day", which stores them under the day of the run (what is used after it is missing, so run late in the UTC day)'
-    : '"undated": "day-before", which stores them under the day before the run ("undated": "day" is the day of the run itself)';
+    ? '"undated": "day", which stores them under the day on which they are read (what is used after that is missing, so run late in the UTC day)'
+    : '"undated": "day-before", which stores them under the day before that on which they are read';
 }
 
 const BY_STEPS: Readonly<Record<ProvenSpan, string>> = {
