@@ -14,6 +14,9 @@ type PendingDay = { readonly seriesId: number; readonly day: Day };
 /**
  * The final days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
  * `each` stay out as well, because hundreds of keys would make false alarms every day; only their names have a "=".
+ *
+ * A day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known, as in
+ * an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
  */
 async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
@@ -24,6 +27,7 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
       where sl.series_id = s.series_id and sl.status = 'complete'
         and sl.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
         and usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) = 'final'
+        and (sl.fetched_at at time zone 'UTC')::date >= sl.usage_date + (coalesce(s.window_days, 0) + 1) / 2
     ) final
     cross join lateral (
       select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = final.usage_date), false) as has_day

@@ -71,6 +71,21 @@ export function testAnomalies(db: Database): void {
     expect(await anomaliesOf(project)).toEqual([]);
   });
 
+  test("a day that was read last when little of its usage was known is not judged, until it is read again", async () => {
+    const { project, seriesId } = await seriesWith({}, 70, 6);
+    await judge();
+    await read(seriesId, { 5: "100" }, 5, 4);
+    await sql`
+      update usage_export.slice set fetched_at = (usage_date + 1)::timestamp at time zone 'UTC' + interval '2 hours'
+      where series_id = ${seriesId} and usage_date = (now() at time zone 'UTC')::date - 5
+    `.execute(db);
+    const back = await daysBack(db);
+    expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
+    expect(await anomaliesOf(project)).toEqual([]);
+    await read(seriesId, {}, 5, 5);
+    expect(await judge()).toMatchObject([{ day: back(5), verdict: "normal" }]);
+  });
+
   test("days that became final meanwhile are judged together, and days before the first judged one never", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
