@@ -11,9 +11,9 @@ export type SeriesIds = ReadonlyMap<string, number>;
 
 /**
  * Registers the configured series in the database, and retires those that are no longer configured. A series is identified by its
- * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series that
- * had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one filter in all
- * groupings of both sources. A retired series keeps its numbers, and its days no longer count as missing.
+ * source, project, grouping and filter conditions. If the conditions of a filter change, that is a new series. The project's series of
+ * the same source that had the filter's name before are then hidden from the views, so that no day is shown twice and a name means one
+ * filter in all groupings. A retired series keeps its numbers, and its days no longer count as missing.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   return (await registerIfChanged(db, configured)).ids;
@@ -37,6 +37,7 @@ export async function registerIfChanged(
 
 type StoredSeries = {
   readonly seriesId: number;
+  readonly source: string;
   readonly projectId: string;
   readonly filterKey: string;
   readonly key: string;
@@ -51,7 +52,7 @@ type StoredSeries = {
 
 async function readSeries(db: Database | Tx): Promise<readonly StoredSeries[]> {
   const { rows } = await sql<Omit<StoredSeries, "key"> & { readonly parts: readonly string[] }>`
-    select s.series_id as "seriesId", s.project_id as "projectId", s.filter_key as "filterKey",
+    select s.series_id as "seriesId", s.source, s.project_id as "projectId", s.filter_key as "filterKey",
       array[s.source, s.project_id, s."grouping", s.filter_key] as parts, s.project, s.filter, s.window_days as "windowDays",
       s.retired_at is not null as "isRetired", s.superseded_at is not null as "isHidden",
       case when s.superseded_at is null then (p.project, p.filter) is not distinct from (s.project, s.filter)
@@ -69,10 +70,10 @@ function idsOf(stored: readonly StoredSeries[]): SeriesIds {
 /** Whether `writeSeries` and `updatePeriods` would change nothing. */
 function isRegistered(stored: readonly StoredSeries[], configured: readonly ConfiguredSeries[]): boolean {
   const wanted = new Map(configured.map((one) => [seriesKey(one.series), one]));
-  // Of each project: by the conditions of its filters their names, and these names.
-  const filters = configured.map(({ series: { project, filter } }) => ({ id: project.id, filter }));
-  const names = new Map(filters.map(({ id, filter }) => [JSON.stringify([id, filterKey(filter)]), filter.name]));
-  const taken = new Set(filters.map(({ id, filter }) => JSON.stringify([id, filter.name])));
+  // Of each source and project: by the conditions of its filters their names, and these names.
+  const filters = configured.map(({ series: { source, project, filter } }) => ({ of: [source, project.id], filter }));
+  const names = new Map(filters.map(({ of, filter }) => [JSON.stringify([...of, filterKey(filter)]), filter.name]));
+  const taken = new Set(filters.map(({ of, filter }) => JSON.stringify([...of, filter.name])));
   const isUnchanged = (one: StoredSeries): boolean => {
     const { series, windowDays = null } = wanted.get(one.key) ?? {};
     if (series !== undefined) {
@@ -84,8 +85,8 @@ function isRegistered(stored: readonly StoredSeries[], configured: readonly Conf
         one.windowDays === windowDays
       );
     }
-    const name = names.get(JSON.stringify([one.projectId, one.filterKey]));
-    const isNameTaken = taken.has(JSON.stringify([one.projectId, one.filter]));
+    const name = names.get(JSON.stringify([one.source, one.projectId, one.filterKey]));
+    const isNameTaken = taken.has(JSON.stringify([one.source, one.projectId, one.filter]));
     return one.isRetired && (name === undefined ? one.isHidden || !isNameTaken : !one.isHidden && one.filter === name);
   };
   const ids = idsOf(stored);
@@ -108,7 +109,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     update usage_export.series s set superseded_at = now()
     where s.superseded_at is null and exists (
       select from ${wanted}
-      where s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key
+      where s.source = w.source
+        and s.project_id = w.project_id and s.filter = w.filter and s.filter_key <> w.filter_key
     )
   `.execute(tx);
   await sql`
@@ -138,8 +140,8 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   // A retired series whose filter is still configured for other groupings stays visible, under the filter's current name.
   await sql`
     update usage_export.series s set filter = w.filter, superseded_at = null
-    from (select distinct project_id, filter_key, filter from ${wanted}) w
-    where s.project_id = w.project_id and s.filter_key = w.filter_key
+    from (select distinct source, project_id, filter_key, filter from ${wanted}) w
+    where s.source = w.source and s.project_id = w.project_id and s.filter_key = w.filter_key
       and (s.filter <> w.filter or s.superseded_at is not null)
   `.execute(tx);
 }

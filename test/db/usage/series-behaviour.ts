@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { markDue, markNextDue, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
+import { markDue, markNextDue, registerIfChanged, registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import type { Filter, Project } from "../../../src/usage/series.ts";
 import { configured, newProject, newSeries, shown, slice, store, view } from "../stored-usage.ts";
@@ -47,6 +47,22 @@ export function testSeries(db: Database): void {
     expect(await view(db, "usage_filtered", project)).toMatchObject([
       { project: "renamed", filter: "listening", requests: "1" },
     ]);
+  });
+
+  test("a billing filter hides and renames no usage of a retired filter", async () => {
+    const { project, seriesId } = await newSeries(db, "endpoint", { filter: LISTEN });
+    await store(db, seriesId, [slice(DAY, { listen: "1" })]);
+    const prod = (name: string, tags: string): Filter => ({ name, features: {}, dimensions: { tags } });
+    const usage = configured(project, "endpoint", { filter: prod("prod", "prod") });
+    await store(db, seriesIdOf(await registerSeries(db, [usage]), usage.series), [slice(DAY, { listen: "2" })]);
+
+    const charged = [prod(LISTEN.name, "narrow"), prod("production", "prod")];
+    const billing = charged.map((filter) => configured(project, "none", { source: "billing", filter }));
+    await registerSeries(db, billing);
+
+    const rows = await view(db, "usage_filtered", project);
+    expect(rows.map(({ filter, requests }) => `${filter} ${requests}`).sort()).toEqual(["narrow 1", "prod 2"]);
+    expect((await registerIfChanged(db, billing)).isChanged).toBe(false);
   });
 
   test("a filter of the same name with other conditions hides the numbers of the old filter in every view", async () => {
