@@ -11,22 +11,23 @@ export type DayTotals = ReadonlyMap<Day, readonly number[]>;
 /**
  * - `no usage`: the total has no usage, which proves nothing
  * - `empty`: the total has usage, and the filtered answer has none
- * - `same`: the filtered answer has on no day less than the total
- * - `narrower`: the filtered answer has usage, and on some day less than the total
+ * - `same`: the filtered answer has on no day less than the total, or less of a credit
+ * - `narrower`: the filtered answer has usage, and on some day less than the total, or less of a credit
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
 /** Sums of doubles differ in their last digits if the order differs. */
 const SUM_TOLERANCE = 1e-9;
 
-/** Days without usage are left out. */
+/** Days of zeros are left out. A day counts whose amounts cancel each other: an amount below 0 is a credit. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, columns } of slices) {
     const sums = columns.metrics.map((amounts) =>
       amounts.reduce<number>((sum, amount) => sum + Number(amount ?? 0), 0),
     );
-    if (sums.some((sum) => sum > 0)) totals.set(day, sums);
+    const hasNumbers = columns.metrics.some((amounts) => amounts.some((amount) => Number(amount ?? 0) !== 0));
+    if (hasNumbers) totals.set(day, sums);
   }
   return totals;
 }
@@ -40,7 +41,12 @@ export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
 }
 
 function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {
-  return sums === undefined || than.some((sum, i) => (sums[i] ?? 0) < sum * (1 - SUM_TOLERANCE));
+  if (sums === undefined) return true;
+  return than.some((total, i) => {
+    const sum = sums[i] ?? 0;
+    const bound = total * (1 - SUM_TOLERANCE);
+    return total < 0 ? sum > bound : sum < bound;
+  });
 }
 
 /** The opposite of one condition of a filter. If the service knows the condition, no usage meets both the condition and its opposite. */

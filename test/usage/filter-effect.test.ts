@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { dayTotals, type Effect, effectOf, isIgnored, oppositesOf } from "../../src/usage/filter-effect.ts";
 import { normalise } from "../../src/usage/normalise.ts";
+import { billed } from "../db/stored-billing.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "./sample-request.ts";
 
 const [FIRST, SECOND] = ["2026-03-16", "2026-03-17"];
@@ -25,6 +26,29 @@ test.each<[string, Effect, readonly number[], readonly number[], readonly number
   ["a day without usage proves nothing about another day", "same", [], [5], [], [5]],
 ])("%s", (_, effect, total1, total2, own1, own2) => {
   expect(effectOf(totals(total1, total2), totals(own1, own2))).toBe(effect);
+});
+
+/** The totals of amounts of money on one day, one for each line item. */
+function billedTotals(dollars: readonly string[]) {
+  return dayTotals([
+    billed(
+      FIRST,
+      "line_item",
+      dollars.map((amount, i) => [amount, { line_item: `item ${i}` }]),
+    ),
+  ]);
+}
+
+test.each<[string, Effect, readonly string[], readonly string[]]>([
+  ["a credit is narrower than all charges", "narrower", ["7"], ["-3"]],
+  ["a credit that is larger than the charges is narrower", "narrower", ["7"], ["-30"]],
+  ["a part of the credits is narrower", "narrower", ["-7"], ["-3"]],
+  ["charges are narrower where credits are larger", "narrower", ["-7"], ["3"]],
+  ["the same credits are the same", "same", ["-7"], ["-4", "-3"]],
+  ["a day is not empty whose charges and credits cancel each other", "narrower", ["7"], ["3", "-3"]],
+  ["amounts of zero are empty", "empty", ["-7"], ["0"]],
+])("%s", (_, effect, total, own) => {
+  expect(effectOf(billedTotals(total), billedTotals(own))).toBe(effect);
 });
 
 test("each condition has its own opposite", () => {
