@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { errorText } from "../errors.ts";
+import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { DOCUMENTED_FEATURES } from "../service/fields.ts";
 import { fetchBreakdown } from "../service/usage.ts";
@@ -94,7 +95,7 @@ export class FilterCheck {
   }
 
   /** Called with the failure of a request: a service without billing is asked for it once a run, and not once for each request. */
-  noteFailure({ series: { project, source } }: UsageRequest, error: unknown): void {
+  noteFailure({ project, source }: Pick<Scope, "project" | "source">, error: unknown): void {
     if (source === "billing" && hasStatus(error, [404])) this.#noBilling.set(project.id, errorText(error));
   }
 
@@ -248,10 +249,13 @@ export class FilterCheck {
       const series = { project, source, grouping: "none", filter: { ...ALL_USAGE, ...conditions } } as const;
       const used = dialect ?? (await dialects.forRequest({ series, window }));
       const sent = await this.asSent({ series, window }, used);
-      const answer = await keys.use(project, (key) =>
-        fetchBreakdown(service, sent, key, app.signal, { dialect: used }),
-      );
-      return dayTotals(normalise(sent, answer, dayOf(new Date())));
+      const call = (key: Secret) => fetchBreakdown(service, sent, key, app.signal, { dialect: used });
+      try {
+        return dayTotals(normalise(sent, await keys.use(project, call), dayOf(new Date())));
+      } catch (error) {
+        this.noteFailure(scope, error);
+        throw error;
+      }
     });
   }
 }

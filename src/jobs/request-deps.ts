@@ -86,7 +86,7 @@ async function fetchUsage(
       const call = (key: Secret) => fetchBreakdown(service, sent, key, signal, { ...options, dialect });
       return await keys.use(one.series.project, call);
     } catch (error) {
-      check.noteFailure(one, error);
+      check.noteFailure(one.series, error);
       throw error;
     }
   };

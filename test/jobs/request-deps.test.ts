@@ -105,3 +105,21 @@ test("an answer without a date that was asked for before midnight and came after
   });
   expect(await readUndated("snapshot", midnight)).toEqual([RUN_DAY]);
 });
+
+test("a service without billing is asked once a run, also when the first request is for the total that filters are compared with", async () => {
+  await using server = await scriptedServer((_request, response) => answerJson(response, 404, {}));
+  await using service = openTestService(server.origin);
+  const context = contextOf(service);
+  const { refusalOf, fetch } = requestDeps(context, settingsOf(context, 0));
+  const { series, window } = sampleRequest("none", undefined, "billing");
+  const request = {
+    series: { ...series, filter: { ...series.filter, name: "prod", dimensions: { tags: "prod" } } },
+    window,
+  };
+
+  const signal = context.app.signal;
+  await expect(fetch(request, RUN_DAY, signal, async () => {})).rejects.toThrow("does not offer the billing breakdown");
+  expect(server.requests).toHaveLength(1);
+  expect(await refusalOf(request)).toContain("does not offer the billing breakdown");
+  expect(server.requests).toHaveLength(1);
+});
