@@ -49,12 +49,12 @@ from (
     select c.project_id, c.project, c.usage_date, l.model, case when l.model is null then 'line item ' || coalesce(c.line_item, 'that is not named') end,
       'USD', null, c.dollars, true, false, c.line_item, null, c.is_final
     from (
-      -- The series to take the day from: every grouping with line items has the same cost again.
+      -- The series to take the day from: every grouping with line items has the same cost again, unless it is read no more.
       select distinct on (s.project_id, sl.usage_date) s.project_id, sl.usage_date, s.series_id
       from usage_export.series s
       join usage_export.slice sl using (series_id)
       where s.source = 'billing' and s.filter_key = '{}' and s.superseded_at is null and s."grouping" like '%line_item%' and sl.fetch_no > 0
-      order by s.project_id, sl.usage_date, length(s."grouping"), s."grouping"
+      order by s.project_id, sl.usage_date, sl.status = 'complete' desc, s.retired_at is null desc, length(s."grouping"), s."grouping"
     ) taken
     join usage_export.visible_cost c on c.series_id = taken.series_id and c.usage_date = taken.usage_date
     left join line_item l on l.line_item = c.line_item

@@ -210,6 +210,14 @@ test("a day is taken from one series: by line item, else from one that has line 
   expect(texts(await differences(project))).toEqual(["nova-3 - 3 3 billed_only", "nova-3 - 6 6 billed_only"]);
 });
 
+test("a series by line item that is read no more does not hide one that is, whose amounts are newer", async () => {
+  const project = newProject();
+  await use(project, []);
+  await bill(project, [charged("1", "sync::nova-3")]);
+  await bill(project, [charged("50", "sync::nova-3")], "line_item,tags");
+  expect(texts(await differences(project))).toEqual(["nova-3 - 50 50 billed_only"]);
+});
+
 test("whatever is used and charged, each row is the tests' own sum, and all rows add up to what was estimated and charged", async () => {
   const models = fc.constantFrom(
     ["nova-3"],

@@ -238,3 +238,16 @@ test("of several groupings of billing the one with the most dimensions counts, b
     [NEXT_DAY, "none", "2", "All usage"],
   ]);
 });
+
+test("a grouping that is read no more does not hide one that is, whose amounts are newer", async () => {
+  const project = newProject();
+  await storeAll(project, [
+    ["line_item,tags", DAY, [["1", { line_item: "sync::nova-3", tags: null }]]],
+    ["line_item,tags", NEXT_DAY, [["3", { line_item: "sync::nova-3", tags: null }]]],
+  ]);
+  await storeAll(project, [["none", DAY, [["50"]]]]);
+  expect((await focus()).map((row) => [row.x_UsageDate, row.x_Grouping, row.BilledCost])).toEqual([
+    [DAY, "none", "50"],
+    [NEXT_DAY, "line_item,tags", "3"],
+  ]);
+});
