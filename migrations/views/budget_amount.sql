@@ -39,7 +39,7 @@ cross join lateral (
       select g.model from usage_export.budget_model g where g.name = b.name and g.valid_from = b.valid_from
     ))
   union all
-  select c.usage_date, c.dollars, false
+  select c.usage_date, c.dollars, c.dollars is null
   from usage_export.visible_cost c
   left join usage_export.api_key k on b.scope = 'key' and k.project_id = c.project_id and k.api_key_id = c.accessor
   where b.metric = 'cost' and c.filter_key = '{}'

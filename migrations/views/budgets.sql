@@ -28,7 +28,7 @@ comment on column bi.budgets.forecast_high is 'The upper end of that interval';
 comment on column bi.budgets.days_read is 'How many days of the period were read for all projects, a count';
 comment on column bi.budgets.days_missing is 'How many past days of the period were not read for all projects, a count: their usage is not in used';
 comment on column bi.budgets.days_not_final is 'How many days were read and may still change, or could not be read again, a count';
-comment on column bi.budgets.has_unpriced is 'Whether a part of the usage has no price in the currency and so is not in used; false for a metric';
+comment on column bi.budgets.has_unpriced is 'Whether a part of the usage has no price in the currency, or no amount where it is billed, and so is not in used; false for a metric';
 comment on column bi.budgets.is_final is 'Whether the period is over and every day of it was read and is not read again';
 
 do $$

@@ -21,11 +21,15 @@ with line_item as materialized (
   group by g.display
 )
 select c.project_id, c.project, c.usage_date, c.model, c.currency, c.estimated_amount, c.billed_amount,
-  case when read.billing and read.usage then coalesce(c.billed_amount, 0) - coalesce(c.estimated_amount, 0) end as difference,
+  case when read.billing and read.usage and c.currency = 'USD' and not c.is_unknown then
+    coalesce(c.billed_amount, 0) - coalesce(c.estimated_amount, 0)
+  end as difference,
   case
     when not read.billing then 'billing_not_read'
     when not read.usage then 'usage_not_read'
     when c.unmapped is not null then 'unmapped'
+    when c.currency <> 'USD' then 'other_currency'
+    when c.is_unknown then 'amount_unknown'
     when not c.is_billed then 'estimated_only'
     when not c.is_used then 'billed_only'
     else 'compared'
@@ -34,6 +38,8 @@ select c.project_id, c.project, c.usage_date, c.model, c.currency, c.estimated_a
 from (
   select project_id, max(project) as project, usage_date, model, unmapped, currency,
     sum(estimated) as estimated_amount, sum(billed) as billed_amount, bool_or(is_billed) as is_billed, bool_or(not is_billed) as is_used,
+    -- No amount is not 0: a difference from the other amounts would be too low.
+    bool_or(is_billed and billed is null) as is_unknown,
     bool_or(is_unpriced) as has_unpriced, bool_and(is_final) as is_final,
     to_json(array_agg(distinct line_item collate "C" order by line_item collate "C") filter (where line_item is not null))::text as line_items,
     to_json(array_agg(distinct used collate "C" order by used collate "C") filter (where used is not null))::text as used_models
@@ -76,9 +82,9 @@ comment on column bi.cost_difference.usage_date is 'The day of usage and cost, a
 comment on column bi.cost_difference.model is 'The model as line items name it, or as usage does where no line item has it; NULL where the status is unmapped';
 comment on column bi.cost_difference.currency is 'The currency of the amounts, an ISO 4217 code; what is charged is in USD';
 comment on column bi.cost_difference.estimated_amount is 'The sum of amount in bi.cost_estimated, exact and not rounded; NULL where there is none';
-comment on column bi.cost_difference.billed_amount is 'The sum of what the service charges for the line items, exact and not rounded; NULL where there is none';
-comment on column bi.cost_difference.difference is 'billed_amount - estimated_amount, where NULL counts as 0; NULL on a day of which only one of both was read';
-comment on column bi.cost_difference.status is 'compared; estimated_only: nothing is charged for the model in this currency; billed_only: no usage has the model; unmapped: a line item that names no model, or usage of no model or of several at once; billing_not_read: no billing by line_item was read for the day; usage_not_read: no usage by model was';
+comment on column bi.cost_difference.billed_amount is 'The sum of what the service charges for the line items, exact and not rounded; NULL where there is none. A line item without an amount is not in it';
+comment on column bi.cost_difference.difference is 'billed_amount - estimated_amount, where NULL counts as 0; NULL on a day of which only one of both was read, in a currency other than USD, and where a line item has no amount';
+comment on column bi.cost_difference.status is 'compared; estimated_only: nothing is charged for the model; billed_only: no usage of the model has an estimate in this currency; unmapped: a line item that names no model, or usage of no model or of several at once; other_currency: an estimate in another currency than what is charged; amount_unknown: the service sent no amount for a line item; billing_not_read: no billing by line_item was read for the day; usage_not_read: no usage by model was';
 comment on column bi.cost_difference.has_unpriced is 'Whether usage of it has no price, so that the estimate is too low';
 comment on column bi.cost_difference.line_items is 'The line items in billed_amount, a sorted JSON array; NULL where there is none';
 comment on column bi.cost_difference.used_models is 'The models in estimated_amount by their names in usage, a sorted JSON array; NULL where there is none';

@@ -28,7 +28,7 @@ from (
     null as model, null as metric, b.finality
   from usage_export.visible_cost b
   join usage_export.billed_day d using (project_id, usage_date, "grouping")
-  where b.filter_key = '{}' and b.dollars is not null
+  where b.filter_key = '{}'
   union all
   select e.project_id, e.project, e.usage_date, 'estimated', e."grouping", e.currency, e.amount,
     coalesce(e.model, 'no model') || ': ' || m.description, e.quantity, m.unit, e.price,
@@ -49,7 +49,7 @@ from (
 left join usage_export.api_key k on k.project_id = c.project_id and k.api_key_id = c.accessor
 left join usage_export.listed_key l on l.project_id = c.project_id and l.api_key_id = c.accessor;
 
-comment on view bi.focus_cost is 'What usage costs in the column names of FOCUS 1.1 (focus.finops.org), with its mandatory columns: one row a charge. Of a project and day either what the service billed or, where no billing was read, the estimate by the configured prices; never both. Usage without a price has no row. The gaps against FOCUS are in docs/bi-views.md.';
+comment on view bi.focus_cost is 'What usage costs in the column names of FOCUS 1.1 (focus.finops.org), with its mandatory columns: one row a charge. Of a project and day either what the service billed or, where no billing was read or a charge of it has no amount, the estimate by the configured prices; never both. Usage without a price has no row. The gaps against FOCUS are in docs/bi-views.md.';
 comment on column bi.focus_cost."BilledCost" is 'What is invoiced: the amount of the service''s billing, or where x_CostSource is estimated the estimate, exact and not rounded; below 0 for a credit';
 comment on column bi.focus_cost."EffectiveCost" is 'As BilledCost: prepayments and commitments are not known';
 comment on column bi.focus_cost."ListCost" is 'As BilledCost: list prices are not known';
@@ -85,9 +85,9 @@ comment on column bi.focus_cost."ResourceId" is 'The API key that was used, wher
 comment on column bi.focus_cost."ResourceName" is 'The API key''s comment; NULL where it is not known';
 comment on column bi.focus_cost."ResourceType" is 'API key, or NULL without ResourceId';
 comment on column bi.focus_cost."Tags" is 'The tags of the requests as a JSON object, each true, where billing is read by tags; NULL otherwise, and where there are none';
-comment on column bi.focus_cost."x_CostSource" is 'billed: the service''s billing; estimated: usage by the configured prices, on days of which no billing was read';
+comment on column bi.focus_cost."x_CostSource" is 'billed: the service''s billing; estimated: usage by the configured prices, on days of which no billing was read, or a charge has no amount';
 comment on column bi.focus_cost."x_UsageDate" is 'The day, a calendar day in UTC; the column to narrow a query by';
 comment on column bi.focus_cost."x_Model" is 'The model, where x_CostSource is estimated';
 comment on column bi.focus_cost."x_Metric" is 'The metric that is priced, by the name of its column in bi.usage_total; NULL where x_CostSource is billed';
-comment on column bi.focus_cost."x_Grouping" is 'Which series the row is from: the grouping of the billing that was read on the day with the most dimensions, or of the usage';
+comment on column bi.focus_cost."x_Grouping" is 'Which series the row is from: of billing the grouping with the most dimensions, among those that are still read without an error if there is one; or that of the usage';
 comment on column bi.focus_cost."x_Finality" is 'open: the day was not over when it was read; settling: it is still read again; final: it is not read again';

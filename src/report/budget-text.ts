@@ -42,6 +42,6 @@ export function lackingTexts({ daysMissing, daysNotFinal, hasUnpriced }: BudgetU
   return [
     ...(daysMissing > 0 ? [`${counted(daysMissing, "day")} not read and not counted`] : []),
     ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} not final`] : []),
-    ...(hasUnpriced ? ["usage without a price not counted"] : []),
+    ...(hasUnpriced ? ["usage without a price or an amount not counted"] : []),
   ];
 }

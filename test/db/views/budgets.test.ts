@@ -250,6 +250,15 @@ test("a cost is the billed one where billing is read as the budget needs it, and
   ]);
 });
 
+test("a charge without an amount is said to be missing in what was used", async () => {
+  const id = await configure({
+    budgets: [{ metric: "cost", currency: "USD" }],
+    exports: [{ ...EXPORT, source: "billing", groupings: ["none"] }],
+  });
+  await store(db, id("one", "none"), [billed(MONTH, "none", [[null]])], { grouping: "none" });
+  expect(await budgets(["cost_source", "used", "has_unpriced"], isMonth)).toEqual([["billed", "0", true]]);
+});
+
 test("days that were not read are counted and not taken for zero; a period is final once each day is", async () => {
   const windowed = (days: number) => [{ ...EXPORT, window: { days }, groupings: ["none"] }];
   const id = await configure({ budgets: [{}], exports: windowed(300) });

@@ -8,6 +8,7 @@ import { storePrices } from "../../../src/db/prices.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { billed } from "../stored-billing.ts";
 import { type BillingGrouping, type Charge, decimal, exact, storeBills, sumOf } from "../stored-charges.ts";
 import { configured, newProject, rowOf, rowsOn, store } from "../stored-usage.ts";
 
@@ -178,7 +179,7 @@ test("usage without a price is beside what is charged for it, and an estimate in
   await bill(project, [charged("5", "sync::nova-3"), charged("6", "sync::nova-2")]);
   expect((await differences(project)).map((row) => [...texts([row]), row.currency, row.has_unpriced])).toEqual(
     expect.arrayContaining([
-      ["nova-2 0.3 - -0.3 estimated_only", "EUR", false],
+      ["nova-2 0.3 - - other_currency", "EUR", false],
       ["nova-2 - 6 6 billed_only", "USD", false],
       ["nova-3 - 5 5 compared", "USD", true],
     ]),
@@ -208,6 +209,27 @@ test("a day is taken from one series: by line item, else from one that has line 
   const single = charges.filter(({ day }) => day === DAY).map((one) => ({ ...one, dollars: "2" }));
   await storeBills(db, project, ["line_item"], { start: DAY, end: DAY }, single);
   expect(texts(await differences(project))).toEqual(["nova-3 - 3 3 billed_only", "nova-3 - 6 6 billed_only"]);
+});
+
+test("a model with a line item without an amount has no difference", async () => {
+  const project = newProject();
+  await use(project, [hours("10", "nova-3"), hours("10", "nova-2")]);
+  await bill(project, []);
+  const one = configured(project, "line_item", { source: "billing" });
+  const day = billed(DAY, "line_item", [
+    [null, { line_item: "sync::nova-3" }],
+    ["1", { line_item: "streaming::nova-3" }],
+    ["2", { line_item: "sync::nova-2" }],
+    [null, { line_item: "sync::other" }],
+  ]);
+  await store(db, seriesIdOf(await registerSeries(db, [one]), one.series), [day], {
+    ...{ grouping: "line_item", emptyGuard: "off", cliffGuard: "off" },
+  });
+  expect(texts(await differences(project))).toEqual([
+    "nova-2 3 2 -1 compared",
+    "nova-3 3 1 - amount_unknown",
+    "other - - - amount_unknown",
+  ]);
 });
 
 test("a series by line item that is read no more does not hide one that is, whose amounts are newer", async () => {

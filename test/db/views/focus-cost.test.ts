@@ -251,3 +251,18 @@ test("a grouping that is read no more does not hide one that is, whose amounts a
     [NEXT_DAY, "line_item,tags", "3"],
   ]);
 });
+
+test("a day with a charge without an amount is taken from another grouping, else estimated", async () => {
+  await storePriceBook();
+  const billing = [
+    ["line_item", DAY, [[null, { line_item: "sync::aura-2" }]]],
+    ["none", DAY, [["5"]]],
+    ["none", NEXT_DAY, [[null]]],
+  ] as const;
+  await storeAll(newProject(), billing, [DAY, NEXT_DAY]);
+  const rows = await focus();
+  expect(rows.map((row) => [row.x_UsageDate, row.x_CostSource, row.x_Grouping])).toEqual([
+    [DAY, "billed", "none"],
+    ...Array.from({ length: 3 }, () => [NEXT_DAY, "estimated", "model"]),
+  ]);
+});
