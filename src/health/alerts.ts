@@ -201,7 +201,8 @@ export function notificationsOf(
 ): Notification[] {
   const conditions = conditionsOf(state);
   return [...conditions, ...endedConditions(conditions, lastSent)].flatMap(
-    ({ subject, alsoNamed = [], isWrong, text }) => {
+    ({ subject, alsoNamed = [], isWrong, isUnknown, text }) => {
+      if (isUnknown) return [];
       const phase = isWrong ? "wrong" : "well";
       if (phase === (lastSent.get(subject) ?? "well")) return [];
       if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];

@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import { storeBudgets } from "../../src/db/budgets.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
 import { storeSnooze } from "../../src/db/snoozes.ts";
-import { isWell } from "../../src/health/alerts.ts";
+import { isWell, notificationsOf } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/metrics.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
@@ -69,6 +69,7 @@ test("each threshold is notified once by one worker, also if late numbers reach 
   expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(/ reached 100%: 120.5% of 100 hours used/)]);
 
   await use(fixture, "50");
+  for (let day = addDays(MONTH, 1); day < today; day = addDays(day, 1)) await use(fixture, "0", day);
   await tickAll(fixture);
   expect(fixture.texts.slice(2)).toEqual([
     expect.stringMatching(/ is below 80% again: 50% of 100 hours used/),
@@ -148,6 +149,17 @@ test("a budget of which nothing was read is not said to be unused", () => {
   const unread = { ...USE, used: null, percent: null, forecast: null, forecastPercent: null, reached: ["50"] };
   const [alert] = usageAlertsOf(healthState({ budgets: [unread] }));
   expect(alert?.text).toContain("nothing is known of the use of 1,000 USD (estimated)");
+});
+
+test.each([
+  ["nothing was read", { used: null, daysMissing: 0 }, []],
+  ["a day is missing", { used: "1", daysMissing: 1 }, []],
+  ["each day was read", { used: "1", daysMissing: 0 }, ["budget limit 2026-03 80: well"]],
+])("a budget below a threshold that was sent, if %s", (_, part, sent) => {
+  const budgets = [{ ...USE, ...part, thresholds: ["80"], reached: [] }];
+  const lastSent = new Map([["budget limit 2026-03 80", "wrong" as const]]);
+  const notifications = notificationsOf(healthState({ budgets }), lastSent, (text) => text);
+  expect(notifications.map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
 test("the metrics have the shares of current periods, and the end of each snooze", () => {
