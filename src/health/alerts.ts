@@ -211,23 +211,23 @@ export function notificationsOf(
   );
 }
 
-/** The kinds of conditions that are listed only while somebody should watch them. */
-const ENDING_KINDS = ["budget ", "anomaly "];
-
-/** Conditions that were sent as wrong and are not listed any more: a budget's period is long over, or the budget is not configured now. */
+/**
+ * Conditions that were sent as wrong and are not listed any more, as a person need not watch them. For a budget nothing is sent then: what
+ * was sent last holds, so that a backfill, which has the period watched again, does not send the same alarm a second time.
+ */
 function endedConditions(
   listed: readonly Condition[],
   lastSent: ReadonlyMap<string, AlertPhase>,
 ): readonly Condition[] {
   const known = new Set(listed.map(({ subject }) => subject));
   return [...lastSent].flatMap(([subject, phase]) => {
-    const isEnded = phase === "wrong" && !known.has(subject) && ENDING_KINDS.some((kind) => subject.startsWith(kind));
+    const isEnded = phase === "wrong" && !known.has(subject) && subject.startsWith("anomaly ");
     return isEnded
       ? [
           {
             subject,
             isWrong: false,
-            text: () => `${subject}: over, as its days are final, or as it is not configured any more.`,
+            text: () => `${subject}: no longer watched.`,
           },
         ]
       : [];
