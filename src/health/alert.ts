@@ -40,9 +40,31 @@ export type Condition = {
   readonly text: () => string;
 };
 
-/** A snooze also holds the alerts whose names continue its own: `gaps` holds `gaps nightly`, and `budget november` its thresholds. */
+/**
+ * A configured name as one word of an alert's name: in quotes if it has a space or a quote, so that no alert's name begins with the name
+ * of something else.
+ */
+export function nameWord(name: string): string {
+  return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** How many words precede a job's name, which is not in quotes and may have spaces. */
+const WORDS_BEFORE_JOB: ReadonlyMap<string, number> = new Map([
+  ["export", 1],
+  ["rotation", 1],
+  ["gaps", 1],
+  ["overdue", 2],
+  ["key", 2],
+]);
+
+/**
+ * A snooze also holds the alerts whose names continue its own: `gaps` holds `gaps nightly`, and `budget november` its thresholds. A job's
+ * name is held as a whole: `gaps nightly` does not hold those of a job "nightly eu".
+ */
 export function isHeldBy(name: string, snooze: Pick<Snooze, "name">): boolean {
-  return name === snooze.name || name.startsWith(`${snooze.name} `);
+  if (name === snooze.name) return true;
+  const words = snooze.name.split(" ");
+  return name.startsWith(`${snooze.name} `) && words.length <= (WORDS_BEFORE_JOB.get(words[0] ?? "") ?? words.length);
 }
 
 /** The snooze that holds one of the names; of several, the one that ends last. */

@@ -2,7 +2,7 @@
 
 import type { Anomaly, JudgedUsage } from "../db/anomalies.ts";
 import { counted, metricName, roundedText } from "../report/format.ts";
-import type { Alert, Condition } from "./alert.ts";
+import { type Alert, type Condition, nameWord } from "./alert.ts";
 
 export function anomalyAlerts(usages: readonly JudgedUsage[]): readonly Alert[] {
   return usages.flatMap((usage) => {
@@ -26,7 +26,7 @@ export function anomalyConditions(usages: readonly JudgedUsage[]): readonly Cond
 }
 
 function nameOf({ project, filter, unfiltered }: JudgedUsage): string {
-  return unfiltered ? `anomaly ${project}` : `anomaly ${project} ${filter}`;
+  return ["anomaly", nameWord(project), ...(unfiltered ? [] : [nameWord(filter)])].join(" ");
 }
 
 function usageName({ project, filter, unfiltered }: JudgedUsage): string {

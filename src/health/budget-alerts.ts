@@ -2,7 +2,7 @@
 
 import { budgetPeriod, budgetTitle, budgetUseText } from "../report/budget-text.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
-import type { Alert, Condition } from "./alert.ts";
+import { type Alert, type Condition, nameWord } from "./alert.ts";
 
 /** One alert a budget and period, named after the highest threshold that is reached. */
 export function budgetAlerts(budgets: readonly BudgetUse[]): readonly Alert[] {
@@ -30,5 +30,5 @@ export function budgetConditions(use: BudgetUse): readonly Condition[] {
 
 /** "budget november 2026-11 80" */
 function alertName(use: BudgetUse, threshold: string): string {
-  return `budget ${use.name} ${budgetPeriod(use)} ${threshold}`;
+  return `budget ${nameWord(use.name)} ${budgetPeriod(use)} ${threshold}`;
 }

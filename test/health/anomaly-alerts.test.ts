@@ -58,6 +58,15 @@ test("it is notified once, and once when it is over", () => {
   expect(notified(over, { "anomaly production": "well" })).toEqual([]);
 });
 
+test("a filter of a project and a project with both names are notified apart", () => {
+  const usages = [
+    usage([HIGH], { project: "acme", filter: "eu", unfiltered: false }),
+    usage([{ ...HIGH, isOpen: false }], { project: "acme eu" }),
+  ];
+  expect(notified(usages)).toMatchObject([{ subject: "anomaly acme eu", state: "wrong" }]);
+  expect(notified(usages, { "anomaly acme eu": "wrong" })).toEqual([]);
+});
+
 test("a snoozed alert is not notified", () => {
   const snooze = { name: "anomaly production", until: new Date(NOW.getTime() + 1000), at: NOW, by: "ann" };
   const state = healthState({ anomalies: [usage([HIGH])], snoozes: [snooze] });

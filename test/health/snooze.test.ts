@@ -3,7 +3,8 @@
 import { expect, test } from "vitest";
 import { type Alert, isHeldBy, loudAlerts, snoozeOf } from "../../src/health/alert.ts";
 import { alertsOf, isWell, notificationsOf } from "../../src/health/alerts.ts";
-import { exportOf, FAILED, healthState, jobLine, NOW, OK, rotationLine } from "./sample-health-state.ts";
+import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
+import { exportOf, FAILED, healthState, jobLine, makeBudgetUse, NOW, OK, rotationLine } from "./sample-health-state.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -21,8 +22,20 @@ test.each([
   ["gaps nightly", "gaps night", false],
   ["gaps", "gaps nightly", false],
   ["budget november 2026-11 80", "budget november", true],
+  ["gaps nightly eu", "gaps nightly", false],
+  ["gaps nightly eu", "gaps", true],
+  ["overdue export nightly eu", "overdue export", true],
+  ["overdue export nightly eu", "overdue export nightly", false],
 ])("whether the alert %j is held by a snooze of %j: %j", (name, snoozed, isHeld) => {
   expect(isHeldBy(name, { name: snoozed })).toBe(isHeld);
+});
+
+test("a snooze of a budget does not hold another one whose name begins with its name", () => {
+  const state = healthState({
+    budgets: [makeBudgetUse({ name: "prod eu" })],
+    snoozes: [snooze("budget prod")],
+  });
+  expect(loudNames(usageAlertsOf(state))).toEqual([expect.stringMatching(/^budget "prod eu" /)]);
 });
 
 test("of several snoozes of an alert the one that ends last counts", () => {
