@@ -8,8 +8,10 @@ import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import type { SnapshotRow } from "../../src/usage/columns.ts";
+import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
+import { billed } from "../db/stored-billing.ts";
 import { configured, daysBack, type Numbers, newProject, rowOf, rowsOn, store, totalRow } from "../db/stored-usage.ts";
 
 /** The usage of each project on each day, the same in each unfiltered series. The hours are binary fractions, which add up exactly. */
@@ -29,6 +31,7 @@ export type StoredSample = {
   readonly projects: readonly Project[];
   /** One of the projects: the service sends its requests, but no hours. */
   readonly silent: Project;
+  readonly series: readonly ConfiguredSeries[];
   readonly from: Date;
 };
 
@@ -68,7 +71,29 @@ export async function storeSample(db: Database): Promise<StoredSample> {
     if (grouping === "endpoint") await store(db, seriesId, [rowsOn(back(1), [])], { grouping });
   }
   await storeRuns(db);
-  return { projects: [...projects, silent], silent, from: new Date(`${back(6)}T00:00:00Z`) };
+  return { projects: [...projects, silent], silent, series: all, from: new Date(`${back(6)}T00:00:00Z`) };
+}
+
+/**
+ * Adds billing by the groupings and filter of usage, so that only the source tells their series apart, on days of its own: two are
+ * missing, one failed, and one was restated.
+ */
+export async function storeBilling(db: Database, { projects, series: usage }: StoredSample): Promise<void> {
+  const billing = projects.map((project) => configured(project, "none", { source: "billing" }));
+  const ids = await registerSeries(db, [...usage, ...billing]);
+  const back = await daysBack(db);
+  for (const { series } of billing) {
+    const seriesId = seriesIdOf(ids, series);
+    await markDue(db, [seriesId], { first: back(6), oldest: { start: back(6), end: back(1) }, through: back(1) });
+    const failure = { seriesId, days: [back(2)], fetchNo: await nextFetchNo(db), reason: "may not read billing" };
+    await recordFailure(db, failure);
+    for (const dollars of ["1.25", "1.5"]) {
+      await store(db, seriesId, [billed(back(1), "none", [[dollars]])], { grouping: "none" });
+    }
+    await store(db, seriesId, [billed(back(3), "none", [["1"]]), billed(back(4), "none", [["1"]])], {
+      grouping: "none",
+    });
+  }
 }
 
 function mute({ requests = "0" }: Numbers): Numbers {
