@@ -142,7 +142,7 @@ function causeText(cause: FailureCause): string {
 }
 
 /** Undefined if only the text of the error says what happened. */
-function headOf({ code, project, error }: FailureCause): string | undefined {
+function headOf({ code, project, isBillingRefused, error }: FailureCause): string | undefined {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
   switch (code) {
     case "unavailable":
@@ -150,6 +150,7 @@ function headOf({ code, project, error }: FailureCause): string | undefined {
     case "rate_limited":
       return `service asks for fewer calls (${status ?? "429"})`;
     case "unauthorized":
+      if (isBillingRefused) return `key of project ${project} may not read billing (403): it needs billing:read`;
       return `key of project ${project} refused${status === undefined ? "" : ` (${status})`}`;
     default:
       return undefined;

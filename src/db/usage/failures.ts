@@ -64,6 +64,8 @@ export type FailureCause = {
   readonly code: string | undefined;
   /** The project whose key is refused; undefined if the cause does not belong to one project. */
   readonly project: string | undefined;
+  /** Whether the service refuses the project's key for billing (403). The key may read usage all the same. */
+  readonly isBillingRefused: boolean;
   /** When the slice that has failed longest began to fail. */
   readonly since: Date;
   readonly slices: number;
@@ -81,6 +83,7 @@ export type FailureCause = {
 type FailedSlicesRow = {
   readonly code: string | null;
   readonly project: string | null;
+  readonly isBillingRefused: boolean;
   readonly words: string | null;
   readonly failures: number;
   readonly caughtUp: boolean;
@@ -98,7 +101,9 @@ export async function failureCauses(tx: Tx, now: Date): Promise<readonly Failure
   const rows = await failedSlicesByCause(tx);
   if (rows.length === 0) return [];
   const retries = await retriesByCode(tx);
-  const byCause = Map.groupBy(rows, ({ code, project, words }) => JSON.stringify([code, project, words]));
+  const byCause = Map.groupBy(rows, ({ code, project, isBillingRefused, words }) =>
+    JSON.stringify([code, project, isBillingRefused, words]),
+  );
   return [...byCause.values()]
     .map((group) => causeOf(group, retries.get(group[0]?.code ?? ""), now))
     .sort((a, b) => b.slices - a.slices);
@@ -111,6 +116,8 @@ export async function failureCauses(tx: Tx, now: Date): Promise<readonly Failure
 async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> {
   const { rows } = await sql<FailedSlicesRow>`
     select sl.error_code as code, case when sl.error_code = 'unauthorized' then s.project end as project,
+      s.source = 'billing' and coalesce(sl.error_code = 'unauthorized' and sl.error like '%the service answered 403%', false)
+        as "isBillingRefused",
       case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null
         -- Texts are compared without the request id, which is another one for each request.
         else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as words,
@@ -124,7 +131,7 @@ async function failedSlicesByCause(tx: Tx): Promise<readonly FailedSlicesRow[]> 
     left join usage_export.due_series d
       on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
     where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null
-    group by 1, 2, 3, 4, 5
+    group by 1, 2, 3, 4, 5, 6
   `.execute(tx);
   return rows;
 }
@@ -154,6 +161,7 @@ function causeOf(rows: readonly FailedSlicesRow[], retries: Retries | undefined,
   return {
     code: newest.code ?? undefined,
     project: newest.project ?? undefined,
+    isBillingRefused: newest.isBillingRefused,
     since: new Date(Math.min(...rows.map(({ since }) => since.getTime()))),
     slices: total(({ slices }) => slices),
     slicesWithNumbers: total(({ slicesWithNumbers }) => slicesWithNumbers),

@@ -72,6 +72,22 @@ test("refused keys are grouped by project, and other failures by their text with
   );
 });
 
+test("a refusal of billing is another cause than one of usage, and a refused key is one cause of both", async () => {
+  const project = newProject();
+  const series = [configured(project, "none"), configured(project, "none", { source: "billing" })];
+  const ids = await registerSeries(db, series);
+  const [usage = 0, billing = 0] = series.map((each) => seriesIdOf(ids, each.series));
+  const grouped = async () => (await causes()).map(({ isBillingRefused, slices }) => [isBillingRefused, slices]);
+  await fail(usage, "the service answered 401: no", "unauthorized");
+  await fail(billing, "the service answered 403: lacks billing:read", "unauthorized", ["2026-03-15"]);
+  expect(await grouped()).toEqual([
+    [false, 2],
+    [true, 1],
+  ]);
+  await fail(billing, "not called again after a refusal: the service answered 401: no", "unauthorized", ["2026-03-15"]);
+  expect(await grouped()).toEqual([[false, 3]]);
+});
+
 test("a cause lasts since the first failure after a good reading, not since the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
   const day = ["2026-03-15"];

@@ -68,6 +68,7 @@ const CAUSE: FailureCause = {
   ...{
     code: "unavailable",
     project: undefined,
+    isBillingRefused: false,
     since: new Date("2026-03-10T03:23:10Z"),
     error: "connect ECONNREFUSED",
   },
@@ -82,6 +83,13 @@ test.each<[Partial<FailureCause>, string]>([
   [
     { code: "unauthorized", project: "production", error: "the service answered 403", requests: 0, nextTry: undefined },
     "key of project production refused (403) since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
+  ],
+  [
+    {
+      ...{ code: "unauthorized", project: "production", isBillingRefused: true, requests: 0, nextTry: undefined },
+      error: "the service answered 403: the key lacks a scope",
+    },
+    "key of project production may not read billing (403): it needs billing:read since 2026-03-10 03:23 UTC; 12 slices of 6 series failed; last good numbers shown",
   ],
   [
     {
