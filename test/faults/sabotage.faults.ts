@@ -11,8 +11,8 @@ import { SABOTAGES } from "./sabotage/sabotages.ts";
 import { copyTree } from "./sabotage/tree.ts";
 import { every, LIMIT, sweep } from "./sweep.ts";
 
-/** In CI every sixth. */
-const CHOSEN = every(6, SABOTAGES);
+/** In CI every ninth. */
+const CHOSEN = every(9, SABOTAGES);
 
 const { url } = inject("postgres");
 const tree = await copyTree();
