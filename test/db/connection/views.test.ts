@@ -32,13 +32,13 @@ async function run(db: Database, ...statements: readonly string[]): Promise<void
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-test("every view of both schemas and every function of bi has a file of its name", async () => {
+test("every view and every function of both schemas has a file of its name", async () => {
   await using context = await openMigrated();
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
     where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
     union select proname from pg_proc where pronamespace = 'bi'::regnamespace
-    union select 'finality'
+    union select proname from pg_proc where pronamespace = 'usage_export'::regnamespace and prokind = 'f'
   `.execute(context.db);
   expect(files.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
 });
@@ -50,7 +50,8 @@ test("a view of an older version is not up to date, and is replaced; others are 
   await run(
     db,
     `create or replace view bi.coverage_gaps as
-     select project_id, project, "grouping", filter, status, usage_date as from_date, usage_date as to_date, 1 as days, error
+     select project_id, project, "grouping", filter, status, usage_date as from_date, usage_date as to_date, 1 as days, error,
+       source
      from bi.coverage`,
   );
   await setVersion(db, "bi.coverage_gaps", OLDER);
