@@ -201,7 +201,9 @@ export function notificationsOf(
   scrub: (text: string) => string,
 ): Notification[] {
   const conditions = conditionsOf(state);
-  return [...conditions, ...endedConditions(conditions, lastSent)].flatMap(
+  // Nothing has ended that could not be read.
+  const areAnomaliesRead = !state.notRead.some(({ kind }) => kind === "anomaly");
+  return [...conditions, ...(areAnomaliesRead ? endedConditions(conditions, lastSent) : [])].flatMap(
     ({ subject, alsoNamed = [], isWrong, isUnknown, text }) => {
       if (isUnknown) return [];
       const phase = isWrong ? "wrong" : "well";

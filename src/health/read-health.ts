@@ -5,7 +5,7 @@ import { type Config, jobsOf, originOf } from "../config/config.ts";
 import { readAnomalies } from "../db/anomalies.ts";
 import { watchedBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx, tryRead } from "../db/connection/transaction.ts";
 import {
   type JobRecord,
   type JobToJudge,
@@ -27,6 +27,7 @@ import { pausedUntil } from "../db/rate-limit.ts";
 import { restatementCurves } from "../db/report/restatements.ts";
 import { storedSnoozes } from "../db/snoozes.ts";
 import { failureCauses } from "../db/usage/failures.ts";
+import { errorText } from "../errors.ts";
 import { counted } from "../report/format.ts";
 import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
 import { isOfFanOut } from "../usage/fan-out.ts";
@@ -87,9 +88,31 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
       warnings: rotationWarnings(row),
     })),
     queue: await queueDepths(tx),
-    budgets: await watchedBudgets(db, tx),
-    anomalies: config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
+    ...(await readUsageFigures(db, tx, config)),
     snoozes: await storedSnoozes(tx),
+  };
+}
+
+/**
+ * Budgets and anomalies, which take longer to read the more usage is stored. If reading them fails, as by the time limit of a statement,
+ * everything that is said of the program itself is still known.
+ */
+async function readUsageFigures(
+  db: Database,
+  tx: Tx,
+  config: Config,
+): Promise<Pick<HealthFigures, "budgets" | "anomalies" | "notRead">> {
+  const budgets = await tryRead(tx, () => watchedBudgets(db, tx));
+  const anomalies = await tryRead(tx, async () =>
+    config.anomalies.sensitivity === "off" ? [] : await readAnomalies(tx),
+  );
+  return {
+    budgets: "value" in budgets ? budgets.value : [],
+    anomalies: "value" in anomalies ? anomalies.value : [],
+    notRead: [
+      ...("error" in budgets ? [{ kind: "budget" as const, error: errorText(budgets.error) }] : []),
+      ...("error" in anomalies ? [{ kind: "anomaly" as const, error: errorText(anomalies.error) }] : []),
+    ],
   };
 }
 

@@ -39,6 +39,8 @@ export type HealthFigures = {
   readonly budgets: readonly BudgetUse[];
   /** The projects and filters of which days are judged, with their unusual days; empty if `anomalies` is off. */
   readonly anomalies: readonly JudgedUsage[];
+  /** Which of budgets and anomalies could not be read, by the kind of their alerts. Their lists are empty then; all else was read. */
+  readonly notRead: readonly { readonly kind: "budget" | "anomaly"; readonly error: string }[];
   /** The snoozes that have not ended. */
   readonly snoozes: readonly Snooze[];
 };

@@ -8,8 +8,17 @@ import type { HealthState } from "./state.ts";
 
 /** Also those that are snoozed. */
 export function usageAlertsOf(state: HealthState): readonly Alert[] {
-  const alerts = [...budgetAlerts(state.budgets), ...anomalyAlerts(state.anomalies)];
+  const alerts = [
+    ...state.notRead.map(notReadAlert),
+    ...budgetAlerts(state.budgets),
+    ...anomalyAlerts(state.anomalies),
+  ];
   return alerts.map((alert) => withSnooze(alert, state.snoozes));
+}
+
+function notReadAlert({ kind, error }: HealthState["notRead"][number]): Alert {
+  const section = kind === "budget" ? "budgets" : "anomalies";
+  return { name: kind, text: `${section}: not read, as reading them failed: ${error}`, section };
 }
 
 export function usageConditions(state: HealthState): readonly Condition[] {

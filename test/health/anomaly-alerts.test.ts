@@ -67,6 +67,11 @@ test("a filter of a project and a project with both names are notified apart", (
   expect(notified(usages, { "anomaly acme eu": "wrong" })).toEqual([]);
 });
 
+test("an alert is not over while unusual days can't be read", () => {
+  const state = healthState({ notRead: [{ kind: "anomaly", error: "statement timeout" }] });
+  expect(notificationsOf(state, new Map([["anomaly production", "wrong"]]), (text) => text)).toEqual([]);
+});
+
 test("a snoozed alert is not notified", () => {
   const snooze = { name: "anomaly production", until: new Date(NOW.getTime() + 1000), at: NOW, by: "ann" };
   const state = healthState({ anomalies: [usage([HIGH])], snoozes: [snooze] });

@@ -128,6 +128,25 @@ test("a snoozed budget is not notified by any worker, also after a restart, and 
   expect(fixture.texts).toEqual([expect.stringContaining("reached 80%")]);
 });
 
+test("if budgets and unusual days can't be read, alerts about the program are notified and status names the error", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture);
+  await fixture.endRun("failed", "no answer");
+  await sql`alter view usage_export.budget_period rename to moved`.execute(db);
+  await sql`alter view bi.usage_anomalies rename to moved`.execute(db);
+  try {
+    await tickAll(fixture);
+  } finally {
+    await sql`alter view usage_export.moved rename to budget_period`.execute(db);
+    await sql`alter view bi.moved rename to usage_anomalies`.execute(db);
+  }
+  expect(fixture.texts).toEqual([expect.stringContaining(`Export ${fixture.name} failed`)]);
+  const state = healthState({ notRead: [{ kind: "budget", error: "statement timeout" }] });
+  expect(usageAlertsOf(state)).toMatchObject([
+    { name: "budget", text: "budgets: not read, as reading them failed: statement timeout" },
+  ]);
+});
+
 const USE = makeBudgetUse();
 
 test("the alert names the highest threshold, the forecast, and what is not in the numbers; the program is well", () => {

@@ -23,6 +23,7 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     queue: [],
     budgets: [],
     anomalies: [],
+    notRead: [],
     snoozes: [],
     ...part,
   };

@@ -106,6 +106,23 @@ export async function setUntilCommit(tx: Tx, settings: Readonly<Record<string, s
   await sql`select ${sql.join(calls)}`.execute(tx);
 }
 
+/** Returns the error if `read` fails; then the transaction goes on as if `read` had not been called. */
+export async function tryRead<T>(
+  tx: Tx,
+  read: () => Promise<T>,
+): Promise<{ readonly value: T } | { readonly error: unknown }> {
+  await sql`savepoint try_read`.execute(tx);
+  try {
+    const value = await read();
+    await sql`release savepoint try_read`.execute(tx);
+    return { value };
+  } catch (error) {
+    // Without a connection this fails as well, and the whole transaction with it.
+    await sql`rollback to savepoint try_read`.execute(tx);
+    return { error };
+  }
+}
+
 /**
  * Runs a statement that may fail with one of `codes`. Returns the code of such an error, and the transaction goes on as if the
  * statement had not been sent. Returns undefined if it succeeds, and throws any other error.
