@@ -43,6 +43,9 @@ export async function storeBalances(db: Database, project: Project, balances: re
       select ${project.id}, ${project.name}, balance_id, amount, units, purchase_order_id from ${listed}
       on conflict (project_id, balance_id) where ended_at is null
       do update set project = excluded.project, last_read_at = now()
+      -- Another run may have stored another amount at the same time: this run did not read that one.
+      where (known.amount, known.units, known.purchase_order_id)
+        is not distinct from (excluded.amount, excluded.units, excluded.purchase_order_id)
     `.execute(tx);
   });
 }

@@ -2,11 +2,13 @@
 
 import fc from "fast-check";
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type Balance, storeBalances } from "../../src/db/balances.ts";
+import { registerSeries } from "../../src/db/usage/series.ts";
 import type { Project } from "../../src/usage/series.ts";
 import { testDatabase } from "../support/database.ts";
-import { newProject, view } from "./stored-usage.ts";
+import { WAIT_MS_MAX } from "../support/limits.ts";
+import { configured, newProject, view } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -38,6 +40,7 @@ test("an amount is shown with its unit, its purchase order and when it was read"
     read_at: expect.any(Date),
     last_read_at: expect.any(Date),
     ended_at: null,
+    is_current: false,
   });
 });
 
@@ -84,6 +87,42 @@ test("processes that read at the same time store an amount once", async () => {
   const project = newProject();
   await Promise.all(Array.from({ length: 4 }, () => storeBalances(db, project, [balance("5")])));
   expect(await shown(project)).toEqual(["prepaid 5 now"]);
+});
+
+test("a run that stores its amount after another run's does not say that it read the other's", async () => {
+  const project = newProject();
+  const late = await db.transaction().execute(async (tx) => {
+    await sql`
+      insert into usage_export.balance (project_id, project, balance_id, amount, units, purchase_order_id)
+      values (${project.id}, ${project.name}, 'prepaid', 5, 'usd', 'order 7')
+    `.execute(tx);
+    const storing = storeBalances(db, project, [balance("4")]);
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.datname = current_database()
+      `.execute(db);
+      expect(rows).toHaveLength(1);
+    }, WAIT_MS_MAX);
+    return { storing };
+  });
+  await late.storing;
+  const { rows } = await sql`
+    select amount::text, last_read_at = read_at as "isReadOnce" from bi.balances where project_id = ${project.id}
+  `.execute(db);
+  expect(rows).toEqual([{ amount: "5", isReadOnce: true }]);
+});
+
+test("an amount is current while it is the newest and an export reads the project's billing", async () => {
+  const project = newProject();
+  const current = async () =>
+    (await view(db, "balances", project)).filter((row) => row.is_current).map((row) => row.amount);
+  await registerSeries(db, [configured(project, "none", { source: "billing" })]);
+  await storeBalances(db, project, [balance("5")]);
+  await storeBalances(db, project, [balance("4")]);
+  expect(await current()).toEqual(["4"]);
+  await registerSeries(db, [configured(project, "none")]);
+  expect(await current()).toEqual([]);
+  expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4 now"]);
 });
 
 test("whatever is read, each change of an amount is one row, and no digit is lost", async () => {
