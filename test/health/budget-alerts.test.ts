@@ -155,7 +155,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
     {
       name: "budget limit 2026-03 80",
       section: "budgets",
-      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price not counted",
+      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
     },
   ]);
   expect(isWell(state)).toBe(true);
