@@ -31,9 +31,12 @@ cross join lateral (
   select c.usage_date, case when c.currency = b.currency then c.amount end, c.currency is distinct from b.currency
   from bi.cost_estimated c
   where b.metric = 'cost' and c.status <> 'other_metric' and c.project_id = any(b.project_ids)
-    and c.project_id not in (
-      select s.project_id from usage_export.budget_series s
-      where s.name = b.name and s.valid_from = b.valid_from and s.source = 'billing'
+    -- A day whose billing was read has no estimate.
+    and not exists (
+      select from usage_export.budget_series s
+      join usage_export.slice sl on sl.series_id = s.billing_series_id
+      where s.name = b.name and s.valid_from = b.valid_from and s.project_id = c.project_id
+        and sl.usage_date = c.usage_date and sl.fetched_at is not null
     )
     and (b.scope = 'all' or c.model in (
       select g.model from usage_export.budget_model g where g.name = b.name and g.valid_from = b.valid_from
@@ -42,10 +45,9 @@ cross join lateral (
   select c.usage_date, c.dollars, c.dollars is null
   from usage_export.visible_cost c
   left join usage_export.api_key k on b.scope = 'key' and k.project_id = c.project_id and k.api_key_id = c.accessor
-  where b.metric = 'cost' and c.filter_key = '{}'
-    and c.project_id in (
-      select s.project_id from usage_export.budget_series s
-      where s.name = b.name and s.valid_from = b.valid_from and s.source = 'billing'
+  where b.metric = 'cost'
+    and c.series_id in (
+      select s.billing_series_id from usage_export.budget_series s where s.name = b.name and s.valid_from = b.valid_from
     )
     and case b.scope
       when 'all' then c."grouping" = 'none'

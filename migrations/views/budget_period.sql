@@ -5,10 +5,9 @@ select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.cur
   b.amount, b.thresholds, d.used, d.has_unpriced,
   array(select threshold from unnest(b.thresholds) as threshold where d.used * 100 >= threshold * b.amount order by threshold) as reached,
   f.forecast, f.low as forecast_low, f.high as forecast_high,
-  case when b.metric = 'cost' then (
-    select string_agg(distinct case s.source when 'billing' then 'billed' else 'estimated' end, ' and ')
-    from usage_export.budget_series s where s.name = b.name and s.valid_from = b.valid_from
-  ) end as cost_source,
+  case when b.metric = 'cost' then
+    nullif(concat_ws(' and ', case when d.is_billed then 'billed' end, case when d.is_estimated then 'estimated' end), '')
+  end as cost_source,
   d.days_read, d.days_missing, d.days_not_final, d.is_final, d.is_settled, d.last_read_at
 from usage_export.budget b
 cross join (select (now() at time zone 'UTC')::date as today) clock
@@ -26,19 +25,28 @@ cross join lateral (
     (count(*) filter (where r.is_read))::integer as days_read,
     (count(*) filter (where not r.is_read and r.usage_date < clock.today))::integer as days_missing,
     (count(*) filter (where r.is_read and not r.is_final))::integer as days_not_final,
-    bool_and(r.is_read and r.is_final) as is_final, bool_and(r.is_settled) as is_settled, max(r.fetched_at) as last_read_at
+    bool_and(r.is_read and r.is_final) as is_final, bool_and(r.is_settled) as is_settled, max(r.fetched_at) as last_read_at,
+    bool_or(r.is_billed) as is_billed, bool_or(r.is_estimated) as is_estimated
   from (
-    -- A day counts as read when it was for every project.
+    -- A day counts as read when it was for every project. Where its billing was read, that decides, and not the usage.
     select day.usage_date, bool_and(sl.fetched_at is not null) as is_read, max(sl.fetched_at) as fetched_at,
-      bool_and(state.is_settled and sl.status = 'complete') as is_final, bool_and(state.is_settled) as is_settled
+      bool_and(state.is_settled and sl.status = 'complete') as is_final, bool_and(state.is_settled) as is_settled,
+      bool_or(billed.series_id is not null) as is_billed, bool_or(billed.series_id is null and sl.fetched_at is not null) as is_estimated
     from generate_series(0, p.period_end - p.period_start) as n
     cross join lateral (select p.period_start + n as usage_date) day
     join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
-    left join usage_export.slice sl on sl.series_id = s.series_id and sl.usage_date = day.usage_date
+    left join usage_export.slice billed
+      on billed.series_id = s.billing_series_id and billed.usage_date = day.usage_date and billed.fetched_at is not null
+    left join usage_export.slice sl on sl.series_id = coalesce(billed.series_id, s.series_id) and sl.usage_date = day.usage_date
     cross join lateral (
-      -- Nobody reads the day again: also one that was never read.
-      select usage_export.finality(day.usage_date, s.window_days,
-        coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()) = 'final' as is_settled
+      -- Nobody reads the day again: also one that was never read. An estimate also ends when the day's billing is read at last.
+      select usage_export.finality(
+        day.usage_date, case when billed.series_id is null then s.window_days else s.billing_window_days end,
+        coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()
+      ) = 'final' and (
+        s.billing_series_id is null or billed.series_id is not null
+        or usage_export.finality(day.usage_date, s.billing_window_days, '-infinity', now()) = 'final'
+      ) as is_settled
     ) state
     group by day.usage_date
   ) r
@@ -50,20 +58,29 @@ cross join lateral (
   ) u using (usage_date)
 ) d
 cross join lateral (
-  -- The days up to the current month's end, for its forecast. What is known of a day that is read again is that of its projects' totals.
+  -- The days up to the current month's end, for its forecast. What is known of a day that is read again is that of its projects'
+  -- totals. What was charged is taken as it is: how late usage becomes known says nothing about it.
   select array_agg(r.usage_date) as days, array_agg(coalesce(u.amount, 0)) as amounts, array_agg(r.known_share) as known_shares
   from (
-    select sl.usage_date,
+    select day.usage_date,
       avg(case state.finality when 'open' then 0 when 'settling' then coalesce(k.known_share, 1) else 1 end) as known_share
-    from usage_export.budget_series s
-    join usage_export.slice sl on sl.series_id = s.series_id and sl.fetched_at is not null
-    cross join lateral (select usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()) as finality) state
+    from generate_series(0, p.period_end - (clock.today - 70)) as n
+    cross join lateral (select clock.today - 70 + n as usage_date) day
+    join usage_export.budget_series s on s.name = b.name and s.valid_from = b.valid_from
+    left join usage_export.slice billed
+      on billed.series_id = s.billing_series_id and billed.usage_date = day.usage_date and billed.fetched_at is not null
+    join usage_export.slice sl on sl.series_id = coalesce(billed.series_id, s.series_id) and sl.usage_date = day.usage_date
+      and sl.fetched_at is not null
+    cross join lateral (
+      select usage_export.finality(
+        day.usage_date, case when billed.series_id is null then s.window_days else s.billing_window_days end, sl.closed_at, now()
+      ) as finality
+    ) state
     left join usage_export.total_series t on t.project_id = s.project_id and t.filter_key = '{}'
-    left join usage_export.known_share k on k.series_id = t.series_id and state.finality = 'settling'
+    left join usage_export.known_share k on k.series_id = t.series_id and state.finality = 'settling' and billed.series_id is null
       and k.metric = case b.metric when 'cost' then 'requests' else b.metric end
       and k.days_after = (sl.fetched_at at time zone 'UTC')::date - sl.usage_date
-    where s.name = b.name and s.valid_from = b.valid_from and sl.usage_date between clock.today - 70 and p.period_end
-    group by sl.usage_date
+    group by day.usage_date
     -- A day that was not read for every project is unknown.
     having count(*) = (select count(*) from usage_export.budget_series e where e.name = b.name and e.valid_from = b.valid_from)
   ) r

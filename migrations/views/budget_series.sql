@@ -1,25 +1,27 @@
--- The series whose readings decide which days of a budget are known, and where its amounts are from. A cost is the billed one in projects
--- whose billing is read as the budget needs it. In others it is the estimate, which is made of all usage by model, and of each series with
--- conditions that a price is for.
+-- The series whose readings decide which days of a budget are known, and where its amounts are from. A cost is the billed one on days whose
+-- billing was read as the budget needs it, by billing_series_id. On others it is the estimate, which is made of all usage by model, and of
+-- each series with conditions that a price is for; the cost of a key or a tag has no estimate. A project without a series for the estimate
+-- has a row of its billing alone.
 create or replace view usage_export.budget_series as
-select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source
+select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
+  bill.series_id as billing_series_id, bill.window_days as billing_window_days
 from usage_export.budget b
 cross join lateral (
   select case b.scope when 'all' then 'none' when 'key' then 'accessor' when 'tag' then 'tags' else 'model' end as "grouping"
 ) needed
 join usage_export.series s on s.project_id = any(b.project_ids) and s.superseded_at is null
-cross join lateral (
-  -- The service bills in dollars.
-  select b.metric = 'cost' and b.currency = 'USD' and exists (
-    select from usage_export.series bill
-    where bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
-      and bill.superseded_at is null and bill.retired_at is null
-  ) as is_billed
-) of_project
+-- The service bills in dollars.
+left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
+  and bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
+  and bill.superseded_at is null and bill.retired_at is null
 where case
-  when of_project.is_billed then s.source = 'billing' and s.filter_key = '{}' and s."grouping" = needed."grouping"
-  when b.metric = 'cost' then s.source = 'usage' and s."grouping" = 'model' and (
+  when b.metric <> 'cost' then s.source = 'usage' and s.filter_key = '{}' and s."grouping" = needed."grouping"
+  when s.series_id = bill.series_id then b.scope in ('key', 'tag') or not exists (
+    select from usage_export.series e
+    where e.source = 'usage' and e.project_id = s.project_id and e."grouping" = 'model' and e.filter_key = '{}' and e.superseded_at is null
+  )
+  when bill.series_id is not null and b.scope in ('key', 'tag') then false
+  else s.source = 'usage' and s."grouping" = 'model' and (
     s.filter_key = '{}' or exists (select from usage_export.price where replaced_at is null and price.filter_key = s.filter_key)
   )
-  else s.source = 'usage' and s.filter_key = '{}' and s."grouping" = needed."grouping"
 end;

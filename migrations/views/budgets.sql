@@ -14,7 +14,7 @@ comment on column bi.budgets.scope is 'all: all usage; key, tag, model: only tha
 comment on column bi.budgets.scope_value is 'The rotation or accessor, the tag or the model; NULL for all usage. A tag''s use is the sum over the sets of tags that hold it, a model''s that over the sets of models';
 comment on column bi.budgets.metric is 'The metric, by the name of its column in bi.usage_total, or cost';
 comment on column bi.budgets.currency is 'The currency of a cost, an ISO 4217 code; NULL for a metric';
-comment on column bi.budgets.cost_source is 'Where a cost is from: billed, for projects whose billing is read as the budget needs it; estimated, by bi.cost_estimated, without the minimum of a price; billed and estimated where projects differ; NULL for a metric';
+comment on column bi.budgets.cost_source is 'Where a cost is from: billed, on days of a project whose billing was read as the budget needs it; estimated on others, by bi.cost_estimated, without the minimum of a price; billed and estimated where days or projects differ; NULL for a metric, and where no day was read';
 comment on column bi.budgets.period is 'month or day';
 comment on column bi.budgets.period_start is 'The first day of the period, in UTC';
 comment on column bi.budgets.period_end is 'The last day of the period, in UTC';

@@ -250,6 +250,35 @@ test("a cost is the billed one where billing is read as the budget needs it, and
   ]);
 });
 
+test("a day without billing is estimated, also while billing is configured", async () => {
+  const parts = (billingDays: number) => ({
+    budgets: [{ metric: "cost", currency: "USD", amount: 10, thresholds: [60] }],
+    prices: [PRICE],
+    exports: [
+      { ...EXPORT, window: { days: 1 }, groupings: ["model"] },
+      { ...EXPORT, name: "bills", source: "billing", window: { days: billingDays }, groupings: ["none"] },
+    ],
+  });
+  const id = await configure(parts(300));
+  const columns = ["cost_source", "used", "threshold_reached", "days_read", "days_not_final"];
+  expect(await budgets(columns, isMonth)).toEqual([[null, null, null, 0, 0]]);
+
+  const rows = [rowOf("nova-3", { hours: "10" }, null, "model")];
+  const days = [MONTH, addDays(MONTH, 1)].map((day) => rowsOn(day, rows));
+  await store(db, id("one", "model"), days, { grouping: "model" });
+  // The days' billing may still be read.
+  expect(await budgets(columns, isMonth)).toEqual([["estimated", "6.0", "60", 2, 2]]);
+
+  const bill = (day: Day, dollars: readonly BilledRow[]) =>
+    store(db, id("one", "none"), [billed(day, "none", dollars)], { grouping: "none", emptyGuard: "off" });
+  await bill(MONTH, [["4.5"]]);
+  expect(await budgets(columns, isMonth)).toEqual([["billed and estimated", "7.5", "60", 2, 2]]);
+  await bill(addDays(MONTH, 1), []);
+  expect(await budgets(columns, isMonth)).toEqual([["billed", "4.5", null, 2, 2]]);
+  await configure(parts(1));
+  expect(await budgets(columns, isMonth)).toEqual([["billed", "4.5", null, 2, 0]]);
+});
+
 test("a charge without an amount is said to be missing in what was used", async () => {
   const id = await configure({
     budgets: [{ metric: "cost", currency: "USD" }],

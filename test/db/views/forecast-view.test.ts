@@ -2,10 +2,14 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { parseConfig } from "../../../src/config/config.ts";
+import { storeBudgets } from "../../../src/db/budgets.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, daysOf } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
 import { storeSeries, type Usage } from "../report/reported-usage.ts";
-import { daysBack, newProject, newSeries, store, total, type ViewRow, view } from "../stored-usage.ts";
+import { billed } from "../stored-billing.ts";
+import { configured, daysBack, newProject, newSeries, store, total, type ViewRow, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -183,4 +187,36 @@ test("bi.usage_forecast scales the newest days up by how much of the days before
   ]);
   const [row] = await view(db, "usage_forecast", project);
   expect(Number(row?.forecast)).toBe(100 * monthDays.length);
+});
+
+test("the forecast of a billed budget does not scale charges up by how late usage becomes known", async () => {
+  const project = newProject();
+  const usage = configured(project, "none", { windowDays: 2 });
+  const billing = configured(project, "none", { source: "billing", windowDays: 2 });
+  const ids = await registerSeries(db, [usage, billing]);
+  const [usageId, billingId] = [seriesIdOf(ids, usage.series), seriesIdOf(ids, billing.series)];
+  const config = {
+    service: { baseUrl: "https://api.example.com" },
+    projects: [{ id: project.id, name: project.name, key: { env: "KEY" } }],
+    exports: [
+      {
+        ...{ name: "e", schedule: "15 2 * * *", source: "billing", window: { days: 2 }, groupings: ["none"] },
+        projects: [project.name],
+      },
+    ],
+    budgets: [{ name: "b", metric: "cost", currency: "USD", amount: 1, from: monthStart }],
+  };
+  await storeBudgets(db, parseConfig(JSON.stringify(config), { source: "test", baseDir: "/" }).budgets, "the test");
+  const options = { grouping: "none", cliffGuard: "off" } as const;
+  for (let n = 0; n < 40; n++) {
+    await makeDayOlder(usageId);
+    await makeDayOlder(billingId);
+    await store(db, usageId, [total(back(1), { requests: "80" })], options);
+    if (n > 0) await store(db, usageId, [total(back(2), { requests: "100" })], options);
+    await store(db, billingId, [billed(back(1), "none", [["100"]])], options);
+  }
+  const { rows } = await sql<{ forecast: string }>`
+    select trim_scale(forecast)::text as forecast from bi.budgets where budget = 'b'
+  `.execute(db);
+  expect(rows).toEqual([{ forecast: String(100 * monthDays.length) }]);
 });
