@@ -212,7 +212,7 @@ export class FilterCheck {
     const total = await this.#readTotals(scope, {});
     const shown = effectOf(total, dayTotals(slices));
     if (shown === "no usage") return undefined;
-    if (shown === "empty") return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size);
+    if (shown === "empty") return total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source);
     const opposites = oppositesOf(filter, randomUUID());
     // If there are several conditions, one may be ignored although the numbers differ from those of all usage.
     const doubtful =
@@ -220,7 +220,7 @@ export class FilterCheck {
     for (const opposite of doubtful) {
       const key = JSON.stringify([project.id, source, window, dialect, opposite.condition]);
       const ignored = await this.#ignored(key, () => this.#isIgnoredBy(scope, total, opposite, dialect));
-      if (ignored) return ignoredDoubt(opposite, strictness);
+      if (ignored) return ignoredDoubt(opposite, strictness, source);
     }
     return undefined;
   }
@@ -277,13 +277,14 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
   return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
-function emptyDoubt(days: number): FilterDoubt {
-  const reason = `no usage with the filter on any of ${days} days on which there is usage; it counts when a run at least an hour later gets the same`;
+function emptyDoubt(days: number, source: Source): FilterDoubt {
+  const [none, some] = source === "billing" ? ["no amount", "are amounts"] : ["no usage", "is usage"];
+  const reason = `${none} with the filter on any of ${days} days on which there ${some}; it counts when a run at least an hour later gets the same`;
   return { kind: "filter-empty", reason, isConfirmable: true };
 }
 
-function ignoredDoubt({ condition, kind }: Opposite, strictness: Strictness): FilterDoubt {
+function ignoredDoubt({ condition, kind }: Opposite, strictness: Strictness, source: Source): FilterDoubt {
   const opposite = kind === "feature" ? "with the opposite value" : "with a value that nobody has";
-  const reason = `the service seems to ignore ${condition}: ${opposite} it answers usage all the same; it may know the filter by another name (service.dialect)`;
+  const reason = `the service seems to ignore ${condition}: ${opposite} it answers ${source === "billing" ? "amounts" : "usage"} all the same; it may know the filter by another name (service.dialect)`;
   return { kind: "filter-ignored", reason, isConfirmable: strictness === "warn" };
 }

@@ -107,7 +107,7 @@ export async function fetchBreakdown(
 /** A service without billing answers 404, and so does any service for a project that it does not know. */
 function notOffered(cause: unknown): AppError {
   const message =
-    'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor';
+    'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id';
   return new AppError("rejected", message, { cause, details: { status: 404 } });
 }
 

@@ -215,7 +215,7 @@ async function exportRequest(
     const answer = await deps.fetch(request, runDay, signal, onPermit);
     onAnswer();
     const stored = await deps.backlog.countDuring(rowCount(answer), () => deps.store(request, attempt, answer));
-    deps.log.debug(describeRequest(request), "usage request done");
+    deps.log.debug(describeRequest(request), `${request.series.source} request done`);
     return stored;
   } catch (error) {
     signal.throwIfAborted();
@@ -225,7 +225,10 @@ async function exportRequest(
     await deps.fail(request, attempt.fetchNo, request.window ? daysOf(request.window) : [runDay], refusal);
     if (!deps.isRetried?.(refusal.code)) {
       const stack = unexpectedStack(error);
-      deps.log.error({ ...refusal, ...describeRequest(request), ...(stack && { stack }) }, "usage request failed");
+      deps.log.error(
+        { ...refusal, ...describeRequest(request), ...(stack && { stack }) },
+        `${request.series.source} request failed`,
+      );
     }
     return refusal;
   }

@@ -52,7 +52,7 @@ export type IncomingSlice = {
 /** Why the numbers of a filtered answer may not be those of the filter, independent of what is stored. */
 export type FilterDoubt = {
   /**
-   * `filter-empty`: no usage on several days that have usage without the filter. `filter-ignored`: the service seems to ignore a
+   * `filter-empty`: no usage, or no amount, on several days that have some without the filter. `filter-ignored`: the service seems to ignore a
    * condition.
    */
   readonly kind: "filter-empty" | "filter-ignored";

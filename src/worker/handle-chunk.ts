@@ -95,7 +95,7 @@ async function retryLater(
   const attempt = { attempt: claimed.retryCount + 1, attempts: REQUEST_ATTEMPTS_MAX, nextAttemptAt };
   app.log.warn(
     { job, runId, code, reason, ...describeRequest(request), requests, ...attempt },
-    nextAttemptAt ? "usage request failed, to be tried again" : "usage request failed for the last time",
+    `${request.series.source} request failed${nextAttemptAt ? ", to be tried again" : " for the last time"}`,
   );
 }
 
@@ -116,7 +116,10 @@ export async function handleDeadLetter(context: WorkerContext, claimed: ClaimedJ
     await recordFailure(db, { ...failure, code: errorCode ?? claimed.lastCode }, (tx) =>
       recorder.record(tx, new Map([[request, outcome]])),
     );
-    app.log.error({ job, runId, ...window, reason, attempts: REQUEST_ATTEMPTS_MAX }, "usage request given up");
+    app.log.error(
+      { job, runId, ...describeRequest(request), reason, attempts: REQUEST_ATTEMPTS_MAX },
+      `${request.series.source} request given up`,
+    );
   }
   await inTransaction(db, async (tx) => void (await queue.complete(tx, claimed)));
   await recorder.reportEnd();

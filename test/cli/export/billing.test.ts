@@ -140,10 +140,23 @@ test("a value that the service does not list, and no amount has, is refused", as
   expect(await coverage()).toMatchObject([{ filter: "typo", status: "failed", error }]);
 });
 
+test("a filter that leaves no amount is doubted until a later run confirms it", async ({ context }) => {
+  const filters = [{ name: "free", dimensions: { line_item: "sync::aura-2" } }];
+  const usage: UsageSource = (...day) => BILLED(...day).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
+  const { run } = await serve(context, { usage }, { filters });
+  expect(await run("export")).toMatchObject({ status: 1 });
+  const error = expect.stringContaining("no amount with the filter on any of 2 days on which there are amounts");
+  expect(await coverage()).toMatchObject([{ filter: "free", status: "suspect", error }]);
+  await makeDoubtsAnHourOlder(db);
+  expect(await run("export")).toMatchObject({ status: 0 });
+});
+
 test("a key without the scope is told which one it needs", async ({ context }) => {
   const { emulator, run } = await serve(context, {}, {}, ["member"]);
-  expect(await run("export")).toMatchObject({ status: 1 });
+  const { status, stderr } = await run("export");
+  expect(status).toBe(1);
   expect(await coverage()).toMatchObject([{ status: "failed", error: expect.stringContaining("billing:read") }]);
+  expect(stderr).toContain("billing request failed");
   expect((await run("check")).stdout).toMatch(/FAIL key: .*; reading billing needs billing:read/);
   expect(emulator.requests.filter(({ path }) => path.includes("/billing/breakdown"))).toHaveLength(1);
 });
@@ -154,7 +167,7 @@ test("a service without billing is asked once a run, and says so in check", asyn
   expect(await run("export")).toMatchObject({ status: 1 });
   expect(emulator.requests.filter(({ path }) => path.includes("/billing/")).length).toBeLessThan(10);
   const error = expect.stringContaining(
-    "the service does not offer the billing breakdown for this project: remove the export",
+    'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id',
   );
   expect(await coverage()).toEqual(
     groupings.toSorted().map((grouping) => ({ source: "billing", grouping, filter: "all", status: "failed", error })),

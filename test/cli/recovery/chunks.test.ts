@@ -96,6 +96,8 @@ test("a chunk whose workers kept dying counts with all of its requests as given 
     where name = 'usage_request'
   `.execute(db);
   const worker = context.start(["start"]);
+  const line = JSON.parse(await worker.waitFor("usage request given up"));
+  expect(line).toMatchObject({ project: "production", grouping: expect.any(String), filter: expect.any(String) });
   await expect.poll(backfillRun).toMatchObject({ status: "failed", requests: REQUESTS, failed: 2 * REQUESTS });
   worker.kill("SIGTERM");
   await worker.ended;

@@ -232,8 +232,8 @@ export const USAGE: readonly Sabotage[] = [
   {
     name: "days without usage under a filter are believed at once",
     file: "src/jobs/filter-check.ts",
-    replace: "total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
-    by: "total.size < 1000 * SEVERAL_DAYS ? undefined : emptyDoubt(total.size)",
+    replace: "total.size < SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source)",
+    by: "total.size < 1000 * SEVERAL_DAYS ? undefined : emptyDoubt(total.size, source)",
     caughtBy: [
       "test/cli/export/filters.test.ts",
       "a filter without usage on several days is stored when a later run confirms it",
