@@ -173,5 +173,9 @@ const useColumns = sql`
   trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",
   p.thresholds::text[] as thresholds, p.reached::text[] as reached,
   p.days_missing as "daysMissing", p.days_not_final as "daysNotFinal", p.has_unpriced as "hasUnpriced", p.is_final as "isFinal",
-  p.period_end < (now() at time zone 'UTC')::date as "isOver"
+  p.period_end < (now() at time zone 'UTC')::date as "isOver",
+  exists (
+    select from usage_export.budget b where b.name = p.name and p.period_start >= b.valid_from
+      and (b.valid_until is null or p.period_start <= b.valid_until) and p.period_end < (b.recorded_at at time zone 'UTC')::date
+  ) as "isBeforeStored"
 `;

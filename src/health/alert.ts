@@ -35,8 +35,8 @@ export type Condition = {
   /** Other names whose snooze holds the condition as well. */
   readonly alsoNamed?: readonly string[];
   readonly isWrong: boolean;
-  /** Too little is known to say whether it is wrong: nothing is sent, and what was sent last holds. */
-  readonly isUnknown?: boolean;
+  /** Nothing is sent, and what was sent last holds: too little is known, or another condition says more. */
+  readonly isSilent?: boolean;
   readonly text: () => string;
 };
 

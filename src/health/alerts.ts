@@ -204,8 +204,8 @@ export function notificationsOf(
   // Nothing has ended that could not be read.
   const areAnomaliesRead = !state.notRead.some(({ kind }) => kind === "anomaly");
   return [...conditions, ...(areAnomaliesRead ? endedConditions(conditions, lastSent) : [])].flatMap(
-    ({ subject, alsoNamed = [], isWrong, isUnknown, text }) => {
-      if (isUnknown) return [];
+    ({ subject, alsoNamed = [], isWrong, isSilent, text }) => {
+      if (isSilent) return [];
       const phase = isWrong ? "wrong" : "well";
       if (phase === (lastSent.get(subject) ?? "well")) return [];
       if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];

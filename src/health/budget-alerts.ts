@@ -16,15 +16,21 @@ export function budgetAlerts(budgets: readonly BudgetUse[]): readonly Alert[] {
 
 /**
  * Each threshold is notified once in a period, and once more if corrected numbers are below it again. Below it means nothing while days
- * are missing, as after a change of what the budget is read from.
+ * are missing, as after a change of what the budget is read from. Of several that are reached at once only the highest is notified.
  */
 export function budgetConditions(use: BudgetUse): readonly Condition[] {
+  if (use.isBeforeStored) return [];
   const isPartial = use.used === null || use.daysMissing > 0;
   return use.thresholds.map((threshold) => {
     const isWrong = use.reached.includes(threshold);
     const state = isWrong ? `reached ${threshold}%` : `is below ${threshold}% again`;
     const text = () => `Budget ${budgetTitle(use)} ${state}: ${budgetUseText(use)}.`;
-    return { subject: alertName(use, threshold), isWrong, isUnknown: !isWrong && isPartial, text };
+    return {
+      subject: alertName(use, threshold),
+      isWrong,
+      isSilent: isWrong ? threshold !== use.reached.at(-1) : isPartial,
+      text,
+    };
   });
 }
 

@@ -33,4 +33,6 @@ export type BudgetUse = {
   readonly isFinal: boolean;
   /** The period is over, which does not mean that its numbers are final. */
   readonly isOver: boolean;
+  /** The period was over before the budget was stored as it is: nobody is notified of it. */
+  readonly isBeforeStored: boolean;
 };

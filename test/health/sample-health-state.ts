@@ -189,7 +189,7 @@ export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
     },
     ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
     ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
-    ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false },
+    ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false, isBeforeStored: false },
     ...part,
   };
 }

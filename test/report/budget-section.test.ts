@@ -14,7 +14,7 @@ const USE: BudgetUse = {
   },
   ...{ amount: "1000.25", used: "834.5", percent: "83.43", thresholds: ["80", "100"], reached: ["80"] },
   ...{ forecast: "1120.4", forecastLow: null, forecastHigh: null, forecastPercent: "112.01" },
-  ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: false, isFinal: false, isOver: false },
+  ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: false, isFinal: false, isOver: false, isBeforeStored: false },
 };
 
 /** The cells of each row as text. */
