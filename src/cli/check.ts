@@ -2,6 +2,7 @@
 
 import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { pendingChanges } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -9,7 +10,7 @@ import { adviseWindows, renderAdvice } from "../health/read-health.ts";
 import { checkProject } from "../jobs/check-project.ts";
 import { FilterCheck } from "../jobs/filter-check.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import { openServiceContext, putBudgetsInForce, putPricesInForce } from "../jobs/open-context.ts";
+import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
@@ -53,7 +54,7 @@ async function checkOnline(app: App, config: Config): Promise<FindingGroup[]> {
           ...(await checkDatabase(app, db)),
           ...(await checkWindows(db, config)),
           ...(await checkStoredPrices(app, db, config)),
-          ...(await checkStoredBudgets(app, db, config)),
+          ...(await checkStoredBudgets(db, config)),
         ],
       },
       ...(await checkProjects(app, config, db)),
@@ -111,11 +112,12 @@ async function checkStoredPrices(app: App, db: Database, config: Config): Promis
   return [{ what: "prices", state: "ok", text }];
 }
 
-/** Stores them, as an export does: the periods of a budget begin when it is first stored. */
-async function checkStoredBudgets(app: App, db: Database, config: Config): Promise<Finding[]> {
+/** Does not store them: `check` is also for a configuration that nobody uses yet. */
+async function checkStoredBudgets(db: Database, config: Config): Promise<Finding[]> {
   if (config.budgets.length === 0) return [];
-  const changed = await putBudgetsInForce(app, config, db);
-  const text = changed > 0 ? `${counted(changed, "budget")} changed` : "stored as configured";
+  const { length } = await pendingChanges(db, config.budgets);
+  const text =
+    length > 0 ? `${counted(length, "budget")} to change when an export or a worker starts` : "stored as configured";
   return [{ what: "budgets", state: "ok", text }];
 }
 

@@ -46,7 +46,7 @@ export const BudgetList = z.array(BudgetEntry);
 
 /** What one field of a budget says about another. */
 function problemsOf(budget: WrittenBudget): ConfigIssue[] {
-  const { metric, currency, amount, thresholds } = budget;
+  const { metric, currency, amount, thresholds, period, from } = budget;
   const issues: ConfigIssue[] = [];
   const scopes = SCOPED.filter((scope) => budget[scope] !== undefined);
   for (const scope of scopes.slice(1)) {
@@ -62,6 +62,12 @@ function problemsOf(budget: WrittenBudget): ConfigIssue[] {
     issues.push({ path: ["currency"], message: `expected no currency: ${metric} has none` });
   }
   if (!isGreater(amount, "0")) issues.push({ path: ["amount"], message: "expected more than 0; got 0" });
+  if (period === "month" && from !== undefined && !from.endsWith("-01")) {
+    issues.push({
+      path: ["from"],
+      message: `expected the first day of a month, as the budget is by month; got ${from}`,
+    });
+  }
   for (const [i, threshold] of thresholds.entries()) {
     const before = thresholds[i - 1] ?? "0";
     if (!isGreater(threshold, before)) {

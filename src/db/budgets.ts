@@ -6,9 +6,9 @@ import {
   type Budget,
   type BudgetChange,
   budgetKey,
-  type CurrentBudget,
   changeBudgets,
   dayBefore,
+  type LastBudget,
 } from "../usage/budgets.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import { type Database, databaseNow } from "./connection/database.ts";
@@ -20,32 +20,38 @@ export async function storeBudgets(
   budgets: readonly Budget[],
   by: string,
 ): Promise<readonly BudgetChange[]> {
-  const readChanges = async (db: Database) =>
-    changeBudgets(await currentBudgets(db), budgets, dayOf(await databaseNow(db)));
   // Nearly always nothing has changed since the last start. Then no process waits for another.
-  if ((await readChanges(db)).length === 0) return [];
+  if ((await pendingChanges(db, budgets)).length === 0) return [];
   return inTransaction(db, async (tx) => {
     // Two processes that start at once would both insert the same budgets.
     await sql`lock table usage_export.budget in share row exclusive mode`.execute(tx);
-    const changes = await readChanges(tx);
+    const changes = await pendingChanges(tx, budgets);
     for (const change of changes) await writeChange(tx, change, by);
     return changes;
   });
 }
 
-type BudgetRow = Omit<Budget, "projects"> & { readonly ids: readonly string[] };
+/** What `storeBudgets` would change. */
+export async function pendingChanges(db: Database, budgets: readonly Budget[]): Promise<readonly BudgetChange[]> {
+  return changeBudgets(await lastBudgets(db), budgets, dayOf(await databaseNow(db)));
+}
 
-async function currentBudgets(db: Database): Promise<readonly CurrentBudget[]> {
+type BudgetRow = Omit<Budget, "projects"> & {
+  readonly ids: readonly string[];
+  readonly isRemoved: boolean;
+};
+
+async function lastBudgets(db: Database): Promise<readonly LastBudget[]> {
   // JSON with text in place of numbers, so that no number becomes a double.
   const { rows } = await sql<{ budget: BudgetRow }>`
-    select json_strip_nulls(json_build_object(
-      'name', name, 'project', project, 'ids', project_ids, 'scope', scope, 'scopeValue', scope_value, 'metric', metric,
+    select distinct on (name) json_strip_nulls(json_build_object(
+      'isRemoved', valid_until is not null, 'name', name, 'project', project, 'ids', project_ids, 'scope', scope, 'scopeValue', scope_value, 'metric', metric,
       'currency', currency, 'amount', amount::text, 'period', period, 'thresholds', thresholds::text[], 'from', from_day
     )) as budget
-    from usage_export.budget where valid_until is null
+    from usage_export.budget order by name, valid_from desc
   `.execute(db);
-  return rows.map(({ budget: { ids, ...budget } }) => ({
-    ...{ name: budget.name, period: budget.period, from: budget.from },
+  return rows.map(({ budget: { ids, isRemoved, ...budget } }) => ({
+    ...{ name: budget.name, period: budget.period, from: budget.from, isRemoved },
     key: budgetKey({ ...budget, projects: ids.map((id) => ({ id })) }),
   }));
 }

@@ -87,10 +87,9 @@ export async function putPricesInForce(app: App, { prices }: Config, db: Databas
 }
 
 /** Logged for the same reason. */
-export async function putBudgetsInForce(app: App, { budgets }: Config, db: Database): Promise<number> {
+async function putBudgetsInForce(app: App, { budgets }: Config, db: Database): Promise<void> {
   const changes = await storeBudgets(db, budgets, app.actor);
   if (changes.length > 0) app.log.info({ budgets: changes.map(({ name }) => name) }, "budgets changed");
-  return changes.length;
 }
 
 /** Makes no call to the database, so a failure of the database can't leave the service open. */

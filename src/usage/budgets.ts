@@ -43,14 +43,16 @@ function periodStart(period: Budget["period"], day: Day): Day {
   return period === "month" ? `${day.slice(0, 7)}-01` : day;
 }
 
-/** The version of a budget that holds now. */
-export type CurrentBudget = {
+/** The last version of a budget. */
+export type LastBudget = {
   readonly name: string;
   readonly period: Budget["period"];
   /** As configured. */
   readonly from: Day | undefined;
   /** Two budgets with the same key are the same, apart from `from`. */
   readonly key: string;
+  /** It is not configured any more, and its versions hold for the periods before. */
+  readonly isRemoved: boolean;
 };
 
 /** Each version is cut so that it ends on the day before `start`, and `budget`, if it is still configured, holds from `start`. */
@@ -58,25 +60,32 @@ export type BudgetChange = { readonly name: string; readonly start: Day; readonl
 
 /**
  * A changed budget holds from its current period on: what was used of it before is still compared with what it was then. Only a new `from` changes
- * the past. A budget that is not configured any more ends with its last period before the current one.
+ * the past. A budget that is not configured any more ends with its last period before the current one, and goes on from the current one if
+ * it is configured again.
  */
 export function changeBudgets(
-  current: readonly CurrentBudget[],
+  last: readonly LastBudget[],
   configured: readonly Budget[],
   today: Day,
 ): readonly BudgetChange[] {
-  const removed = current.filter(({ name }) => !configured.some((one) => one.name === name));
+  const removed = last.filter(({ name, isRemoved }) => !isRemoved && !configured.some((one) => one.name === name));
   return [
     ...removed.map(({ name, period }) => ({ name, start: periodStart(period, today), budget: undefined })),
     ...configured.flatMap((budget) => {
-      const { name, period, from } = budget;
-      const stored = current.find((one) => one.name === name);
-      const isFromChanged = from !== stored?.from;
-      if (stored && !isFromChanged && stored.key === budgetKey(budget)) return [];
-      const first = from !== undefined && isFromChanged ? from : today;
-      return [{ name, start: periodStart(period, first), budget }];
+      const stored = last.find(({ name }) => name === budget.name);
+      const isSame = stored?.from === budget.from && stored?.key === budgetKey(budget);
+      if (isSame && !stored?.isRemoved) return [];
+      return [{ name: budget.name, start: changeStart(stored, budget, today), budget }];
     }),
   ];
+}
+
+/** If the lengths of the periods differ, the old version's period ends as well: else both would be current. */
+function changeStart(stored: LastBudget | undefined, { period, from }: Budget, today: Day): Day {
+  const isBegun = from === undefined || (from === stored?.from && from < today);
+  const first = isBegun ? today : from;
+  const starts = [period, stored?.period ?? period].map((one) => periodStart(one, first));
+  return starts.sort()[0] ?? first;
 }
 
 /** The same for a configured and a stored budget. */

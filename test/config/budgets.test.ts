@@ -52,6 +52,7 @@ test.each<[object, string]>([
   [{ tag: "a", model: "b" }, 'expected one of key, tag, model; this budget has "tag", too'],
   [{ metric: "cost" }, 'budgets[0].currency (line 1): missing; expected the currency of the cost, such as "USD"'],
   [{ currency: "USD" }, "budgets[0].currency (line 1): expected no currency: hours has none"],
+  [{ from: "2026-11-15" }, "budgets[0].from (line 1): expected the first day of a month, as the budget is by month"],
   [{ period: "week" }, 'budgets[0].period (line 1): expected one of "month", "day"'],
   [{ project: "on" }, 'did you mean "one"?'],
 ])("a budget with %j is refused", (part, message) => {

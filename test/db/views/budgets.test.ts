@@ -338,7 +338,26 @@ test("a changed budget holds from its current period on, and one that is removed
   await configure({ budgets: [] });
   expect(await amounts()).toEqual(changed.slice(0, -1));
   await configure({ budgets: [{ amount: 8 }] });
-  expect(await amounts()).toEqual(changed.map(() => ["b", "8"]));
+  expect(await amounts()).toEqual([...changed.slice(0, -1), ["b", "8"]]);
+});
+
+test("a budget by month that becomes one by day has no current month, and none of either is left when it is removed", async () => {
+  const thisMonth = sql`period_end >= ${`${today.slice(0, 7)}-01`}::date`;
+  await configure({ budgets: [{}] });
+  await configure({ budgets: [{ period: "day" }] });
+  const periods = await budgets(["period"], thisMonth);
+  expect(periods).toEqual(Array.from({ length: Number(today.slice(8)) }, () => ["day"]));
+  await configure({ budgets: [] });
+  expect(await budgets(["period"], sql`period_end >= ${today}::date`)).toEqual([]);
+});
+
+test("a budget that is changed before it begins still begins on its day", async () => {
+  const nextMonth = `${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`;
+  for (const amount of [5, 6]) await configure({ budgets: [{ amount, from: nextMonth }] });
+  const { rows } = await sql`
+    select valid_from::text as start, amount::text from usage_export.budget
+  `.execute(db);
+  expect(rows).toEqual([{ start: nextMonth, amount: "6" }]);
 });
 
 test("the same budgets again change nothing, and of two processes that start at once one stores them", async () => {
