@@ -3,17 +3,21 @@
 import { sql } from "kysely";
 import { type AnomalySettings, TOLERANCES } from "../usage/anomalies.ts";
 import type { Day } from "../usage/days.ts";
+import { EACH_DIMENSIONS } from "../usage/fan-out.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
 /** Of a project and filter without a judged day on so many final days, only the newest final day is judged. */
 const CATCH_UP_DAYS = 14;
 
+/** The names of filters that `each` makes, such as "accessor=VALUE". */
+const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
+
 type PendingDay = { readonly seriesId: number; readonly day: Day };
 
 /**
  * The final days to judge. Days before the first judged one stay out: they were final before anything was judged. Filters made by
- * `each` stay out as well, because hundreds of keys would make false alarms every day; only their names have a "=".
+ * `each` stay out as well, because hundreds of keys would make false alarms every day.
  *
  * A day that was read last in the first half of its window stays out too: nothing was read while the rest of its usage became known, as in
  * an outage, so that it would look like a drop. Half of the window, because an export may run less often than daily.
@@ -35,7 +39,7 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
       where j.project_id = s.project_id and j.filter_key = s.filter_key
         and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
     ) judged
-    where final.usage_date >= coalesce(judged.first, final.newest) and not judged.has_day and s.filter not like '%=%'
+    where final.usage_date >= coalesce(judged.first, final.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
   `.execute(db);
   return rows;
 }

@@ -86,6 +86,16 @@ export function testAnomalies(db: Database): void {
     expect(await judge()).toMatchObject([{ day: back(5), verdict: "normal" }]);
   });
 
+  test.each([
+    ["tier=gold", 1],
+    ["accessor=gold", 0],
+  ])("of a filter named %j %j days are judged", async (name, count) => {
+    const filter = { name, features: { diarize: "true" }, dimensions: {} };
+    const { seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, filter });
+    await read(seriesId, {}, 70, 4);
+    expect(await judge()).toHaveLength(count);
+  });
+
   test("days that became final meanwhile are judged together, and days before the first judged one never", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
