@@ -40,7 +40,7 @@ export function openAnomalies({ anomalies }: JudgedUsage): readonly Anomaly[] {
 
 function openText(usage: JudgedUsage, [newest, ...others]: readonly Anomaly[]): string {
   if (!newest) return "";
-  const more = others.length > 0 ? `; ${counted(others.length, "day")} before it as well` : "";
+  const more = others.length > 0 ? `; also ${counted(others.length, "day")} before it` : "";
   return `unusual usage of ${usageName(usage)} on ${newest.day}: ${anomalyText(newest)}${more}`;
 }
 

@@ -12,12 +12,12 @@ export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "star
   return period === "month" ? start.slice(0, 7) : start;
 }
 
-/** "83.2% of 1,000 hours used (832), probably 1,120 by its end (1,050 to 1,190); 2 days are not final" */
+/** "83.2% of 1,000 hours used (832), forecast for the month: 1,120 (1,050 to 1,190); 2 days are not final" */
 export function budgetUseText(use: BudgetUse): string {
   const { amount, used, percent } = use;
   const limit = `${exactText(amount)} ${budgetUnit(use)}`;
   const share =
-    used === null ? `nothing is known of the use of ${limit}` : `${percent}% of ${limit} used (${roundedText(used)})`;
+    used === null ? `no day of it was read yet, of ${limit}` : `${percent}% of ${limit} used (${roundedText(used)})`;
   return [`${share}${forecastText(use)}`, ...lackingTexts(use)].join("; ");
 }
 
@@ -34,7 +34,7 @@ function forecastText({ forecast, forecastLow, forecastHigh }: BudgetUse): strin
     forecastLow === null || forecastHigh === null
       ? ""
       : ` (${roundedText(forecastLow)} to ${roundedText(forecastHigh)})`;
-  return `, probably ${roundedText(forecast)} by its end${interval}`;
+  return `, forecast for the month: ${roundedText(forecast)}${interval}`;
 }
 
 /** What is not in the numbers, or may still change in them. */

@@ -41,7 +41,7 @@ test("many unusual days of a project and filter are one alert about the newest",
     {
       name: "anomaly production diarized",
       section: "anomalies",
-      text: `${TEXT.replace("production", "production under diarized")}; 1 day before it as well`,
+      text: `${TEXT.replace("production", "production under diarized")}; also 1 day before it`,
     },
   ]);
 });

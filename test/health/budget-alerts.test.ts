@@ -165,7 +165,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
     {
       name: "budget limit 2026-03 80",
       section: "budgets",
-      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), probably 1,120 by its end (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
+      text: "budget limit (2026-03) reached 80%: 83.45% of 1,000 USD (estimated) used (835), forecast for the month: 1,120 (1,050 to 1,190); 1 day not read and not counted; 2 days not final; usage without a price or an amount not counted",
     },
   ]);
   expect(isWell(state)).toBe(true);
@@ -174,7 +174,7 @@ test("the alert names the highest threshold, the forecast, and what is not in th
 test("a budget of which nothing was read is not said to be unused", () => {
   const unread = { ...USE, used: null, percent: null, forecast: null, forecastPercent: null, reached: ["50"] };
   const [alert] = usageAlertsOf(healthState({ budgets: [unread] }));
-  expect(alert?.text).toContain("nothing is known of the use of 1,000 USD (estimated)");
+  expect(alert?.text).toContain("no day of it was read yet, of 1,000 USD (estimated)");
 });
 
 test.each([

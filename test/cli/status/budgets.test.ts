@@ -32,7 +32,7 @@ test("a budget that is used up is shown by `status`, which still ends with 0, by
   expect(stdout).toMatch(
     new RegExp(`^all is well\nusage:\n  budget calls \\(${yesterday}\\) reached 100%: [\\d.]+% of 0.5 requests used`),
   );
-  expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): nothing is known of the use of 0.5 requests\n/);
+  expect(stdout).toMatch(/\nbudget calls \(\d{4}-\d\d-\d\d\): no day of it was read yet, of 0.5 requests\n/);
   expect(status).toBe(0);
   expect((await context.run(["alerts"])).stdout).toContain(`budget calls ${yesterday} 100: budget calls (`);
   await context.run(["report", "--out", "report.html"]);
