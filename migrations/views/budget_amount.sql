@@ -16,7 +16,7 @@ cross join lateral (
     from bi.usage_total where b.scope = 'all'
     union all
     select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
-    from bi.usage_by_key where b.scope = 'key' and lineage = b.scope_value
+    from bi.usage_by_key where b.scope = 'key' and b.scope_value in (lineage, accessor)
     union all
     select project_id, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests
     from bi.usage_by_single_tag where b.scope = 'tag' and tag = b.scope_value
@@ -51,7 +51,7 @@ cross join lateral (
     )
     and case b.scope
       when 'all' then c."grouping" = 'none'
-      when 'key' then c."grouping" = 'accessor' and coalesce(k.rotation, c.accessor) = b.scope_value
+      when 'key' then c."grouping" = 'accessor' and b.scope_value in (k.rotation, c.accessor)
       when 'tag' then c."grouping" = 'tags' and exists (
         select from json_array_elements_text(
           -- Postgres refuses NUL in a text, so it is shown as JSON writes it. A backslash before the escape would be one of the tag's own.

@@ -22,6 +22,8 @@ where case
   )
   when bill.series_id is not null and b.scope in ('key', 'tag') then false
   else s.source = 'usage' and s."grouping" = 'model' and (
-    s.filter_key = '{}' or exists (select from usage_export.price where replaced_at is null and price.filter_key = s.filter_key)
+    s.filter_key = '{}'
+    -- Of a filter that is not exported any more no further day is read, so none may wait for it.
+    or s.retired_at is null and exists (select from usage_export.price where replaced_at is null and price.filter_key = s.filter_key)
   )
 end;

@@ -116,6 +116,7 @@ test("a tag counts with every set that holds it, a model too, and a key with all
     budgets: [
       { name: "key", key: "exporter" },
       { name: "lone key", key: "k3" },
+      { name: "made by the rotation", key: "k2" },
       { name: "model", model: "nova-3" },
       { name: "nobody's tag", tag: "none" },
       { name: "tag", tag: 'a"[b' },
@@ -163,10 +164,30 @@ test("a tag counts with every set that holds it, a model too, and a key with all
   expect(await budgets(["budget", "scope", "scope_value", "used"], isMonth)).toEqual([
     ["key", "key", "exporter", "3"],
     ["lone key", "key", "k3", "4"],
+    ["made by the rotation", "key", "k2", "2"],
     ["model", "model", "nova-3", "3"],
     ["nobody's tag", "tag", "none", "0"],
     ["tag", "tag", 'a"[b', "19"],
   ]);
+});
+
+test("a priced filter that is not exported any more makes no day of a budget missing", async () => {
+  const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
+  const id = await configure({
+    budgets: [{ metric: "cost", currency: "USD" }],
+    prices: [PRICE, { ...PRICE, model: "nova-2", endpoint: "listen" }],
+    exports: [{ ...EXPORT, groupings: ["model"], filters }],
+  });
+  const { rows: series } = await sql<{ id: number }>`
+    select series_id as id from usage_export.series where filter = 'all'
+  `.execute(db);
+  expect(id("one", "model")).not.toBe(series[0]?.id);
+  await store(db, series[0]?.id ?? 0, [rowsOn(MONTH, [rowOf("nova-3", { hours: "10" }, null, "model")])], {
+    grouping: "model",
+  });
+  expect(await budgets(["days_read"], isMonth)).toEqual([[0]]);
+  await sql`update usage_export.series set retired_at = now() where filter = 'listened'`.execute(db);
+  expect(await budgets(["days_read"], isMonth)).toEqual([[1]]);
 });
 
 test("a cost is that of bi.cost_estimated in the currency, and what has no price is said", async () => {
