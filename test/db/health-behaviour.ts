@@ -72,7 +72,7 @@ export function testHealth(db: Database): void {
   test("the gaps are the stretches of bi.coverage_gaps, and the slices are counted as in bi.coverage", async () => {
     const { gaps, slices } = await readHealth(db, configOf());
     const { rows } = await sql`
-      select project, "grouping", filter, status, from_date as "from", to_date as "to", error
+      select project, source, "grouping", filter, status, from_date as "from", to_date as "to", error
       from bi.coverage_gaps order by to_date desc, project, "grouping", filter
     `.execute(db);
     expect(gaps.map(({ key: _, ...gap }) => gap)).toEqual(rows);
