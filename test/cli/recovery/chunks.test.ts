@@ -66,8 +66,9 @@ test("a suspended worker that wakes up beside the one that has its chunk now nei
   }
   expect(await backfillRun()).toMatchObject(WHOLE);
   await expectStoredOnce();
-  // The one that woke up does not go on with the chunk, except for what it had in hand.
-  expect(breakdowns(emulator).length).toBeLessThanOrEqual(REQUESTS + IN_HAND_MAX);
+  // The one that woke up does not go on with the chunk, except for what it had in hand. Answers whose transaction was open when it was
+  // suspended make room for as many more.
+  expect(breakdowns(emulator).length).toBeLessThanOrEqual(REQUESTS + IN_HAND_MAX + IN_HAND_MAX / 2);
 });
 
 test("a request that fails for a while is made again later, and the others of its chunk are not", async ({
