@@ -3,25 +3,29 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { storeBalances } from "../../src/db/balances.ts";
+import { storeBudgets } from "../../src/db/budgets.ts";
 import { readDumpRows, withDumpTransaction } from "../../src/db/dump.ts";
 import { startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/keys/listed-keys.ts";
 import { storePrices } from "../../src/db/prices.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue } from "../../src/db/usage/series.ts";
+import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
 import { csvOf, withoutFormula } from "../../src/dump/csv.ts";
 import { jsonLinesOf } from "../../src/dump/encode.ts";
 import { parquetOf } from "../../src/dump/parquet.ts";
 import type { ColumnKind, Row, View } from "../../src/dump/view.ts";
-import { USAGE_DIMENSIONS } from "../../src/usage/series.ts";
+import { addDays, dayOf } from "../../src/usage/days.ts";
+import { type Filter, USAGE_DIMENSIONS } from "../../src/usage/series.ts";
 import { readCsv } from "../dump/read-csv.ts";
 import { readParquet } from "../dump/read-parquet.ts";
 import { HOSTILE_TEXTS, inBatches, textOf } from "../dump/sample-view.ts";
 import { testDatabase } from "../support/database.ts";
 import { viewsOf } from "./dump-behaviour.ts";
 import { newIntent, newKey, newRotation } from "./keys/written-ledger.ts";
-import { newProject, newSeries, rowOf, rowsOn, store, total, totalRow } from "./stored-usage.ts";
+import { billed } from "./stored-billing.ts";
+import { configured, newProject, newSeries, rowOf, rowsOn, store, total, totalRow } from "./stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -56,6 +60,7 @@ async function fill(): Promise<void> {
   const summed = await newSeries(db, "none", { project: newProject() });
   const running = { ...total("2026-03-17", { hours: "0.1", requests: "99999999999999" }), undated: true };
   await store(db, summed.seriesId, [running], { grouping: "none", ownDays: true });
+  await fillBilling();
   const filter = { name: "=filter", features: { diarize: "true" }, dimensions: {} };
   // This series is registered last: the earlier ones are then no longer configured, and none of their days is due.
   const { seriesId: filteredId } = await newSeries(db, "endpoint", { project, filter });
@@ -65,18 +70,55 @@ async function fill(): Promise<void> {
       TEXTS.map((text) => rowOf(text, "1")),
     ),
   ]);
+  // bi.usage_forecast is of the last 100 days.
+  const yesterday = addDays(dayOf(new Date()), -1);
+  await store(db, filteredId, [rowsOn(yesterday, [rowOf("=1+1", "1")])], { grouping: "endpoint" });
   const reason = "=1+1\nthe service was away";
   await recordFailure(db, { seriesId: filteredId, days: ["2026-03-18"], fetchNo: await nextFetchNo(db), reason });
   const due = { start: "2026-03-17", end: "2026-03-18" };
   await markDue(db, [filteredId], { first: "2026-03-17", oldest: due, through: "2026-03-18" });
   const terms = { currency: "USD", digits: 2, per: "hour", price: "0.1", tiers: [], volume: "account" } as const;
   await storePrices(db, [{ metric: "hours", model: "=1+1", conditions: {}, from: "2026-01-01", ...terms }], "=1+1");
+  await fillFindings(filteredId);
   // As if each day had been read soon after its end, so that bi.restatement_curve has rows.
   await sql`update usage_export.slice set closed_at = usage_date + 1 where fetch_no > 0`.execute(db);
   await sql`update usage_export.snapshot_row set last_changed_at = usage_date + revision`.execute(db);
   await sql`
     update usage_export.superseded_row
     set last_changed_at = usage_date + revision, superseded_at = usage_date + revision + 1
+  `.execute(db);
+}
+
+/** What is billed, also under a filter, the balances, and usage under a filter for one key. */
+async function fillBilling(): Promise<void> {
+  const grouping = "accessor,deployment,line_item,tags";
+  const all: Filter = { name: "all", features: {}, dimensions: {} };
+  const ofKey: Filter = { name: "=key", features: {}, dimensions: { accessor: "=1+1" } };
+  const bills = configured(project, grouping, { source: "billing", filter: all });
+  const single = (["none", "accessor", "deployment", "line_item", "tags"] as const).map((one) =>
+    configured(project, one, { source: "billing", filter: all }),
+  );
+  const filtered = configured(project, "none", { source: "billing", filter: ofKey });
+  const byModel = configured(project, "model", { filter: ofKey });
+  const ids = await registerSeries(db, [bills, ...single, filtered, byModel]);
+  for (const { series } of [bills, ...single, filtered]) {
+    const dimensions = { accessor: "=1+1", deployment: "@SUM(1)", line_item: "streaming::=1", tags: ["-1", '"a"'] };
+    const slices = [billed("2026-03-17", series.grouping, [["-0.000000000000000000000001", dimensions]])];
+    await store(db, seriesIdOf(ids, series), slices, { grouping: series.grouping });
+  }
+  const models = [rowsOn("2026-03-17", [rowOf("=model", { hours: "0.1" }, null, "model")])];
+  await store(db, seriesIdOf(ids, byModel.series), models, { grouping: "model" });
+  const balance = { balanceId: "=balance", amount: "0.10", units: "usd", purchaseOrderId: "+1" };
+  await storeBalances(db, project, [balance]);
+}
+
+async function fillFindings(seriesId: number): Promise<void> {
+  const [name, of] = ["=budget", { project: project.name, projects: [project] }];
+  const use = { scope: "all", scopeValue: undefined, metric: "hours", currency: undefined, amount: "0.3" } as const;
+  await storeBudgets(db, [{ name, ...of, ...use, period: "day", thresholds: ["80.5"], from: "2026-03-17" }], "=1+1");
+  await sql`
+    insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, metric, amount, expected)
+    values (${project.id}, '=filter', '2026-03-17', ${seriesId}, 'high', 'hours', 0.10, 0.01)
   `.execute(db);
 }
 
@@ -92,13 +134,15 @@ function mapValues({ columns }: View, rows: readonly Row[], change: (kind: Colum
 }
 
 test("every view has rows, and all of them are dumped", async () => {
+  const empty: string[] = [];
   for (const view of views) {
     const { rows } = await sql<{
       count: number;
     }>`select count(*)::integer as count from ${sql.id("bi", view.name)}`.execute(db);
     expect([view.name, (await rowsOf(view)).length]).toEqual([view.name, rows[0]?.count]);
-    expect([view.name, rows[0]?.count]).not.toEqual([view.name, 0]);
+    if (rows[0]?.count === 0) empty.push(view.name);
   }
+  expect(empty).toEqual([]);
 });
 
 test("two dumps of the same rows are the same bytes, whatever the rows' order in the table", async () => {
