@@ -53,7 +53,7 @@ test("slices are counted by status, and gaps listed from the newest", async () =
 
   const { slices, gaps } = await readHealth(db, CONFIG);
   expect(slices).toEqual({ complete: 1, suspect: 1, failed: 1, missing: 4 });
-  const gap = { project: project.name, grouping: "none", filter: "all" };
+  const gap = { project: project.name, source: "usage", grouping: "none", filter: "all" };
   expect(gaps.map(({ key: _, ...one }) => one)).toEqual([
     { ...gap, status: "missing", from: "2026-03-16", to: "2026-03-16", error: null },
     { ...gap, status: "failed", from: "2026-03-15", to: "2026-03-15", error: "down" },
