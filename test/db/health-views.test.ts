@@ -57,7 +57,7 @@ test("counts, gaps and freshness are those of the views, whatever is stored", as
   `.execute(db);
   expect(health.slices).toEqual(Object.fromEntries(counts.map(({ status, slices }) => [status, slices])));
   const { rows: gaps } = await sql`
-    select project, "grouping", filter, status, from_date as "from", to_date as "to", error
+    select project, source, "grouping", filter, status, from_date as "from", to_date as "to", error
     from bi.coverage_gaps order by to_date desc, project, "grouping", filter, status, from_date, error
   `.execute(db);
   const sorted = (all: readonly unknown[]) => all.map((one) => JSON.stringify(one)).sort();
