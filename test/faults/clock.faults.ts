@@ -18,8 +18,9 @@ const RECOVERY_MS_MAX = 150_000;
 const STEPS: Readonly<Record<string, readonly number[]>> = { back: [-1], "forward and back": [1, -1] };
 /** After how many of the run's twelve requests the clock is set. */
 const POINTS = TAKES_ALL ? [1, 4, 9, 12] : [4];
+/** In CI the worker is killed only where the clock goes back for good. */
 const CASES = Object.keys(STEPS).flatMap((step) =>
-  POINTS.flatMap((point) => [true, false].map((killed) => ({ step, point, killed }))),
+  POINTS.flatMap((point) => (TAKES_ALL ? [true, false] : [step === "back"]).map((killed) => ({ step, point, killed }))),
 );
 
 const GROUPINGS = ["none", "endpoint", "tags"];

@@ -8,29 +8,24 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const VITEST = path.join(ROOT, "node_modules/vitest/vitest.mjs");
 
 const COMMANDS = [
+  ...["backfill/", "database/database-trouble", "database/migrate", "export/export", "export/windows"],
   ...[
-    "backfill/",
-    "database/database-trouble",
-    "database/migrate",
-    "export/export",
-    "export/windows",
-    "export/numbers",
-  ],
-  ...[
-    "rotation/lost-answer",
-    "rotation/rollback",
     "rotation/rotate",
     "rotation/together",
     "start/database",
     "start/start",
+    "recovery/recovery",
+    "recovery/replicas",
   ],
-  ...["recovery/recovery", "recovery/replicas", "status/workers"],
 ];
 const PARTS = ["test/db/", "test/support/database", "test/support/pool", ...COMMANDS.map((name) => `test/cli/${name}`)];
 
+/** What a view answers to one statement is the same through a pooler, and migrations go past it. */
+const WITHOUT = ["views", "report", "migrations"].flatMap((folder) => ["--exclude", `test/db/${folder}/**`]);
+
 const { status } = spawnSync(
   process.execPath,
-  [VITEST, "run", "--config", "test/vitest.config.ts", ...PARTS, ...process.argv.slice(2)],
+  [VITEST, "run", "--config", "test/vitest.config.ts", ...PARTS, ...WITHOUT, ...process.argv.slice(2)],
   { cwd: ROOT, env: { ...process.env, TEST_POOLER: "pgbouncer" }, stdio: "inherit" },
 );
 process.exitCode = status ?? 1;
