@@ -7,7 +7,7 @@ COPY package.json package-lock.json ./
 # The lock file names this folder, although nothing of it is installed.
 COPY tools/node-runtime/package.json tools/node-runtime/
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tools/build.ts tools/less-of-packages.ts tools/
+COPY tools/build.ts tools/client-bundle.ts tools/less-of-packages.ts tools/
 COPY migrations migrations
 COPY src src
 RUN node tools/build.ts

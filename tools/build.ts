@@ -4,6 +4,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type OutputChunk, rolldown } from "rolldown";
+import { clientBundle } from "./client-bundle.ts";
 import { lessOfPackages } from "./less-of-packages.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
@@ -40,7 +41,10 @@ const { output } = await bundle.write({
 });
 fs.chmodSync(path.join(DIST, "usage-export.cjs"), 0o755);
 fs.cpSync(path.join(ROOT, "migrations/views"), path.join(DIST, "migrations/views"), { recursive: true });
-const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
+const script = await clientBundle();
+fs.mkdirSync(path.join(DIST, "assets"));
+fs.writeFileSync(path.join(DIST, "assets", script.fileName), script.code);
+const chunks = [...output.filter((file): file is OutputChunk => file.type === "chunk"), script];
 fs.writeFileSync(path.join(DIST, "THIRD-PARTY-LICENSES.txt"), licenses(chunks));
 
 /** The licence of every package of which code is in the bundle, as those licences ask for. */

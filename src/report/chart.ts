@@ -2,20 +2,15 @@
 // light and dark. Pure: the same option gives the same SVG.
 
 import "echarts/lib/chart/bar.js";
+import "echarts/lib/chart/line.js";
 import "echarts/lib/chart/scatter.js";
 import "echarts/lib/component/gridSimple.js";
 import "echarts/lib/component/legendPlain.js";
-import type { XAXisComponentOption } from "echarts";
-import type { BarSeriesOption, ScatterSeriesOption } from "echarts/charts";
-import type { GridComponentOption, LegendComponentOption } from "echarts/components";
-import { type ComposeOption, init, use } from "echarts/core";
+import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import type { Day } from "../usage/days.ts";
-import { dayLabel } from "./format.ts";
-import { type Html, html, trustedHtml } from "./html.ts";
-
-export type ChartOption = ComposeOption<SeriesOption | GridComponentOption | LegendComponentOption>;
-export type SeriesOption = BarSeriesOption | ScatterSeriesOption;
+import { type ChartDescription, encodeDescription } from "./chart-description.ts";
+import { type ChartOption, daysOption, seriesKey } from "./chart-option.ts";
+import { chartLabels, type Html, html, trustedHtml } from "./html.ts";
 
 /** In pixels. Displayed at this size, the chart's texts are as large as those of the page. */
 export type Drawing = { readonly width: number; readonly height: number; readonly option: ChartOption };
@@ -44,41 +39,51 @@ function drawSvg(id: string, className: string, labelledBy: string, { width, hei
   }
 }
 
-export const AXIS_STYLE = {
-  axisLine: { lineStyle: { color: "var(--line)" } },
-  axisTick: { show: false },
-  axisLabel: { color: "var(--soft)", fontSize: 12 },
-  splitLine: { lineStyle: { color: "var(--line)" } },
-} as const;
+/** Longest label in the legend, in characters of normal width. */
+const LABEL_WIDTH_MAX = 26;
+const LEGEND_ROW_PX = 22;
+const LEGEND_WIDTH_PX = 220;
 
-/** Days from one label to the next: whole weeks if possible. */
-const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
-
-/** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
-export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
-  const step = LABEL_STEPS.find((step) => days.length / step <= labelsMax) ?? Math.ceil(days.length / labelsMax);
-  return {
-    ...AXIS_STYLE,
-    type: "category",
-    data: [...days],
-    splitLine: { show: false },
-    axisLabel: {
-      ...AXIS_STYLE.axisLabel,
-      formatter: dayLabel,
-      interval: (index: number) => (days.length - 1 - index) % step === 0,
-    },
-  };
+/** A chart over days, which a script of the page can draw again from its description. `below`: the table of its numbers. */
+export function daysChart(id: string, title: string, description: ChartDescription, below: Html): Html {
+  const { wide, narrow } = daysDrawings(description);
+  return html`<figure id="${id}-chart" data-chart="${encodeDescription(description)}">
+<figcaption><h3 id="${id}">${title}</h3></figcaption>
+${drawSvg(`${id}-w`, "wide", id, wide)}
+${drawSvg(`${id}-n`, "narrow", id, narrow)}
+${below}</figure>
+`;
 }
 
-export const LEGEND_STYLE = {
-  orient: "vertical",
-  itemWidth: 12,
-  itemHeight: 12,
-  itemGap: 8,
-  padding: 0,
-  selectedMode: false,
-  textStyle: { color: "var(--ink)", fontSize: 12 },
-} as const;
+/** The legend stands beside the bars, or below them on a phone. */
+function daysDrawings(description: ChartDescription): Drawings {
+  const { series, marks } = description;
+  const names = chartLabels(
+    series.map(({ name }) => name),
+    LABEL_WIDTH_MAX,
+  );
+  const labels = new Map([
+    ...names.map((name, i): [string, string] => [seriesKey(i), name]),
+    ...marks.map(({ label }, i): [string, string] => [`m${i}`, label]),
+  ]);
+  const legendHeight = labels.size * LEGEND_ROW_PX;
+  const wide = {
+    grid: { left: 52, right: LEGEND_WIDTH_PX + 28, top: 16, bottom: 32 },
+    legend: { left: 1040 - LEGEND_WIDTH_PX, top: 12 },
+    labelsMax: 12,
+    gapDaysMax: 180,
+  };
+  const narrow = {
+    grid: { left: 44, right: 8, top: 12, bottom: legendHeight + 34 },
+    legend: { left: 4, bottom: 0 },
+    labelsMax: 5,
+    gapDaysMax: 60,
+  };
+  return {
+    wide: { width: 1040, height: Math.max(300, legendHeight + 40), option: daysOption(description, wide, labels) },
+    narrow: { width: 360, height: 236 + legendHeight, option: daysOption(description, narrow, labels) },
+  };
+}
 
 /**
  * Ids get a prefix, so that no two charts share one. Classes and the library's style sheet, which styles hovering, are removed.

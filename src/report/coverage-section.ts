@@ -3,7 +3,8 @@
 import type { Day } from "../usage/days.ts";
 import type { SeriesName } from "../usage/series.ts";
 import { SLICE_STATUSES, type SliceStatus } from "../usage/slice.ts";
-import { AXIS_STYLE, type ChartOption, chart, type Drawings, dayAxis, LEGEND_STYLE } from "./chart.ts";
+import { chart, type Drawings } from "./chart.ts";
+import { AXIS_STYLE, type ChartOption, dayAxis, LEGEND_STYLE } from "./chart-option.ts";
 import { counted, instantText, windowHtml } from "./format.ts";
 import {
   chartLabels,

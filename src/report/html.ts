@@ -51,13 +51,27 @@ export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[
   return titles.map((title) => ({ title, numeric: true }));
 }
 
+type Row = readonly HtmlValue[];
+type TableOptions = {
+  /** In a served page, a click on a heading sorts the rows. */
+  readonly sortable?: boolean;
+  /** The last rows, wherever the others are sorted to. */
+  readonly totals?: readonly Row[];
+};
+
 /** The first cell of each row is its heading. A wide table scrolls in a box of its own. */
-export function table(caption: string, columns: readonly Column[], rows: readonly (readonly HtmlValue[])[]): Html {
-  return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
+export function table(
+  caption: string,
+  columns: readonly Column[],
+  rows: readonly Row[],
+  { sortable, totals = [] }: TableOptions = {},
+): Html {
+  const rowHtml = (row: Row) => html`<tr>${row.map((cell, i) => cellHtml(cell, columns[i]?.numeric, i === 0))}</tr>\n`;
+  return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table${sortable ? html` data-sort` : undefined}>
 <caption>${caption}</caption>
 <thead><tr>${columns.map(({ title, numeric }) => html`<th scope="col"${numericClass(numeric)}>${title}</th>`)}</tr></thead>
 <tbody>
-${rows.map((row) => html`<tr>${row.map((cell, i) => cellHtml(cell, columns[i]?.numeric, i === 0))}</tr>\n`)}</tbody>
+${rows.map(rowHtml)}</tbody>${totals.length > 0 ? html`<tfoot>${totals.map(rowHtml)}</tfoot>` : undefined}
 </table></div>
 `;
 }
@@ -80,6 +94,18 @@ ${content}</details>
 `;
 }
 
+/** Shown by the script of a served page: without it nothing could be copied. */
+export function copyButton(label: string, text: string): Html {
+  return html`<button type="button" class="copy" hidden data-copy="${text}">${label}</button>`;
+}
+
+/** The statement that gives the numbers above it. */
+export function sqlHtml(statement: string): Html {
+  return html`<details class="sql"><summary>SQL</summary>
+<p>${copyButton("Copy SQL", statement)}</p><pre tabindex="0"><code>${statement}</code></pre></details>
+`;
+}
+
 const NO_VALUE = "no value";
 let segmenter: Intl.Segmenter | undefined;
 /** Made when it is first used: that takes milliseconds, and most commands show no names of groups. */
@@ -95,6 +121,11 @@ const GRAPHEME_UNITS_MAX = 16;
 export function nameHtml(name: string | null): Html {
   if (name === null) return html`<i>${NO_VALUE}</i>`;
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
+}
+
+/** For places that show only text. */
+export function nameText(name: string | null): string {
+  return name ?? NO_VALUE;
 }
 
 /** A group of a grouping. Each tag of a set is marked separately. */
@@ -117,7 +148,7 @@ function parseTags(text: string): readonly (string | null)[] | undefined {
 /** Labels for a chart, in the order of the names: all different, each at most `columnsMax` wide. */
 export function chartLabels(names: readonly (string | null)[], columnsMax: number): string[] {
   const labels = new Set<string>();
-  for (const name of names) labels.add(distinctLabel(name ?? NO_VALUE, columnsMax, labels));
+  for (const name of names) labels.add(distinctLabel(nameText(name), columnsMax, labels));
   return [...labels];
 }
 

@@ -21,6 +21,8 @@ export type PageOptions = {
   readonly footer: Html;
   /** Set for a page that the worker serves: its forms are submitted to the worker. A page in a file can't submit forms. */
   readonly served?: boolean;
+  /** Added to the head of a served page: its script. */
+  readonly head?: Html | undefined;
 };
 
 export const ADDING_UP_WARNING =
@@ -30,15 +32,20 @@ export const ADDING_UP_WARNING =
 const NO_ICON = html`<link rel="icon" href="data:,">
 `;
 
-/** Allows only the page's own style sheet, and in a served page its icon and its forms. The worker also sends it as a header. */
+/**
+ * Allows only the page's own style sheet, and in a served page its icon, its forms, and scripts and requests of the worker. The worker
+ * also sends it as a header.
+ */
 export function contentSecurityPolicy(served = false): string {
   const style = createHash("sha256").update(STYLE).digest("base64");
-  const server = served ? "img-src data:; form-action 'self'" : "form-action 'none'";
+  const server = served
+    ? "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'"
+    : "form-action 'none'";
   return `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; ${server}`;
 }
 
 /** The same options make the same bytes. */
-export function htmlDocument({ title, subtitle, lead, sections, footer, served }: PageOptions): string {
+export function htmlDocument({ title, subtitle, lead, sections, footer, served, head }: PageOptions): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -49,7 +56,7 @@ export function htmlDocument({ title, subtitle, lead, sections, footer, served }
 <meta name="referrer" content="no-referrer">
 ${served ? NO_ICON : undefined}<title>${title}, ${subtitle}</title>
 <style>${trustedHtml(STYLE)}</style>
-</head>
+${head}</head>
 <body>
 <header class="top">
 <h1>${title}</h1>

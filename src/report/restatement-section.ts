@@ -2,7 +2,8 @@
 // changes.
 
 import type { Window } from "../usage/days.ts";
-import { AXIS_STYLE, chart, type Drawing, type SeriesOption } from "./chart.ts";
+import { chart, type Drawing } from "./chart.ts";
+import { AXIS_STYLE, type SeriesOption } from "./chart-option.ts";
 import { seriesHtml } from "./coverage-section.ts";
 import { changeText, compactText, counted, exactText, instantText, metricName, windowHtml } from "./format.ts";
 import { columns, folded, groupHtml, type Html, html, joinHtml, nameHtml, numberColumns, table } from "./html.ts";

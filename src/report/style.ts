@@ -3,6 +3,8 @@
 // Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
 // no red, green or blue: the tests calculate all three.
 
+import { CLIENT_STYLE } from "./client-style.ts";
+
 export type Scheme = typeof LIGHT;
 
 export const LIGHT = {
@@ -139,7 +141,7 @@ time{white-space:nowrap}
 .bar{display:block;width:100%;min-width:6rem;height:.7rem;margin-top:.4rem}
 .bar rect{fill:var(--accent)}
 footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
-footer p{max-width:46rem}${CONTROL_STYLE}@media (max-width:45rem){
+footer p{max-width:46rem}${CONTROL_STYLE}${CLIENT_STYLE}@media (max-width:45rem){
 body{padding:1.5rem 1rem 2rem}
 .wide{display:none}
 .narrow{display:block}

@@ -1,6 +1,7 @@
 // A waterfall chart: from the amount before, change by change, to the amount after. Pure.
 
-import { AXIS_STYLE, chart, type Drawing, type SeriesOption } from "./chart.ts";
+import { chart, type Drawing } from "./chart.ts";
+import { AXIS_STYLE, type SeriesOption } from "./chart-option.ts";
 import { chartNumber, compactText, headlineText, isZero } from "./format.ts";
 import { chartLabel, type Html, html } from "./html.ts";
 import { signedText } from "./usage-change.ts";

@@ -1,6 +1,7 @@
-// Which paths the monitor answers, to whom, and the URL at which it is reached. Pure.
+// Which paths the monitor answers, to whom, and the URL at which it is reached.
 
 import type { Audience } from "./access.ts";
+import { scriptPage, scriptPath } from "./assets.ts";
 import { type Page, textPage } from "./page.ts";
 
 export type Readiness = {
@@ -43,6 +44,7 @@ export function routesOf({ readiness, metrics, dashboard }: MonitorDeps): Routes
         return { status: 200, contentType, body: text };
       },
     },
+    [`/${scriptPath()}`]: { audience: "people", answer: scriptPage },
   };
 }
 

@@ -6,7 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { Logger } from "pino";
 import { AppError, errorText, systemCode } from "../errors.ts";
-import { type Access, type Gate, isLoopbackAddress, openGate } from "./access.ts";
+import { type Access, type Audience, type Gate, isLoopbackAddress, openGate } from "./access.ts";
+import { encodePage, isCompressible } from "./encoding.ts";
 import { type Page, textPage } from "./page.ts";
 import { type MonitorAddress, type MonitorDeps, monitorUrl, type Route, type Routes, routesOf } from "./routes.ts";
 
@@ -28,6 +29,8 @@ const SOCKET_IDLE_MS_MAX = 10_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
+/** A client that reads a page more slowly than this is cut off: it must not keep a place from others. */
+const SEND_MS_MAX = 30_000;
 /** The Retry-After of an answer that is refused because too many pages are being made. */
 const BUSY_SECONDS = 5;
 /** When the monitor closes, answers in progress have this long to end. */
@@ -59,7 +62,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
   server.on("request", (request, response) => {
     const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(request.url ?? "") ?? [];
     const route = routes[path] ?? { audience: "machines", answer: () => notFoundPage(routes) };
-    const isAdmitted = admit(request, response, route.audience !== "anyone");
+    const isAdmitted = admit(request, response, route.audience);
     // The body of a request is not read. On a connection that stays open it would be taken for the next request, so the connection
     // is closed.
     const keepsOpen = () => server.listening && isAdmitted && !hasBody(request);
@@ -72,7 +75,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
       }
     };
     const page = isAdmitted ? answer() : Promise.resolve(BUSY);
-    void page.then((one) => send(response, { ...one, body: deps.scrub(one.body) }, keepsOpen()));
+    void page.then((one) => send(request, response, one, deps.scrub, keepsOpen));
   });
   // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
@@ -124,18 +127,34 @@ function pageOf(route: Route, gate: Gate, { method, headers }: IncomingMessage, 
 }
 
 function notFoundPage(routes: Routes): Page {
-  return textPage(404, ["there is no such page; there are:", ...Object.keys(routes)]);
+  const pages = Object.keys(routes).filter((path) => !path.startsWith("/assets/"));
+  return textPage(404, ["there is no such page; there are:", ...pages]);
 }
 
-function send(response: ServerResponse, { status, contentType, body, headers }: Page, keepsOpen: boolean): void {
-  response.writeHead(status, {
+async function send(
+  { headers: asked }: IncomingMessage,
+  response: ServerResponse,
+  page: Page,
+  scrub: (text: string) => string,
+  keepsOpen: () => boolean,
+): Promise<void> {
+  const encoded = encodePage(page, scrub);
+  const isKnown = encoded.etag !== undefined && asked["if-none-match"] === encoded.etag;
+  const isCompressed = !isKnown && isCompressible(encoded, asked["accept-encoding"]);
+  const body = isCompressed ? await encoded.compressed() : encoded.plain;
+  response.writeHead(isKnown ? 304 : page.status, {
     ...HEADERS,
-    "content-type": contentType,
-    "content-length": Buffer.byteLength(body),
-    ...headers,
-    ...(!keepsOpen && { connection: "close" }),
+    ...(encoded.etag !== undefined && { etag: encoded.etag }),
+    ...(isKnown
+      ? { "x-as-of": page.asOf?.[0] ?? "" }
+      : { "content-type": page.contentType, "content-length": body.length, vary: "accept-encoding" }),
+    ...(isCompressed && { "content-encoding": "gzip" }),
+    ...page.headers,
+    ...(!keepsOpen() && { connection: "close" }),
   });
-  response.end(body);
+  response.end(isKnown ? undefined : body);
+  const timer = setTimeout(() => response.destroy(), SEND_MS_MAX);
+  response.once("close", () => clearTimeout(timer));
 }
 
 async function close(server: Server): Promise<void> {
@@ -150,11 +169,18 @@ async function close(server: Server): Promise<void> {
 
 /** Limit for connections without a request in progress: the client is still sending one, or keeps the connection open. */
 const IDLE_CONNECTIONS_MAX = 200;
-/** Limit for pages being built or sent. Health checks do not count, because their answers are ready and small. */
-const PAGES_IN_PROGRESS_MAX = 50;
+/**
+ * Limits for pages being built or sent. Health checks have none, because their answers are ready and small. People who want the same page
+ * wait for one reading of it, and are sent the same bytes, so that each of them takes some kilobytes; each scrape is a reading of its own.
+ */
+const PAGES_IN_PROGRESS_MAX: Readonly<Record<Audience, number>> = {
+  anyone: Number.POSITIVE_INFINITY,
+  machines: 50,
+  people: 400,
+};
 
-/** Called for every request; `isPage` is false for a health check. Returns whether the request may be answered. */
-type Admit = (request: IncomingMessage, response: ServerResponse, isPage: boolean) => boolean;
+/** Called for every request. Returns whether it may be answered. */
+type Admit = (request: IncomingMessage, response: ServerResponse, audience: Audience) => boolean;
 
 /**
  * If there are too many connections without a request in progress, the one that has been idle longest is closed. If the new connection
@@ -162,7 +188,7 @@ type Admit = (request: IncomingMessage, response: ServerResponse, isPage: boolea
  */
 function limitConnections(server: Server): Admit {
   const idle = new Set<Socket>();
-  let pages = 0;
+  const inProgress: Record<Audience, number> = { anyone: 0, machines: 0, people: 0 };
   const addIdle = (socket: Socket) => {
     idle.add(socket);
     if (idle.size <= IDLE_CONNECTIONS_MAX) return;
@@ -174,13 +200,12 @@ function limitConnections(server: Server): Admit {
     addIdle(socket);
     socket.once("close", () => idle.delete(socket));
   });
-  return ({ socket }, response, isPage) => {
-    const isAdmitted = !isPage || pages < PAGES_IN_PROGRESS_MAX;
-    const counts = isPage && isAdmitted;
-    if (counts) pages++;
+  return ({ socket }, response, audience) => {
+    const isAdmitted = inProgress[audience] < PAGES_IN_PROGRESS_MAX[audience];
+    if (isAdmitted) inProgress[audience]++;
     idle.delete(socket);
     response.once("close", () => {
-      if (counts) pages--;
+      if (isAdmitted) inProgress[audience]--;
       if (!socket.destroyed) addIdle(socket);
     });
     return isAdmitted;

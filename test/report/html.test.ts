@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type HtmlValue, html, trustedHtml } from "../../src/report/html.ts";
+import { columns, copyButton, type HtmlValue, html, sqlHtml, table, trustedHtml } from "../../src/report/html.ts";
 
 test.each<[string, HtmlValue, string]>([
   ["markup, escaped", "<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"],
@@ -26,4 +26,16 @@ test.each<[string, HtmlValue, string]>([
 
 test("the text around inserted values is unchanged", () => {
   expect(String(html`<p class="a">${1}<br>${2}</p>`)).toBe(`<p class="a">1<br>2</p>`);
+});
+
+test("a button to copy has its text escaped, and is not shown before the script shows it", () => {
+  expect(String(copyButton("Copy", `"<b>'`))).toBe(
+    `<button type="button" class="copy" hidden data-copy="&quot;&lt;b&gt;&#39;">Copy</button>`,
+  );
+  expect(String(sqlHtml("select 1 < 2"))).toContain("<code>select 1 &lt; 2</code>");
+});
+
+test("the totals of a table are not among the rows that are sorted", () => {
+  const text = String(table("Usage", columns("Model"), [["nova-3"]], { sortable: true, totals: [["all"]] }));
+  expect(text).toMatch(/<table data-sort>.*<tbody>.*nova-3.*<\/tbody><tfoot>.*all.*<\/tfoot>/s);
 });

@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, get } from "node:http";
 import net from "node:net";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { scriptHead } from "../../src/web/assets.ts";
+import { type Page, textPage } from "../../src/web/page.ts";
 import { openMonitor } from "../../src/web/server.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
@@ -233,4 +236,71 @@ test("the connection of an unfinished request is closed after some seconds", asy
     await once(socket as net.Socket, "close");
     expect(performance.now() - startedMs).toBeLessThan(30_000);
   }
+});
+
+/** A page of `bytes`, which does not get smaller when it is compressed. */
+function incompressiblePage(bytes: number): Page {
+  return { status: 200, contentType: "text/html", body: randomBytes(bytes / 2).toString("hex") };
+}
+
+test("clients that read nothing of large pages block neither health checks nor the pages of others", async () => {
+  const large = incompressiblePage(8_000_000);
+  const dashboard = { page: async () => large, report: async () => textPage(200, ["small"]) };
+  await using monitor = await testMonitor({ dashboard });
+  const before = process.memoryUsage().rss;
+  const sockets = await halfSent(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  for (const socket of sockets) socket.pause();
+  expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
+  expect((await fetch(`${monitor.url}/report.html`)).status).toBe(200);
+  const grownBytes = process.memoryUsage().rss - before;
+  expect(grownBytes, "all of them are sent the same bytes").toBeLessThan(200_000_000);
+});
+
+test("a page that shows the same is not sent again, whenever it was read", async () => {
+  let asOf = "02:15:00";
+  let text = "all is well";
+  const dashboard = {
+    page: async () => ({ status: 200, contentType: "text/html", body: `<p>${text} at ${asOf}</p>`, asOf: [asOf] }),
+    report: async () => textPage(200, [""]),
+  };
+  await using monitor = await testMonitor({ dashboard });
+  const ask = (tag: string) => fetch(monitor.url, { headers: { "if-none-match": tag }, cache: "no-store" });
+  const tag = (await ask("none")).headers.get("etag") ?? "";
+
+  asOf = "02:15:30";
+  const unchanged = await ask(tag);
+  expect([unchanged.status, unchanged.headers.get("x-as-of"), await unchanged.text()]).toEqual([304, asOf, ""]);
+
+  text = "not all is well";
+  const changed = await ask(tag);
+  expect([changed.status, await changed.text()]).toEqual([200, "<p>not all is well at 02:15:30</p>"]);
+  expect(changed.headers.get("etag")).not.toBe(tag);
+});
+
+test.each([
+  ["gzip, br", "gzip"],
+  ["br", null],
+  ["gzip;q=0", null],
+])("a large page for a client that accepts %s has the encoding %s", async (accepted, encoding) => {
+  const text = "many slices ".repeat(1000);
+  const dashboard = { page: async () => textPage(200, [text]), report: async () => textPage(200, ["small"]) };
+  await using monitor = await testMonitor({ dashboard });
+  const ask = (path: string) => fetch(monitor.url + path, { headers: { "accept-encoding": accepted } });
+  const large = await ask("/");
+  expect([large.headers.get("content-encoding"), await large.text()]).toEqual([encoding, `${text}\n`]);
+  expect((await ask("/report.html")).headers.get("content-encoding")).toBe(null);
+});
+
+test("the script of the pages is small, and a browser asks for it once", async () => {
+  await using monitor = await testMonitor();
+  const [, path = ""] = /src="([^"]+)"/.exec(String(scriptHead("", true))) ?? [];
+  const response = await fetch(`${monitor.url}/${path}`, { headers: { "accept-encoding": "gzip" } });
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    "cache-control": "public, max-age=31536000, immutable",
+    "content-type": "text/javascript; charset=utf-8",
+    "content-encoding": "gzip",
+  });
+  expect(Number(response.headers.get("content-length"))).toBeLessThan(210_000);
+  expect(await response.text()).toContain("data-chart");
+  expect((await fetch(`${monitor.url}/assets/app-other.js`)).status).toBe(404);
 });

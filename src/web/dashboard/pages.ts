@@ -17,6 +17,7 @@ import {
 import { renderReport, usageSections } from "../../report/report.ts";
 import type { Breakdown, ReportData } from "../../report/report-data.ts";
 import { trustNotice } from "../../report/summary.ts";
+import { scriptHead } from "../assets.ts";
 import type { Page } from "../page.ts";
 import type { Readiness } from "../routes.ts";
 import { anomaliesSection } from "./anomalies-section.ts";
@@ -34,21 +35,20 @@ export type DashboardContent = {
 export type UsageContent = { readonly trust: Html; readonly sections: readonly Section[] };
 
 const NAME = "usage-export";
-const REFRESH_SECONDS = 60;
 const RETRY_SECONDS = 10;
 
 export function dashboardPage({ period, operations, usage, readiness }: DashboardContent): Page {
   const { health, runs, rotations } = operations;
   const alerts = dashboardAlerts(health, readiness);
-  const readAt = health.readAt.toISOString();
+  const readAt = health.readAt.toISOString().slice(0, 19).replace("T", " ");
   const refresh = period.live
-    ? html`Refreshed every minute; <a href="./${queryOf(period)}">keep these days</a>.`
-    : html`<a href="./">Show the newest days</a>, refreshed every minute.`;
+    ? html`Kept up to date; <a href="./${queryOf(period)}">keep these days</a>.`
+    : html`<a href="./">Show the newest days</a>, which are kept up to date.`;
   return htmlPage(
     200,
     {
       title: alerts.length === 0 ? "All is well" : "Not all is well",
-      subtitle: `usage-export as of ${readAt.slice(0, 19).replace("T", " ")} UTC`,
+      subtitle: `usage-export as of ${readAt} UTC`,
       lead: html`${verdictHtml(alerts, health)}<p class="renewal">${refresh}</p>`,
       sections: [
         jobsSection(health),
@@ -59,8 +59,9 @@ export function dashboardPage({ period, operations, usage, readiness }: Dashboar
         ...anomaliesSection(health),
         ...usageSectionsOf(period, usage),
       ],
+      head: scriptHead("", period.live),
     },
-    period.live ? { refresh: String(REFRESH_SECONDS) } : {},
+    { asOf: [readAt] },
   );
 }
 
@@ -107,7 +108,7 @@ export function unavailablePage(reasons: readonly string[]): Page {
 <p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="readyz">/readyz</a> and <a href="metrics">/metrics</a> still answer.</p>`;
   const seconds = String(RETRY_SECONDS);
   const options = { title: "The dashboard is not available", subtitle: NAME, lead, sections: [] };
-  return htmlPage(503, options, { refresh: seconds, "retry-after": seconds });
+  return htmlPage(503, options, { headers: { refresh: seconds, "retry-after": seconds } });
 }
 
 export function invalidQueryPage(error: string): Page {
@@ -119,7 +120,7 @@ ${periodForm(undefined)}`;
 function htmlPage(
   status: number,
   options: Omit<PageOptions, "footer" | "served">,
-  headers: NonNullable<Page["headers"]>,
+  { asOf, headers }: Pick<Page, "asOf" | "headers">,
 ): Page {
   const footer = html`<p>Nothing can be changed here. ${ADDING_UP_WARNING}</p>`;
   return {
@@ -127,5 +128,6 @@ function htmlPage(
     contentType: "text/html; charset=utf-8",
     body: htmlDocument({ ...options, footer, served: true }),
     headers: { "content-security-policy": `${contentSecurityPolicy(true)}; frame-ancestors 'none'`, ...headers },
+    ...(asOf && { asOf }),
   };
 }

@@ -1,0 +1,165 @@
+// The option from which ECharts draws a chart, in the program and in the browser. Pure.
+
+import type { XAXisComponentOption } from "echarts";
+import type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption } from "echarts/charts";
+import type {
+  DataZoomComponentOption,
+  GridComponentOption,
+  LegendComponentOption,
+  TooltipComponentOption,
+} from "echarts/components";
+import type { ComposeOption } from "echarts/core";
+import type { Day } from "../usage/days.ts";
+import { type ChartDescription, type ChartSeries, type DayMark, seriesColour } from "./chart-description.ts";
+import { chartNumber, compactText, dayLabel } from "./format.ts";
+
+export type ChartOption = ComposeOption<
+  SeriesOption | GridComponentOption | LegendComponentOption | TooltipComponentOption | DataZoomComponentOption
+>;
+export type SeriesOption = BarSeriesOption | LineSeriesOption | ScatterSeriesOption;
+
+export const AXIS_STYLE = {
+  axisLine: { lineStyle: { color: "var(--line)" } },
+  axisTick: { show: false },
+  axisLabel: { color: "var(--soft)", fontSize: 12 },
+  splitLine: { lineStyle: { color: "var(--line)" } },
+} as const;
+
+/** Days from one label to the next: whole weeks if possible. */
+const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
+
+/** The days below a chart, with at most `labelsMax` labels, at even steps back from the newest day. */
+export function dayAxis(days: readonly Day[], labelsMax: number): XAXisComponentOption {
+  const step = LABEL_STEPS.find((step) => days.length / step <= labelsMax) ?? Math.ceil(days.length / labelsMax);
+  return {
+    ...AXIS_STYLE,
+    type: "category",
+    data: [...days],
+    splitLine: { show: false },
+    axisLabel: {
+      ...AXIS_STYLE.axisLabel,
+      formatter: dayLabel,
+      interval: (index: number) => (days.length - 1 - index) % step === 0,
+    },
+  };
+}
+
+export const LEGEND_STYLE = {
+  orient: "vertical",
+  itemWidth: 12,
+  itemHeight: 12,
+  itemGap: 8,
+  padding: 0,
+  selectedMode: false,
+  textStyle: { color: "var(--ink)", fontSize: 12 },
+} as const;
+
+export type ChartLayout = {
+  readonly grid: object;
+  readonly legend: object;
+  readonly labelsMax: number;
+  /** With more days, a gap between two bars would be as wide as a bar, so there are none. */
+  readonly gapDaysMax: number;
+};
+
+/** The name that the library has for a series: it interprets names as patterns, and confuses equal names. */
+export function seriesKey(index: number): string {
+  return `s${index}`;
+}
+
+/** `labels`: the texts of the legend, by the keys of the series and then of the marks. */
+export function daysOption(
+  { kind, days, series, marks }: ChartDescription,
+  { grid, legend, labelsMax, gapDaysMax }: ChartLayout,
+  labels: ReadonlyMap<string, string>,
+): ChartOption {
+  const gaps = days.length <= gapDaysMax;
+  return {
+    grid,
+    legend: { ...LEGEND_STYLE, ...legend, data: [...labels.keys()], formatter: (key) => labels.get(key) ?? key },
+    xAxis: [
+      dayAxis(days, labelsMax),
+      { type: "category", data: [...days], show: false, axisPointer: { show: false, triggerTooltip: false } },
+    ],
+    yAxis: [
+      { ...AXIS_STYLE, type: "value", axisLabel: { ...AXIS_STYLE.axisLabel, formatter: compactText } },
+      { type: "value", min: 0, max: 1, show: false },
+    ],
+    series: [
+      ...marks.map((mark, i) => markSeries(`m${i}`, days, mark)),
+      ...series.map((one, i) =>
+        kind === "lines" || one.look === "before" ? lineSeries(seriesKey(i), one) : barSeries(seriesKey(i), one, gaps),
+      ),
+    ],
+  };
+}
+
+function barSeries(name: string, series: ChartSeries, gaps: boolean): SeriesOption {
+  return {
+    type: "bar",
+    name,
+    stack: "day",
+    // "large" draws all bars of a layer as one path, which is a third of the size.
+    large: true,
+    largeThreshold: 0,
+    silent: true,
+    barCategoryGap: gaps ? "18%" : "0%",
+    barMaxWidth: 48,
+    itemStyle: { color: seriesColour(series), borderColor: "var(--paper)", borderWidth: gaps ? 0.5 : 0 },
+    data: lengths(series),
+  };
+}
+
+/** More points than this would touch each other. */
+const POINTS_MAX = 45;
+
+/** A point on each day, while there are few: a day between two unknown ones has no line, and would not be seen. */
+function lineSeries(name: string, series: ChartSeries): SeriesOption {
+  const color = seriesColour(series);
+  return {
+    type: "line",
+    name,
+    silent: true,
+    symbol: "circle",
+    symbolSize: 5,
+    showSymbol: series.look !== "before" && series.values.length <= POINTS_MAX,
+    lineStyle: { color, width: 2, type: series.look === "before" ? "dashed" : "solid" },
+    itemStyle: { color },
+    emphasis: { disabled: true },
+    z: 4,
+    data: lengths(series),
+  };
+}
+
+function lengths({ values }: ChartSeries): (number | null)[] {
+  return values.map((value) => (value === null ? null : chartNumber(value)));
+}
+
+const PATTERNS = {
+  hatched: { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1.5, 3.5], rotation: -Math.PI / 4 },
+  dotted: {
+    symbol: "circle",
+    symbolSize: 0.8,
+    dashArrayX: [
+      [2, 4],
+      [0, 3, 2, 1],
+    ],
+    dashArrayY: [2, 1],
+  },
+};
+
+/** The mark has its own axes and covers the whole height of the chart, so that a day without a bar is marked as well. */
+function markSeries(name: string, days: readonly Day[], mark: DayMark): SeriesOption {
+  const marked = new Set(mark.days);
+  return {
+    type: "bar",
+    name,
+    stack: "mark",
+    xAxisIndex: 1,
+    yAxisIndex: 1,
+    silent: true,
+    barCategoryGap: "0%",
+    itemStyle: { color: "var(--wash)", decal: { ...PATTERNS[mark.pattern], color: "var(--hatch)" } },
+    data: days.map((day) => (marked.has(day) ? 1 : null)),
+  };
+}

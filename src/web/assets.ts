@@ -1,0 +1,65 @@
+// The script of the pages, and how a page names it. In the installed package it is a file of the build; from the sources it is bundled when
+// a browser first asks for it.
+
+import { readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
+import { type Html, html } from "../report/html.ts";
+import type { Page } from "./page.ts";
+
+/** Without the script, a page is requested again this often. */
+const REFRESH_SECONDS = 60;
+/** The name of the file changes with its content. */
+const FOREVER = "public, max-age=31536000, immutable";
+
+let builtFile: string | undefined;
+let script: Promise<Page> | undefined;
+
+/** "assets/app-HASH.js", relative to the root of the monitor. */
+export function scriptPath(): string {
+  builtFile ??= ASSETS_FOLDER ? readdirSync(ASSETS_FOLDER).find((name) => name.endsWith(".js")) : sourceName();
+  if (builtFile === undefined) throw new Error(`expected a script in ${ASSETS_FOLDER}`);
+  return `assets/${builtFile}`;
+}
+
+/** The sources may differ when the program starts again, so that a browser must not use what it has. */
+function sourceName(): string {
+  return `app-${Date.now().toString(36)}.js`;
+}
+
+export async function scriptPage(): Promise<Page> {
+  script ??= readScript().catch((error) => {
+    script = undefined;
+    throw error;
+  });
+  return script;
+}
+
+async function readScript(): Promise<Page> {
+  const file = path.basename(scriptPath());
+  const body = ASSETS_FOLDER ? await readFile(path.join(ASSETS_FOLDER, file), "utf8") : await bundleSources();
+  return {
+    status: 200,
+    contentType: "text/javascript; charset=utf-8",
+    body,
+    headers: { "cache-control": FOREVER },
+  };
+}
+
+/** The bundler is there wherever the sources are. Imported by a path, so that the build leaves it out. */
+async function bundleSources(): Promise<string> {
+  const bundler = pathToFileURL(path.join(PACKAGE_FOLDER, "tools/client-bundle.ts")).href;
+  const { clientBundle } = await import(bundler);
+  return (await clientBundle()).code;
+}
+
+/** For the head of a page. `root` is the way to the monitor's root: "" or "../". A live page is kept up to date. */
+export function scriptHead(root: "" | "../", isLive: boolean): Html {
+  const live = html`<meta name="live" content="yes">
+<noscript><meta http-equiv="refresh" content="${REFRESH_SECONDS}"></noscript>
+`;
+  return html`${isLive ? live : undefined}<script type="module" src="${root}${scriptPath()}"></script>
+`;
+}

@@ -1,0 +1,259 @@
+// Draws the charts of the page again, to be pointed at: the amounts of a day appear beside the pointer, or are read out when the arrow keys
+// move along the days. The legend shows and hides series. Amounts stay the texts of the page.
+
+import "echarts/lib/chart/bar.js";
+import "echarts/lib/chart/line.js";
+import "echarts/lib/component/dataZoomInside.js";
+import "echarts/lib/component/gridSimple.js";
+import "echarts/lib/component/legendPlain.js";
+import "echarts/lib/component/tooltip.js";
+import { type ECharts, init, use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import {
+  type ChartDescription,
+  type ChartSeries,
+  decodeDescription,
+  seriesColour,
+} from "../../report/chart-description.ts";
+import { type ChartOption, daysOption, seriesKey } from "../../report/chart-option.ts";
+import { exactText, isZero } from "../../report/format.ts";
+import { ADDED, element } from "./element.ts";
+
+/** Set on a figure whose chart is drawn; the style sheet then hides the server's drawing. */
+export const DRAWN = "data-drawn";
+
+const HEIGHT_PX = 300;
+const LABEL_PX = 90;
+const BAR_WITH_GAP_PX = 5;
+const WEEK_DAYS = 7;
+
+type Zoom = { readonly start: number; readonly end: number };
+const WHOLE: Zoom = { start: 0, end: 100 };
+const ZOOM_STEP = 0.75;
+
+type DrawnChart = { readonly update: () => void; readonly dispose: () => void };
+const drawn = new Map<HTMLElement, DrawnChart>();
+
+/** Draws the charts that are not drawn yet, renews those of which the description has changed, and forgets those that are gone. */
+export function drawCharts(): void {
+  use(SVGRenderer);
+  for (const [figure, { dispose }] of drawn) {
+    if (figure.isConnected) continue;
+    dispose();
+    drawn.delete(figure);
+  }
+  for (const figure of document.querySelectorAll<HTMLElement>("figure[data-chart]")) {
+    const known = drawn.get(figure);
+    if (known) known.update();
+    else drawn.set(figure, drawChart(figure));
+  }
+}
+
+function drawChart(figure: HTMLElement): DrawnChart {
+  const title = figure.querySelector("h3")?.textContent ?? "";
+  const plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: a day` });
+  const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
+  const box = element("div", { class: "drawing", [ADDED]: "" }, plot, legend);
+  figure.querySelector("figcaption")?.after(box);
+  figure.setAttribute(DRAWN, "");
+  const canvas = init(plot, null, { renderer: "svg", locale: "EN", height: HEIGHT_PX });
+
+  let text = "";
+  let description: ChartDescription = { kind: "bars", unit: "", days: [], series: [], marks: [] };
+  const hidden = new Set<string>();
+  let day = -1;
+
+  const draw = (zoom: Zoom) => {
+    const tip = (index: number) => tipOf(description, hidden, index);
+    canvas.setOption(pointableOption(description, plot.clientWidth, hidden, zoom, tip), { notMerge: true });
+  };
+  const update = () => {
+    const now = figure.dataset.chart ?? "";
+    if (now === text) return;
+    text = now;
+    description = decodeDescription(text);
+    day = Math.min(day, description.days.length - 1);
+    plot.setAttribute("aria-valuemin", "0");
+    plot.setAttribute("aria-valuemax", String(Math.max(description.days.length - 1, 0)));
+    sayDay(plot, description, hidden, day);
+    legend.replaceChildren(...legendItems(description, hidden));
+    draw(zoomOf(canvas));
+  };
+  legend.addEventListener("click", ({ target }) => {
+    const button = target instanceof Element ? target.closest("button") : null;
+    const key = button?.dataset.series;
+    if (!button || key === undefined) return;
+    const shows = hidden.delete(key);
+    if (!shows) hidden.add(key);
+    button.setAttribute("aria-pressed", String(shows));
+    canvas.dispatchAction({ type: shows ? "legendSelect" : "legendUnSelect", name: key });
+  });
+  plot.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const zoom = zoomBy(event.key, zoomOf(canvas));
+    if (zoom) canvas.dispatchAction({ type: "dataZoom", ...zoom });
+    const moved = dayBy(event.key, day, description.days.length);
+    if (moved !== undefined) {
+      day = moved;
+      sayDay(plot, description, hidden, day);
+      pointAt(canvas, description, day);
+    }
+    if (zoom || moved !== undefined) event.preventDefault();
+  });
+  plot.addEventListener("blur", () => canvas.dispatchAction({ type: "hideTip" }));
+  new ResizeObserver(() => {
+    canvas.resize({ width: "auto", height: HEIGHT_PX });
+    draw(zoomOf(canvas));
+  }).observe(plot);
+  update();
+  return { update, dispose: () => canvas.dispose() };
+}
+
+function pointableOption(
+  description: ChartDescription,
+  widthPx: number,
+  hidden: ReadonlySet<string>,
+  zoom: Zoom,
+  tip: (index: number) => HTMLElement,
+): ChartOption {
+  const layout = {
+    grid: { left: 56, right: 12, top: 16, bottom: 32 },
+    legend: { show: false, selected: Object.fromEntries([...hidden].map((key) => [key, false])) },
+    labelsMax: Math.max(2, Math.floor(widthPx / LABEL_PX)),
+    gapDaysMax: widthPx / BAR_WITH_GAP_PX,
+  };
+  const keys = description.series.map((_, i): [string, string] => [seriesKey(i), ""]);
+  return {
+    animation: false,
+    textStyle: { fontFamily: "inherit" },
+    ...daysOption(description, layout, new Map(keys)),
+    tooltip: {
+      trigger: "axis",
+      className: "tip",
+      confine: true,
+      transitionDuration: 0,
+      padding: 0,
+      borderWidth: 0,
+      backgroundColor: "var(--paper)",
+      axisPointer: { type: "shadow", shadowStyle: { color: "var(--ink)", opacity: 0.1 } },
+      formatter: (points) => tip((Array.isArray(points) ? points[0] : points)?.dataIndex ?? 0),
+    },
+    dataZoom: [{ type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "shift", moveOnMouseWheel: false, ...zoom }],
+  };
+}
+
+// The amounts of a day.
+
+type Amount = { readonly series: ChartSeries; readonly text: string };
+
+/** From the top of the stack down; series that are hidden or have nothing on the day are left out. */
+function amountsOf(
+  { series, unit, days }: ChartDescription,
+  hidden: ReadonlySet<string>,
+  index: number,
+): readonly Amount[] {
+  return series
+    .flatMap((one, i) => {
+      const value = one.values[index];
+      if (value === undefined || value === null || isZero(value) || hidden.has(seriesKey(i))) return [];
+      const other = one.days?.[index];
+      const on = other === undefined || other === days[index] ? "" : ` on ${other}`;
+      return [{ series: one, text: `${exactText(value)} ${unit}${on}` }];
+    })
+    .reverse();
+}
+
+function marksOf({ days, marks }: ChartDescription, index: number): readonly string[] {
+  const day = days[index] ?? "";
+  return marks.filter((mark) => mark.days.includes(day)).map(({ label }) => label);
+}
+
+function tipOf(description: ChartDescription, hidden: ReadonlySet<string>, index: number): HTMLElement {
+  const rows = amountsOf(description, hidden, index).map(({ series, text }) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, swatch(series), element("bdi", {}, series.name)),
+      element("td", {}, text),
+    ),
+  );
+  const title = [description.days[index] ?? "", ...marksOf(description, index)].join(", ");
+  return element(
+    "div",
+    {},
+    element("b", {}, title),
+    rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "nothing on this day"),
+  );
+}
+
+/** A screen reader reads the value of the slider when it changes. */
+function sayDay(plot: HTMLElement, description: ChartDescription, hidden: ReadonlySet<string>, index: number): void {
+  const amounts = amountsOf(description, hidden, index).map(({ series, text }) => `${series.name} ${text}`);
+  const said = [[description.days[index], ...marksOf(description, index)].join(", "), ...amounts].join("; ");
+  plot.setAttribute("aria-valuenow", String(Math.max(index, 0)));
+  plot.setAttribute("aria-valuetext", index < 0 ? "no day; the arrow keys choose one" : said);
+}
+
+function pointAt(canvas: ECharts, { days }: ChartDescription, index: number): void {
+  const x = canvas.convertToPixel({ xAxisIndex: 0 }, days[index] ?? "");
+  if (Number.isFinite(x)) canvas.dispatchAction({ type: "showTip", x, y: HEIGHT_PX / 3 });
+}
+
+/** The day that a key moves to; undefined for another key. Before the first key, no day is chosen. */
+function dayBy(key: string, day: number, count: number): number | undefined {
+  const last = count - 1;
+  const from = day < 0 ? last + 1 : day;
+  const targets: Readonly<Record<string, number>> = {
+    ArrowLeft: from - 1,
+    ArrowDown: from - 1,
+    ArrowRight: day < 0 ? 0 : day + 1,
+    ArrowUp: day < 0 ? 0 : day + 1,
+    PageDown: from - WEEK_DAYS,
+    PageUp: from + WEEK_DAYS,
+    Home: 0,
+    End: last,
+  };
+  const target = Object.hasOwn(targets, key) ? targets[key] : undefined;
+  return target === undefined || count === 0 ? undefined : Math.min(Math.max(target, 0), last);
+}
+
+// The part of the days that is shown, in percent.
+
+function zoomOf(canvas: ECharts): Zoom {
+  const { dataZoom } = (canvas.getOption() ?? {}) as { dataZoom?: readonly Partial<Zoom>[] };
+  return { ...WHOLE, ...(dataZoom?.[0] && { start: dataZoom[0].start ?? 0, end: dataZoom[0].end ?? 100 }) };
+}
+
+function zoomBy(key: string, { start, end }: Zoom): Zoom | undefined {
+  if (key === "0" || key === "Escape") return WHOLE;
+  if (key !== "+" && key !== "-") return undefined;
+  const half = ((end - start) / 2) * (key === "+" ? ZOOM_STEP : 1 / ZOOM_STEP);
+  const centre = (start + end) / 2;
+  return { start: Math.max(centre - half, 0), end: Math.min(centre + half, 100) };
+}
+
+// The legend.
+
+function legendItems({ series, marks }: ChartDescription, hidden: ReadonlySet<string>): readonly HTMLElement[] {
+  const items = series.map((one, i) => {
+    const key = seriesKey(i);
+    const attributes = { type: "button", "data-series": key, "aria-pressed": String(!hidden.has(key)) };
+    const button = element("button", attributes, swatch(one), element("bdi", {}, one.name));
+    const link = one.href === undefined ? [] : [openLink(one.name, one.href)];
+    return element("li", {}, button, ...link);
+  });
+  const patterns = marks.map(({ label, pattern }) =>
+    element("li", {}, element("span", { class: `swatch ${pattern}` }), label),
+  );
+  return [...items.reverse(), ...patterns];
+}
+
+function openLink(name: string, href: string): HTMLElement {
+  return element("a", { href, "aria-label": `Show only ${name}`, title: `Show only ${name}` }, "→");
+}
+
+function swatch(series: ChartSeries): HTMLElement {
+  const made = element("span", { class: series.look === "before" ? "swatch before" : "swatch" });
+  made.style.color = seriesColour(series);
+  return made;
+}

@@ -1,0 +1,125 @@
+// Keeps the page up to date: asks for it again while somebody sees it, and puts what has changed in its place without losing the focus,
+// the scroll position or what is folded out. Says when the worker does not answer.
+
+import { Idiomorph } from "idiomorph";
+import { DRAWN } from "./charts.ts";
+import { ADDED, element } from "./element.ts";
+
+/** From the first to the longest wait, while nothing changes. After failures it waits longer. */
+const WAIT_MS = { first: 15_000, unchanged: 60_000, failed: 300_000 };
+const GROWTH = 1.5;
+const ANSWER_MS_MAX = 15_000;
+
+type Answer =
+  | { readonly kind: "page"; readonly text: string; readonly tag: string | undefined }
+  | { readonly kind: "unchanged"; readonly asOf: string | undefined }
+  | { readonly kind: "failed"; readonly reason: string };
+
+export type LiveDeps = {
+  /** Prepares a page that is not shown yet, as the page that is shown was. */
+  readonly prepare: (page: Document) => void;
+  /** Called when the page has changed. */
+  readonly changed: () => void;
+  readonly say: (text: string) => void;
+};
+
+export function keepUpToDate({ prepare, changed, say }: LiveDeps): void {
+  const note = element("p", { class: "live", role: "status", [ADDED]: "" });
+  document.querySelector("main")?.before(note);
+  let tag: string | undefined;
+  let waitMs = WAIT_MS.first;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let answeredAt = new Date();
+  let isAsking = false;
+
+  async function ask(): Promise<void> {
+    if (isAsking) return;
+    isAsking = true;
+    const answer = await askFor(location.href, tag);
+    isAsking = false;
+    if (answer.kind === "failed") {
+      waitMs = Math.min(waitMs * 2, WAIT_MS.failed);
+      const text = `${answer.reason} What is shown is as of ${answeredAt.toISOString().slice(11, 19)} UTC.`;
+      if (note.textContent !== text) note.replaceChildren(text);
+      note.classList.add("stale");
+    } else {
+      answeredAt = new Date();
+      note.replaceChildren();
+      note.classList.remove("stale");
+      waitMs =
+        answer.kind === "page" ? WAIT_MS.first : Math.min(Math.max(waitMs, WAIT_MS.first) * GROWTH, WAIT_MS.unchanged);
+      if (answer.kind === "page") {
+        tag = answer.tag;
+        const before = verdict();
+        replacePage(answer.text, prepare);
+        changed();
+        if (verdict() !== before) say(verdict());
+      } else if (answer.asOf !== undefined) {
+        document.querySelector("#as-of")?.replaceChildren(answer.asOf);
+      }
+    }
+    plan();
+  }
+
+  function plan(): void {
+    clearTimeout(timer);
+    if (document.visibilityState === "visible") timer = setTimeout(ask, waitMs);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState !== "visible") return clearTimeout(timer);
+    const isOld = Date.now() - answeredAt.getTime() >= WAIT_MS.first;
+    if (isOld) void ask();
+    else plan();
+  });
+  plan();
+}
+
+async function askFor(url: string, tag: string | undefined): Promise<Answer> {
+  try {
+    const response = await fetch(url, {
+      cache: "no-store",
+      headers: tag === undefined ? {} : { "if-none-match": tag },
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+    if (response.status === 304) return { kind: "unchanged", asOf: response.headers.get("x-as-of") || undefined };
+    if (!response.ok)
+      return { kind: "failed", reason: `The worker answers that it can't show this now (${response.status}).` };
+    return { kind: "page", text: await response.text(), tag: response.headers.get("etag") ?? undefined };
+  } catch {
+    return { kind: "failed", reason: "The worker does not answer." };
+  }
+}
+
+function verdict(): string {
+  return document.querySelector("#verdict, h1")?.textContent?.trim() ?? "";
+}
+
+function replacePage(text: string, prepare: (page: Document) => void): void {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  prepare(page);
+  document.title = page.title;
+  void Idiomorph.morph(document.body, page.body, {
+    morphStyle: "innerHTML",
+    callbacks: {
+      beforeNodeRemoved: (node: Node) => !isAdded(node),
+      beforeNodeMorphed: (node: Node) => !isAdded(node) && !isBeingFilled(node),
+      beforeAttributeUpdated: (name: string, node: Element) => !isKept(name, node),
+    },
+  });
+}
+
+function isAdded(node: Node): boolean {
+  return node instanceof Element && node.hasAttribute(ADDED);
+}
+
+/** What a person has entered in a form stays. */
+function isBeingFilled(node: Node): boolean {
+  if (node instanceof HTMLInputElement) return node.value !== node.defaultValue || node === document.activeElement;
+  return node instanceof HTMLSelectElement && node === document.activeElement;
+}
+
+/** What a person opened stays open, and a drawn chart stays drawn. */
+function isKept(name: string, node: Element): boolean {
+  return name === DRAWN || (name === "open" && node instanceof HTMLDetailsElement) || name === "data-copied";
+}

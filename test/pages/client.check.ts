@@ -1,0 +1,260 @@
+// The script of the pages in a real browser, with a page of made-up usage that the test changes.
+
+import { expect, onTestFinished, test } from "vitest";
+import { breakdownSection } from "../../src/report/breakdown-section.ts";
+import { copyButton, html, sqlHtml } from "../../src/report/html.ts";
+import { contentSecurityPolicy, htmlDocument } from "../../src/report/page.ts";
+import type { Breakdown } from "../../src/report/report-data.ts";
+import { scriptHead } from "../../src/web/assets.ts";
+import type { Page as WebPage } from "../../src/web/page.ts";
+import { HOSTILE_NAMES } from "../report/hostile-names.ts";
+import { testMonitor } from "../web/test-monitor.ts";
+import { axeFindings } from "./axe.ts";
+import { openBrowser, openPage, SCREENS } from "./browser.ts";
+
+const browser = await openBrowser();
+
+const BREAKDOWN: Breakdown = {
+  grouping: "model",
+  projects: ["production"],
+  days: ["2026-11-18", "2026-11-19", "2026-11-20"],
+  incompleteDays: ["2026-11-20"],
+  unreadDays: [],
+  groups: [
+    { group: "nova-3", hours: ["0", "9007199254740993.25", "3"], requests: ["0", "1200", "31"] },
+    { group: "nova-2", hours: ["5", "1.5", "0.125"], requests: ["9", "7", "4"] },
+  ],
+  rest: { hours: ["0", "0.25", "0"], requests: ["0", "2", "0"], groupCount: 12 },
+};
+
+type Content = { readonly title: string; readonly breakdown: Breakdown; readonly asOf: string };
+const CONTENT: Content = { title: "All is well", breakdown: BREAKDOWN, asOf: "02:15:00" };
+
+function pageOf({ title, breakdown, asOf }: Content): WebPage {
+  const body = htmlDocument({
+    title,
+    subtitle: "usage-export",
+    lead: html`<p>as of <time id="as-of">${asOf}</time></p>`,
+    sections: [
+      breakdownSection(breakdown),
+      {
+        id: "form",
+        title: "Form",
+        body: html`<form><label>From <input name="from" type="text" value="a"></label></form>${copyButton("Copy it", "1.50 <b>")}${sqlHtml("select 1")}`,
+      },
+    ],
+    footer: html`<p>End.</p>`,
+    served: true,
+    head: scriptHead("", true),
+  });
+  const headers = { "content-security-policy": contentSecurityPolicy(true) };
+  return { status: 200, contentType: "text/html; charset=utf-8", body, headers, asOf: [asOf] };
+}
+
+/** A monitor of which the test changes the page; undefined: it can't show it now. */
+async function serve(content: Content = CONTENT) {
+  const shown: { content: Content | undefined; asked: number } = { content, asked: 0 };
+  const page = async () => {
+    shown.asked++;
+    return shown.content ? pageOf(shown.content) : { status: 503, contentType: "text/plain", body: "not now" };
+  };
+  const monitor = await testMonitor({ dashboard: { page, report: page } });
+  onTestFinished(() => monitor[Symbol.asyncDispose]());
+  return { shown, monitor, url: `${monitor.url}/` };
+}
+
+async function open(url: string, options: Parameters<typeof openPage>[2] = {}) {
+  const watched = await openPage(browser, url, options);
+  onTestFinished(() => watched.page.context().close());
+  await watched.page.locator("figure[data-drawn] .plot svg").first().waitFor();
+  return watched;
+}
+
+test("the day under the pointer is shown with its exact amounts, and the arrow keys move along the days", async () => {
+  const { url } = await serve();
+  const { page, complaints, requests } = await open(url);
+  const plot = page.locator("#hours-by-model-chart .plot");
+  await plot.hover();
+  const tip = page.locator("#hours-by-model-chart .tip");
+  await expect.poll(() => tip.innerText()).toContain("2026-11-19");
+  expect(await tip.locator("tr").allInnerTexts()).toEqual([
+    "12 others\t0.25 hours",
+    "nova-2\t1.5 hours",
+    "nova-3\t9,007,199,254,740,993.25 hours",
+  ]);
+
+  await plot.focus();
+  await page.keyboard.press("End");
+  const said = () => plot.getAttribute("aria-valuetext");
+  expect(await said()).toBe("2026-11-20, not complete; nova-2 0.125 hours; nova-3 3 hours");
+  await expect.poll(() => tip.innerText()).toContain("2026-11-20, not complete");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  expect(await said()).toBe("2026-11-18; nova-2 5 hours");
+
+  expect(complaints).toEqual([]);
+  expect(requests.every((request) => request.startsWith(url))).toBe(true);
+});
+
+test("the legend hides a series and shows it again", async () => {
+  const { url } = await serve();
+  const { page } = await open(url);
+  const figure = page.locator("#requests-by-model-chart");
+  const button = figure.getByRole("button", { name: "nova-3" });
+  const axis = () => figure.locator(".plot text").allTextContents();
+  const all = await axis();
+  expect(all).toContain("1,200");
+  await button.click();
+  expect(await button.getAttribute("aria-pressed")).toBe("false");
+  await expect.poll(axis).not.toContain("1,200");
+  await figure.locator(".plot").focus();
+  await page.keyboard.press("End");
+  expect(await figure.locator(".plot").getAttribute("aria-valuetext")).toBe(
+    "2026-11-20, not complete; nova-2 4 requests",
+  );
+  await button.press("Enter");
+  await expect.poll(axis).toEqual(all);
+});
+
+test("a table sorts by a click on a heading, by every digit", async () => {
+  const { url } = await serve();
+  const { page } = await open(url);
+  await page.getByText("Table: hours by day and model").click();
+  const table = page.getByRole("group", { name: "Exact hours by day and model" });
+  const heading = table.getByRole("columnheader", { name: "nova-3" });
+  const days = () => table.locator("tbody time").allInnerTexts();
+  await heading.getByRole("button").click();
+  expect([await heading.getAttribute("aria-sort"), ...(await days())]).toEqual([
+    ...["descending", "2026-11-19", "2026-11-20", "2026-11-18"],
+  ]);
+  await heading.getByRole("button").press("Enter");
+  expect([await heading.getAttribute("aria-sort"), ...(await days())]).toEqual([
+    ...["ascending", "2026-11-18", "2026-11-20", "2026-11-19"],
+  ]);
+});
+
+test("a button copies its exact text", async () => {
+  const { url } = await serve();
+  const { page } = await open(url, { permissions: ["clipboard-read", "clipboard-write"] });
+  await page.getByRole("button", { name: "Copy it" }).click();
+  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe("1.50 <b>");
+  expect(await page.getByRole("status").allTextContents()).toContain("Copied");
+});
+
+test("what has changed appears by itself, and what a person did stays", async () => {
+  const { shown, url } = await serve();
+  const { page, complaints } = await openPage(browser, "about:blank");
+  onTestFinished(() => page.context().close());
+  await page.clock.install();
+  await page.goto(url);
+  const figure = page.locator("#hours-by-model-chart");
+  await figure.locator(".plot svg").waitFor();
+
+  await figure.getByRole("button", { name: "nova-3" }).click();
+  await page.getByText("Table: hours by day and model").click();
+  const table = page.getByRole("group", { name: "Exact hours by day and model" });
+  await table.getByRole("button", { name: "nova-2" }).click();
+  await page.getByLabel("From").fill("typed");
+  await table.getByRole("button", { name: "nova-2" }).focus();
+  const scrolled = await page.evaluate("scrollY");
+
+  const groups = BREAKDOWN.groups.map((group) => ({ ...group, hours: ["1", "2", "7.5"] }));
+  shown.content = { title: "Not all is well", breakdown: { ...BREAKDOWN, groups }, asOf: "02:15:30" };
+  await page.clock.fastForward(20_000);
+  await expect.poll(() => page.locator("h1").innerText()).toBe("Not all is well");
+  expect(await page.getByRole("status").allTextContents()).toContain("Not all is well");
+  expect(await page.locator("#as-of").innerText()).toBe("02:15:30");
+  expect(await table.locator("tbody tr").first().locator("th, td").allInnerTexts()).toEqual([
+    ...["2026-11-20 not complete", "7.5", "7.5", "0"],
+  ]);
+  expect(await table.getByRole("columnheader", { name: "nova-2" }).getAttribute("aria-sort")).toBe("descending");
+  expect(await page.evaluate("document.activeElement.textContent")).toBe("nova-2");
+  expect(await page.evaluate("scrollY")).toBe(scrolled);
+  expect(await page.getByLabel("From").inputValue()).toBe("typed");
+  expect(await figure.getByRole("button", { name: "nova-3" }).getAttribute("aria-pressed")).toBe("false");
+  await figure.locator(".plot").focus();
+  await page.keyboard.press("End");
+  expect(await figure.locator(".plot").getAttribute("aria-valuetext")).toBe(
+    "2026-11-20, not complete; nova-2 7.5 hours",
+  );
+
+  // Only the time of the reading has changed.
+  shown.content = { ...shown.content, asOf: "02:16:00" };
+  await page.clock.fastForward(20_000);
+  await expect.poll(() => page.locator("#as-of").innerText()).toBe("02:16:00");
+  expect(complaints).toEqual([]);
+});
+
+test("a page says that it is old while the worker does not answer, and stops saying so", async () => {
+  const { shown, monitor, url } = await serve();
+  const { page } = await openPage(browser, "about:blank");
+  onTestFinished(() => page.context().close());
+  await page.clock.install();
+  await page.goto(url);
+  const note = page.locator(".live");
+  shown.content = undefined;
+  await page.clock.fastForward(20_000);
+  await expect.poll(() => note.innerText()).toContain("can't show this now (503)");
+  shown.content = CONTENT;
+  await page.clock.fastForward(40_000);
+  await expect.poll(() => note.textContent()).toBe("");
+  await monitor[Symbol.asyncDispose]();
+  await page.clock.fastForward(20_000);
+  await expect
+    .poll(() => note.innerText())
+    .toMatch(/The worker does not answer\. What is shown is as of \d\d:\d\d:\d\d UTC\./);
+});
+
+test("a page that nobody looks at asks for nothing", async () => {
+  const { shown, url } = await serve();
+  const { page } = await openPage(browser, "about:blank");
+  onTestFinished(() => page.context().close());
+  await page.clock.install();
+  await page.goto(url);
+  await page.locator(".plot svg").first().waitFor();
+  await page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })`);
+  await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+  const asked = shown.asked;
+  await page.clock.fastForward(120_000);
+  expect(shown.asked).toBe(asked);
+  await page.evaluate(`delete document.visibilityState`);
+  await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+  await expect.poll(() => shown.asked).toBe(asked + 1);
+});
+
+test("without script the server's charts, tables and amounts are there, and no button that does nothing", async () => {
+  const { url } = await serve();
+  const { page, complaints } = await openPage(browser, url, { javaScriptEnabled: false });
+  onTestFinished(() => page.context().close());
+  expect(await page.locator("#hours-by-model-chart svg.wide").isVisible()).toBe(true);
+  expect(await page.getByRole("button").count()).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+test.each(SCREENS)(
+  "at %s hostile names stay text in charts, legends and tables, and axe finds nothing",
+  async (_, options) => {
+    const groups = HOSTILE_NAMES.slice(0, 8).map((group, i) => ({
+      ...{ group, hours: ["1", String(i + 1), "3"], requests: ["1", "2", String(i + 1)] },
+    }));
+    const { url } = await serve({ ...CONTENT, breakdown: { ...BREAKDOWN, groups } });
+    const { page, complaints } = await open(url, options);
+    const plot = page.locator("#hours-by-model-chart .plot");
+    await plot.focus();
+    await page.keyboard.press("Home");
+    const names = await page.locator("#hours-by-model-chart .tip bdi").allTextContents();
+    expect(names).toEqual([...HOSTILE_NAMES.slice(0, 8)].reverse());
+    expect(await page.locator("#hours-by-model-chart .legend bdi").allTextContents()).toEqual(["12 others", ...names]);
+    expect(await page.locator("img, iframe, object, embed, script:not([src])").count()).toBe(0);
+    expect(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")).toBe(0);
+    expect(await axeFindings(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+    if (process.env.PICTURES !== undefined) {
+      await page.screenshot({
+        fullPage: true,
+        path: `${process.env.PICTURES}/client-${_.replaceAll(/\W+/g, "-")}.png`,
+      });
+    }
+  },
+);
