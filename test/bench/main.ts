@@ -17,6 +17,7 @@ import { measureQueue } from "./queue-rate.ts";
 import { measureRivals } from "./rivals.ts";
 import { measureRoundTrips } from "./round-trips.ts";
 import { measureStartup } from "./startup.ts";
+import { measureVisitors } from "./visitors.ts";
 
 type Benchmark = (newDatabase: NewDatabase) => Promise<string>;
 
@@ -58,6 +59,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   startup: linesOf(measureStartup),
   planning: linesOf(measurePlanning),
   queue: linesOf(measureQueue),
+  visitors: linesOf(measureVisitors),
 };
 
 const server = await startServer(process.env, (line) => void process.stdout.write(`${line}\n`));

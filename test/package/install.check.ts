@@ -1,7 +1,8 @@
 // The package as a user gets it: packed, installed in an empty folder, and run by npx on each Node that it names.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -55,7 +56,7 @@ afterAll(() => rm(temporary, { recursive: true, force: true }));
 
 test("the tarball holds the program, its migrations and what is loaded elsewhere, and no source, test or source map", () => {
   const others = tarball.paths.filter(
-    (file) => !/^dist\/(chunks|migrations)\/|^compose\/grafana\/|^(docs|deploy)\//.test(file),
+    (file) => !/^dist\/(assets|chunks|migrations)\/|^compose\/grafana\/|^(docs|deploy)\//.test(file),
   );
 
   expect(others).toEqual(PACKED);
@@ -119,6 +120,35 @@ describe.each([
     expect(await readFile(path.join(folder, "usage.html"), "utf8")).toContain("<svg");
     await command("status");
   });
+
+  test("the worker serves its pages with their script, which the browser can't get from elsewhere", async () => {
+    const worker = spawn("npx", ["--no", "usage-export", "start", "--embedded"], {
+      cwd: folder,
+      env: {
+        ...env,
+        USAGE_EXPORT_KEY: randomBytes(20).toString("hex"),
+        USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let lines = "";
+    worker.stdout.on("data", (chunk) => {
+      lines += chunk;
+    });
+    try {
+      await expect.poll(() => lines, { timeout: 60_000 }).toMatch(/http:\/\/127\.0\.0\.1:\d+/);
+      const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(lines) ?? [];
+      const page = await (await fetch(url)).text();
+      const [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
+      expect(tarball.paths).toContain(`dist/${script}`);
+      const response = await fetch(`${url}/${script}`);
+      expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+      expect((await response.text()).length).toBeGreaterThan(100_000);
+    } finally {
+      worker.kill("SIGTERM");
+      await once(worker, "exit");
+    }
+  });
 });
 
 test("a Node that is too old gets an error of one sentence", async () => {
@@ -147,6 +177,7 @@ async function installNode(version: string): Promise<string> {
 
 function configOf(baseUrl: string) {
   return {
+    monitor: { port: 0 },
     service: { baseUrl, dialect: "interface", requestsPerSecond: 100 },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [

@@ -87,19 +87,20 @@ test("every anchor that the page links to exists once", () => {
   expect(new Set(links)).toEqual(new Set([...links, "jobs", "runs", "gaps", "keys", "usage"]));
 });
 
-test("a page of the newest days is refreshed, a page of fixed dates is not", () => {
-  expect(dashboardPage(shown()).headers).toMatchObject({ refresh: "60" });
+test("a page of the newest days is kept up to date, also without script; a page of fixed dates is not", () => {
+  const refresh = '<noscript><meta http-equiv="refresh" content="60"></noscript>';
+  expect(dashboardPage(shown()).body).toContain(refresh);
   expect(dashboardPage(shown()).body).toContain('<a href="./?from=2026-02-08&amp;to=2026-03-09">keep these days</a>');
-  expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).headers).not.toHaveProperty("refresh");
+  expect(dashboardPage(shown({ period: { ...PERIOD, live: false } })).body).not.toContain(refresh);
 });
 
-test("the content security policy is the same in the header and in the page, and forbids loading anything", () => {
+test("the content security policy is the same in the header and in the page, and allows nothing from elsewhere", () => {
   const { headers, body } = dashboardPage(shown());
   const policy = headers?.["content-security-policy"] ?? "";
   const inPage = /Content-Security-Policy" content="([^"]*)"/.exec(body)?.[1];
   expect(policy).toBe(`${inPage}; frame-ancestors 'none'`);
   expect(policy).toMatch(
-    /^default-src 'none'; style-src 'sha256-[^']*'; base-uri 'none'; img-src data:; form-action 'self'/,
+    /^default-src 'none'; style-src 'sha256-[^']*'; base-uri 'none'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'$/,
   );
 });
 

@@ -1,0 +1,157 @@
+// Many visitors of a worker that exports: 200 clients that ask for a page again and again, and 50 that read one byte a second. What the
+// worker still exports, what it takes of memory, and how long a visitor, a health check and a slow reader wait. Linux only, because it
+// reads /proc.
+
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { Agent, get } from "node:http";
+import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { addDays, dayOf } from "../../src/usage/days.ts";
+import { type Program, startScript } from "../support/program.ts";
+import { openConfigFolder } from "./config-folder.ts";
+import type { NewDatabase } from "./figures.ts";
+import { configOf, KEY } from "./pipeline.ts";
+import { prepareDatabase } from "./prepared-database.ts";
+import { builtProgram, run } from "./processes.ts";
+import { type Service, startService } from "./service.ts";
+import { storeSlices } from "./stored-slices.ts";
+
+const CLIENTS = 200;
+const SLOW_READERS = 50;
+const PHASE_MS = Number(process.env.VISITORS_MS ?? 60_000);
+/** Enough requests for all phases, at a rate that a worker keeps up with. */
+const WORKLOAD = { projects: 60, filters: 60, days: 1, cap: 16 };
+const REQUESTS_PER_SECOND = 50;
+const ROWS = 50;
+const DAYS_STORED = 30;
+
+type Phase = { readonly exportedPerSecond: number; readonly memoryMb: number };
+
+export async function measureVisitors(newDatabase: NewDatabase): Promise<string[]> {
+  const program = await builtProgram();
+  await using service = await startService({ rows: ROWS, latencyMs: 20 });
+  const base = configOf(service.url, WORKLOAD) as { readonly service: object };
+  const limited = { ...base.service, requestsPerSecond: REQUESTS_PER_SECOND };
+  const config = { ...base, service: limited, monitor: { port: 0 } };
+  await using folder = await openConfigFolder(config);
+  const url = await newDatabase();
+  await using prepared = await prepareDatabase(url, config);
+  await storeSlices(prepared.db, { days: DAYS_STORED });
+  const env = { DATABASE_URL: url, LOG_LEVEL: "info", KEY };
+  const options = { cwd: folder.folder, env, timeoutMs: 10 * PHASE_MS };
+  await using worker = startScript(program, ["start"], options);
+  const line = await worker.waitFor("monitor listens");
+  const address = new URL(/http:\/\/[^"\s]+/.exec(line)?.[0] ?? "");
+  await worker.waitFor("worker started");
+  const day = addDays(dayOf(new Date()), -DAYS_STORED - 1);
+  await run(process.execPath, [program, "backfill", "--from", day, "--to", day, "--enqueue"], options);
+  while ((await service.asked()).count === 0) await sleep(100);
+  // The first page loads the charts, and the first answers are stored.
+  await (await fetch(address)).text();
+  await sleep(5_000);
+
+  const idle = await phaseOf(worker, service);
+  const counts = new Map<string, number>();
+  const waits: number[] = [];
+  const checks: number[] = [];
+  const cut: number[] = [];
+  const until = performance.now() + PHASE_MS;
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  const visitors = [
+    ...Array.from({ length: CLIENTS }, () => visit(address, agent, until, counts, waits)),
+    ...Array.from({ length: SLOW_READERS }, () => readSlowly(address, until, cut)),
+    checkHealth(address, until, checks),
+  ];
+  const busy = await phaseOf(worker, service);
+  await Promise.all(visitors);
+  agent.destroy();
+  const after = await phaseOf(worker, service);
+  const phase = (name: string, { exportedPerSecond, memoryMb }: Phase) =>
+    `  ${name.padEnd(36)}${exportedPerSecond.toFixed(1).padStart(7)} exported/s ${String(Math.round(memoryMb)).padStart(6)} MB`;
+  return [
+    `a worker that may export ${REQUESTS_PER_SECOND} requests a second, and its dashboard, ${PHASE_MS / 1_000} s each:`,
+    phase("nobody looks", idle),
+    phase(`${CLIENTS} clients, ${SLOW_READERS} slow readers`, busy),
+    phase("nobody looks any more", after),
+    `  answers: ${[...counts].map(([status, count]) => `${count} × ${status}`).join(", ")}`,
+    `  a visitor waits ${spread(waits)}; a health check ${spread(checks)}`,
+    `  slow readers: ${cut.length} answers, each over after at most ${Math.round(Math.max(0, ...cut) / 1_000)} s`,
+  ];
+}
+
+/** Exports a second, and the most memory that was resident. */
+async function phaseOf(worker: Program, service: Service): Promise<Phase> {
+  await service.asked();
+  const startedMs = performance.now();
+  let memoryMb = 0;
+  while (performance.now() - startedMs < PHASE_MS) {
+    const status = await readFile(`/proc/${worker.pid}/status`, "utf8");
+    memoryMb = Math.max(memoryMb, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+    await sleep(250);
+  }
+  const seconds = (performance.now() - startedMs) / 1_000;
+  return { exportedPerSecond: (await service.asked()).count / seconds, memoryMb };
+}
+
+async function visit(
+  address: URL,
+  agent: Agent,
+  untilMs: number,
+  counts: Map<string, number>,
+  waits: number[],
+): Promise<void> {
+  for (let days = 1; performance.now() < untilMs; days = (days % 7) + 1) {
+    const startedMs = performance.now();
+    const status = await statusOf(new URL(`/?days=${days * 7}`, address), agent);
+    counts.set(status, (counts.get(status) ?? 0) + 1);
+    waits.push(performance.now() - startedMs);
+    // A browser that is told to come again later does.
+    if (status !== "200") await sleep(1_000);
+  }
+}
+
+async function statusOf(url: URL, agent: Agent | false): Promise<string> {
+  try {
+    const signal = AbortSignal.timeout(120_000);
+    const [response] = await once(get(url, { agent, signal, headers: { "accept-encoding": "gzip" } }), "response");
+    response.resume();
+    await once(response, "end");
+    return String(response.statusCode);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "failed";
+  }
+}
+
+/** Asks for the page uncompressed, which is some hundred kilobytes, again and again. */
+async function readSlowly(address: URL, untilMs: number, took: number[]): Promise<void> {
+  while (performance.now() < untilMs) {
+    const startedMs = performance.now();
+    const socket = net.connect({ port: Number(address.port), host: address.hostname });
+    const closed = once(socket, "close");
+    socket.on("error", () => {}).pause();
+    socket.write(`GET / HTTP/1.1\r\nHost: ${address.host}\r\n\r\n`);
+    const timer = setInterval(() => socket.read(1), 1_000);
+    // A paused socket is not told of its end while it has bytes to read.
+    await Promise.race([closed, sleep(Math.max(untilMs - performance.now(), 1))]);
+    clearInterval(timer);
+    socket.destroy();
+    took.push(performance.now() - startedMs);
+  }
+}
+
+async function checkHealth(address: URL, untilMs: number, took: number[]): Promise<void> {
+  while (performance.now() < untilMs) {
+    const startedMs = performance.now();
+    const status = await statusOf(new URL("/livez", address), false);
+    if (status !== "200") throw new Error(`a health check got ${status}`);
+    took.push(performance.now() - startedMs);
+    await sleep(500);
+  }
+}
+
+function spread(ms: readonly number[]): string {
+  const sorted = [...ms].sort((a, b) => a - b);
+  const at = (share: number) => `${Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)} ms`;
+  return `${at(0.5)} at the median, ${at(0.95)} at the 95th percentile, ${at(1)} at most`;
+}
