@@ -4,9 +4,11 @@ export const CLIENT_STYLE = `
 @media screen{figure[data-drawn]>svg{display:none}}
 .drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
 .plot{height:300px;min-width:0}
-.legend{margin:0;padding:0;list-style:none;font-size:.85rem;max-height:300px;overflow-y:auto}
+.legend{margin:0;padding:0;list-style:none;font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .legend li>.swatch{margin:0 .4rem 0 .25rem}
+.drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
+.tip th>span{display:flex;align-items:baseline}
 .legend a{padding:.2rem .4rem;text-decoration:none}
 .legend button,.sort{font:inherit;color:inherit;background:none;border:0;border-radius:4px;padding:.2rem .25rem;text-align:inherit;cursor:pointer}
 .legend button{display:flex;align-items:baseline;min-width:0}
@@ -35,7 +37,6 @@ button:focus-visible,.plot:focus-visible,pre:focus-visible,data:focus-visible{ou
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 @media (max-width:45rem){
 .drawing{grid-template-columns:minmax(0,1fr)}
-.legend{max-height:none}
 }
 @media print{.drawing,.live,.copy{display:none}}
 `;

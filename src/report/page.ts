@@ -45,7 +45,13 @@ export function contentSecurityPolicy(served = false): string {
 }
 
 /** The same options make the same bytes. */
-export function htmlDocument({ title, subtitle, lead, sections, footer, served, head }: PageOptions): string {
+export function htmlDocument(options: PageOptions): string {
+  const text = documentHtml(options).toString();
+  // Only a script reads the descriptions of the charts. A quotation mark in a text is escaped, so this can't be one.
+  return options.served ? text : text.replaceAll(/ data-chart="[^"]*"/g, "");
+}
+
+function documentHtml({ title, subtitle, lead, sections, footer, served, head }: PageOptions): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -72,7 +78,7 @@ ${footer}
 </footer>
 </body>
 </html>
-`.toString();
+`;
 }
 
 function sectionLinks(sections: readonly Section[]): Html {

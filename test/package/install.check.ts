@@ -122,7 +122,8 @@ describe.each([
   });
 
   test("the worker serves its pages with their script, which the browser can't get from elsewhere", async () => {
-    const worker = spawn("npx", ["--no", "usage-export", "start", "--embedded"], {
+    const start = ["--no", "usage-export", "start", "--embedded"];
+    const worker = spawn("npx", start, {
       cwd: folder,
       env: {
         ...env,

@@ -158,9 +158,13 @@ function amountsOf(
       if (value === undefined || value === null || isZero(value) || hidden.has(seriesKey(i))) return [];
       const other = one.days?.[index];
       const on = other === undefined || other === days[index] ? "" : ` on ${other}`;
-      return [{ series: one, text: `${exactText(value)} ${unit}${on}` }];
+      return [{ series: one, text: `${exactText(value)} ${unitOf(value, unit)}${on}` }];
     })
     .reverse();
+}
+
+function unitOf(value: string, unit: string): string {
+  return exactText(value) === "1" ? unit.replace(/s$/, "") : unit;
 }
 
 function marksOf({ days, marks }: ChartDescription, index: number): readonly string[] {
@@ -173,7 +177,7 @@ function tipOf(description: ChartDescription, hidden: ReadonlySet<string>, index
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, swatch(series), element("bdi", {}, series.name)),
+      element("th", { scope: "row" }, element("span", {}, swatch(series), element("bdi", {}, series.name))),
       element("td", {}, text),
     ),
   );
@@ -238,7 +242,7 @@ function legendItems({ series, marks }: ChartDescription, hidden: ReadonlySet<st
   const items = series.map((one, i) => {
     const key = seriesKey(i);
     const attributes = { type: "button", "data-series": key, "aria-pressed": String(!hidden.has(key)) };
-    const button = element("button", attributes, swatch(one), element("bdi", {}, one.name));
+    const button = element("button", attributes, swatch(one), element("bdi", { title: one.name }, one.name));
     const link = one.href === undefined ? [] : [openLink(one.name, one.href)];
     return element("li", {}, button, ...link);
   });
