@@ -93,8 +93,9 @@ function passwordOf(url: string | undefined): string | undefined {
   }
 }
 
-export async function readConfig(app: App): Promise<Config> {
-  return loadConfig(app.configPath);
+/** `onFile` is called with the path of each further file that the configuration is made of. */
+export async function readConfig(app: App, onFile?: (file: string) => void): Promise<Config> {
+  return loadConfig(app.configPath, onFile && { onFile });
 }
 
 /** Runs `work` on the database, which must have the schema of this version, and closes it. */

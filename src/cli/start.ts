@@ -1,12 +1,16 @@
 // The command `start`: checks the configuration, opens the database and runs the worker until a signal stops it.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type App, databaseUrlOf, openDatabase, readConfig } from "../app.ts";
+import { isatty } from "node:tty";
+import { type App, databaseUrlOf, openDatabase } from "../app.ts";
+import type { Database } from "../db/connection/database.ts";
+import { requireCurrentSchema } from "../db/connection/migrate.ts";
+import { heartbeatWorker } from "../db/jobs/workers.ts";
 import { AppError } from "../errors.ts";
-import { requireSecrets } from "../jobs/monitor-secrets.ts";
-import { openLiveness } from "../worker/liveness.ts";
+import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
-import { runWorker } from "../worker/worker.ts";
+import { type Loaded, loadForWorker, openReloader } from "../worker/reload.ts";
+import { newWorker, runWorker } from "../worker/worker.ts";
 import { listJobs, renderJob } from "./jobs.ts";
 
 /** Closing waits at most this long for a database that does not answer. */
@@ -14,33 +18,73 @@ const CLOSE_MS_MAX = 300;
 
 type StartOptions = { /** Works on the embedded database. */ readonly embedded?: boolean };
 
-/** Runs until a signal stops it, which is no failure. */
+/** Runs until a signal stops it, which is no failure. A changed configuration is taken up meanwhile. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
-  const config = await readConfig(app);
-  requireIntendedDatabase(app, embedded);
-  const { receivers, access } = await requireSecrets(app, config);
+  const first = await loadForWorker(app, () => requireIntendedDatabase(app, embedded));
   const liveness = openLiveness(app.log, () => performance.now());
   // After the stop signal, statements may run until the drain ends: the claimed jobs still use the database.
-  const db = await openDatabase(app, "DATABASE_URL", config.worker.drainSeconds * 1000, liveness.reportLostConnection);
+  const stoppingMs = first.config.worker.drainSeconds * 1000;
+  const db = await openDatabase(app, "DATABASE_URL", stoppingMs, liveness.reportLostConnection);
   try {
-    await using monitoring = await openMonitoring(app, config, { db, liveness, access });
-    // Without a terminal nobody reads this: the log says the same.
-    const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
-    writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
-    const onReady = async () => {
-      writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
-      writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
-    };
-    // The actor includes the process id, so that the process can be looked up while it lives.
-    const actor = `${app.actor} worker, pid ${process.pid}`;
-    const deps = { liveness, metrics: monitoring.metrics, receivers, onReady };
-    await runWorker({ ...app, actor }, config, db, deps);
+    await work(app, first, db, liveness);
   } catch (error) {
     if (!app.signal.aborted) throw error;
   } finally {
     await Promise.race([db.destroy(), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
   }
   return 0;
+}
+
+async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
+  const worker = await newWorker();
+  await using reloader = openReloader(first, {
+    log: app.log,
+    async load() {
+      await requireCurrentSchema(db);
+      return loadForWorker(app);
+    },
+  });
+  const { current, refusal } = reloader;
+  const inForce = () => ({ ...current(), isChangeRefused: refusal() !== undefined });
+  await using monitoring = await openMonitoring(app, inForce, { db, liveness });
+  const { metrics } = monitoring;
+  reloader.watch({
+    onReload: metrics.configReloaded,
+    // `status` reads it. If the database is away, the next tick stores it.
+    onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
+  });
+  using _ = onHangup(app, reloader.request);
+  // Without a terminal nobody reads this: the log says the same.
+  const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
+  writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
+  // The actor includes the process id, so that the process can be looked up while it lives.
+  const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
+  while (!app.signal.aborted) {
+    const [loaded, superseded] = [current(), reloader.superseded()];
+    const onReady = async () => {
+      writeToTerminal((await listJobs(db, loaded.config)).map(renderJob).join(""));
+      writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
+    };
+    const deps = { worker, liveness, metrics, receivers: loaded.receivers, superseded, refusal, onReady };
+    try {
+      await runWorker(workerApp, loaded.config, db, deps);
+    } catch (error) {
+      if (app.signal.aborted || !reloader.revert(loaded, error)) throw error;
+    }
+  }
+}
+
+/**
+ * SIGHUP has the configuration read again. It also comes when the terminal of the worker is closed: then nobody sees the worker any
+ * more, and it stops.
+ */
+function onHangup(app: App, reload: () => void): Disposable {
+  const handle = () => {
+    if (app.terminal && !isatty(process.stderr.fd)) process.kill(process.pid, "SIGTERM");
+    else reload();
+  };
+  process.on("SIGHUP", handle);
+  return { [Symbol.dispose]: () => process.removeListener("SIGHUP", handle) };
 }
 
 /** A worker runs for months: it must not write to the embedded database only because DATABASE_URL was forgotten. */

@@ -11,8 +11,13 @@ import { fileReadProblem } from "./messages.ts";
 /** Folder of the embedded database, relative to the working directory. */
 export const DATA_FOLDER = "data";
 
+type LoadOptions = Pick<ParseOptions, "isExample"> & {
+  /** Called with the path of each further file that the configuration is made of, before it is read. */
+  readonly onFile?: (file: string) => void;
+};
+
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
-export async function loadConfig(file: string, options: Pick<ParseOptions, "isExample"> = {}): Promise<Config> {
+export async function loadConfig(file: string, { onFile, ...options }: LoadOptions = {}): Promise<Config> {
   const bytes = await readFile(file).catch((cause: unknown) => {
     const problem = `reading the configuration: ${fileReadProblem(file, cause)}; give another with --config FILE`;
     throw new AppError("config", problem, { cause });
@@ -26,7 +31,10 @@ export async function loadConfig(file: string, options: Pick<ParseOptions, "isEx
     source: file,
     baseDir: path.dirname(own),
     ownPaths,
-    readPrices,
+    readPrices(prices) {
+      onFile?.(prices);
+      return readPrices(prices);
+    },
     ...options,
   });
 }

@@ -15,7 +15,7 @@ export type Alert = {
 
 /** The words that names of alerts begin with. */
 export const ALERT_KINDS: readonly string[] = [
-  ...["worker", "overdue", "export", "rotation", "gaps", "key"],
+  ...["worker", "config", "overdue", "export", "rotation", "gaps", "key"],
   ...["budget", "anomaly"],
 ];
 

@@ -58,6 +58,7 @@ function openAlerts(state: HealthState): readonly Alert[] {
   return [
     // Without any worker every job is overdue for the same reason, so one alert covers them all.
     ...(noWorker ? [noWorker] : jobs.flatMap(overdueAlert)),
+    ...refusedConfigs(state).map((text) => ({ name: "config", text, section: "jobs" as const })),
     // A rotation's own warning already says why its run failed.
     ...jobs.filter(({ kind, job }) => kind !== "rotation" || !warned.includes(job)).flatMap(failedRunAlert),
     ...sliceAlert(missing, `${counted(missing, "slice")} missing: due and never read`),
@@ -85,6 +86,28 @@ function noWorkerAlert({ jobs, workers }: HealthState): Alert | undefined {
     : "none was seen";
   const text = `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`;
   return { name: "worker", text, section: "jobs" };
+}
+
+/** One text for each worker that goes on with an earlier configuration. */
+function refusedConfigs({ workers }: HealthState): readonly string[] {
+  return workers.flatMap(({ host, pid, state, refusal }) => {
+    if (state !== "live" || !refusal) return [];
+    const reason = truncate(refusal.reason.replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
+    return [
+      `configuration refused since ${instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${reason}`,
+    ];
+  });
+}
+
+function configCondition(state: HealthState): Condition {
+  const texts = refusedConfigs(state);
+  return {
+    subject: "config",
+    isWrong: texts.length > 0,
+    // A worker that is gone, or not seen for minutes, does not show that its configuration is valid now.
+    isSilent: !state.workers.some(({ recent }) => recent),
+    text: () => (texts.length > 0 ? texts.join("\n") : "The changed configuration is valid and in use."),
+  };
 }
 
 function overdueAlert({ kind, job, overdueSince }: JobHealth): readonly Alert[] {
@@ -180,6 +203,7 @@ export type Notification = {
 /** Every condition, also those that are not wrong now. */
 export function conditionsOf(state: HealthState): readonly Condition[] {
   return [
+    configCondition(state),
     ...state.jobs.flatMap(jobCondition),
     ...state.jobs.flatMap((job) => gapsCondition(job, state)),
     ...state.rotations.flatMap(rotationConditions),

@@ -18,9 +18,12 @@ export type MetricsDeps = {
   readonly log: Logger;
   /** What runs here; `schema` is the newest migration. */
   readonly build: { readonly version: string; readonly schema: string };
-  /** Shows whether replicas have the same configuration. */
-  readonly configHash: string;
-  readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
+  /** The configuration in force, read at each scrape. Its hash shows whether replicas have the same one. */
+  readonly config: () => {
+    readonly hash: string;
+    readonly rotations: readonly { readonly name: string; readonly maxAgeDays: number }[];
+    readonly isChangeRefused: boolean;
+  };
   /** Whether /readyz answers 200. */
   readonly ready: () => boolean;
   readonly readHealth: () => Promise<HealthFigures>;
@@ -44,10 +47,7 @@ export function openMetrics(deps: MetricsDeps): Metrics {
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED_DEFAULT_METRICS) registry.removeSingleMetric(name);
   const { databaseUp, healthRead } = openProcessGauges(registry, deps);
-  const counters = openProcessMetrics(
-    registry,
-    deps.rotations.map(({ name }) => name),
-  );
+  const counters = openProcessMetrics(registry, () => deps.config().rotations.map(({ name }) => name));
   const read = shareInFlight(deps.readHealth, DATABASE_MS_MAX);
   let wasUp = true;
 
@@ -71,7 +71,7 @@ function isTooSlow(error: unknown): boolean {
 }
 
 /** Registers the gauges that describe this process. Returns those that each scrape sets. */
-function openProcessGauges(registry: Registry, { build, configHash, rotations, ready }: MetricsDeps) {
+function openProcessGauges(registry: Registry, { build, config, ready }: MetricsDeps) {
   const gauge = (name: string, help: string, ...labelNames: readonly string[]) =>
     new Gauge<string>({ name: `usage_export_${name}`, help, labelNames, registers: [registry] });
   const { version, schema } = build;
@@ -80,7 +80,16 @@ function openProcessGauges(registry: Registry, { build, configHash, rotations, r
     "Always 1: the version that runs here, on which Node, and the newest migration it knows.",
     ...["version", "node_version", "schema"],
   ).set({ version, node_version: process.version, schema }, 1);
-  gauge("config_info", "Always 1: a hash of the configuration that runs here.", "hash").set({ hash: configHash }, 1);
+  new Gauge({
+    name: "usage_export_config_info",
+    help: "Always 1: a hash of the configuration that runs here.",
+    labelNames: ["hash"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.set({ hash: config().hash }, 1);
+    },
+  });
   new Gauge({
     name: "usage_export_ready",
     help: "What /readyz says: 1 if this process can do its work, else 0.",
@@ -89,8 +98,24 @@ function openProcessGauges(registry: Registry, { build, configHash, rotations, r
       this.set(ready() ? 1 : 0);
     },
   });
-  const maxAge = gauge("api_key_max_age_seconds", "The configured age at which a key is replaced.", "rotation");
-  for (const { name, maxAgeDays } of rotations) maxAge.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
+  new Gauge({
+    name: "usage_export_config_refused",
+    help: "1 while the configuration has changed and is wrong, so that this process goes on with the one before, else 0.",
+    registers: [registry],
+    collect() {
+      this.set(config().isChangeRefused ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "usage_export_api_key_max_age_seconds",
+    help: "The configured age at which a key is replaced.",
+    labelNames: ["rotation"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { name, maxAgeDays } of config().rotations) this.set({ rotation: name }, maxAgeDays * DAY_SECONDS);
+    },
+  });
   return {
     databaseUp: gauge("database_up", "1 if the database answers, else 0."),
     healthRead: gauge(
@@ -122,16 +147,21 @@ export type ProcessMetrics = {
   readonly keyFallback: (rotation: string) => void;
   readonly tickEnded: (seconds: number) => void;
   readonly notificationEnded: (to: NotificationTarget, result: "sent" | "failed") => void;
+  /** A changed configuration was taken up, or refused. */
+  readonly configReloaded: (result: ReloadResult) => void;
 };
 
 export type NotificationTarget = (typeof NOTIFICATION_TARGETS)[number];
 const NOTIFICATION_TARGETS = ["webhook", "dead_man"] as const;
 
+export type ReloadResult = (typeof RELOAD_RESULTS)[number];
+const RELOAD_RESULTS = ["taken", "refused"] as const;
+
 /** Buckets of a histogram: a breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 const TICK_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-function openProcessMetrics(registry: Registry, rotations: readonly string[]): ProcessMetrics {
+function openProcessMetrics(registry: Registry, rotations: () => readonly string[]): ProcessMetrics {
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
     new Counter({ name: `usage_export_${name}_total`, help, labelNames, registers });
@@ -160,19 +190,28 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
     CALL_SECONDS,
     "operation",
   );
-  const fallbacks = counter(
-    "api_key_fallbacks",
-    "Times that the service refused the key in use and the previous key was used.",
-    "rotation",
-  );
+  const fallbacks = new Counter({
+    name: "usage_export_api_key_fallbacks_total",
+    help: "Times that the service refused the key in use and the previous key was used.",
+    labelNames: ["rotation"],
+    registers,
+    // These counters start at 0, so that Prometheus sees an increase when the first event is counted.
+    collect() {
+      for (const rotation of rotations()) this.inc({ rotation }, 0);
+    },
+  });
   const ticks = histogram("tick", "How long a tick took.", TICK_SECONDS);
   const notifications = counter(
     "notices",
     "Notifications to the webhook and pings of the dead man's switch, sent or failed.",
     ...(["to", "result"] as const),
   );
-  // These counters start at 0, so that Prometheus sees an increase when the first event is counted.
-  for (const rotation of rotations) fallbacks.inc({ rotation }, 0);
+  const reloads = counter(
+    "config_reloads",
+    "Times that a changed configuration was taken up, or refused because it is wrong.",
+    "result",
+  );
+  for (const result of RELOAD_RESULTS) reloads.inc({ result }, 0);
   for (const to of NOTIFICATION_TARGETS) for (const result of ["sent", "failed"]) notifications.inc({ to, result }, 0);
 
   return {
@@ -186,6 +225,7 @@ function openProcessMetrics(registry: Registry, rotations: readonly string[]): P
     keyFallback: (rotation) => fallbacks.inc({ rotation }),
     tickEnded: (seconds) => ticks.observe(seconds),
     notificationEnded: (to, result) => notifications.inc({ to, result }),
+    configReloaded: (result) => reloads.inc({ result }),
   };
 }
 

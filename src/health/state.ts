@@ -5,6 +5,7 @@ import type { JudgedUsage } from "../db/anomalies.ts";
 import type { Gap, LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
+import type { ConfigRefusal } from "../db/jobs/workers.ts";
 import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
@@ -99,6 +100,8 @@ export type WorkerHealth = {
   readonly state: "live" | "silent" | "stopped";
   /** It was seen within the time of two ticks. Its report that it stops counts as being seen. */
   readonly recent: boolean;
+  /** Why it does not use the newest version of its configuration; undefined if it does. */
+  readonly refusal: ConfigRefusal | undefined;
 };
 
 export type RotationHealth = RotationRow & {

@@ -12,7 +12,7 @@ import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
 import { requireStaticKeys } from "./api-keys.ts";
 
-type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
+export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
 
 /** Throws `config` if a key, a secret of the monitor or a master key is missing or malformed. Nothing is sent. */
 export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
@@ -51,4 +51,21 @@ async function requireAccess(app: App, { monitor }: Config): Promise<Access | un
   }
   const password = app.scrubber.add(await readSecret("password", access.password, app.env));
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${access.username}:${password.reveal()}`)) };
+}
+
+/** The files that hold the secrets of the monitor. */
+export function monitorSecretFiles({ notify, monitor }: Config): readonly string[] {
+  const needed = [...neededAddresses(notify), ...neededForAccess(monitor)];
+  return needed.flatMap(({ reference }) => (reference.kind === "file" ? [reference.path] : []));
+}
+
+export function areSameSecrets(a: MonitorSecrets, b: MonitorSecrets): boolean {
+  const isSame = (one: Secret | undefined, other: Secret | undefined) =>
+    one === undefined || other === undefined ? one === other : one.equals(other);
+  return (
+    isSame(a.receivers.webhook?.address, b.receivers.webhook?.address) &&
+    isSame(a.receivers.deadMan?.address, b.receivers.deadMan?.address) &&
+    isSame(a.access?.credentials, b.access?.credentials) &&
+    a.access?.scheme === b.access?.scheme
+  );
 }

@@ -20,8 +20,8 @@ export type ServerDeps = {
   readonly log: Logger;
   /** Hides secrets in use from every page: the reason of a failure may quote one. */
   readonly scrub: (text: string) => string;
-  /** What visitors must send; undefined if nothing. */
-  readonly access: Access | undefined;
+  /** What visitors must send now; undefined if nothing. */
+  readonly access: () => Access | undefined;
 };
 
 /** Longer than a page takes, and shorter than a prober waits. */
@@ -58,7 +58,8 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps & S
   server.timeout = SOCKET_IDLE_MS_MAX;
   await listen(server, address);
   const bound = boundAddress(server);
-  const gate = openGate(deps.access, isLoopbackAddress(bound.address));
+  const isLoopback = isLoopbackAddress(bound.address);
+  const gate: Gate = (...visitor) => openGate(deps.access(), isLoopback)(...visitor);
   server.on("request", (request, response) => {
     const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(request.url ?? "") ?? [];
     const route = routes[path] ?? { audience: "machines", answer: () => notFoundPage(routes) };

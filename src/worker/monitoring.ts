@@ -24,35 +24,56 @@ export type Monitoring = AsyncDisposable & {
 export type MonitoringDeps = {
   readonly db: Database;
   readonly liveness: Pick<Liveness, "isLive" | "reasons">;
-  /** What visitors must send; undefined if nothing. */
-  readonly access: Access | undefined;
 };
 
-/** Throws `config` if it can't listen at the configured address. */
+export type MonitoredConfig = {
+  readonly config: Config;
+  /** What visitors must send; undefined if nothing. */
+  readonly access: Access | undefined;
+  /** The files have a newer configuration, which is wrong. */
+  readonly isChangeRefused: boolean;
+};
+
+/** `current` is called at each request, as the configuration may be another one then. Throws `config` if it can't listen at the configured address. */
 export async function openMonitoring(
   app: App,
-  config: Config,
-  { db, liveness, access }: MonitoringDeps,
+  current: () => MonitoredConfig,
+  { db, liveness }: MonitoringDeps,
 ): Promise<Monitoring> {
+  const hashOf = hashOfNewest();
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
   const metrics = openMetrics({
     log: app.log,
     build: { version: await programVersion(), schema: await newestMigration() },
-    configHash: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12),
-    rotations: config.rotations,
+    config() {
+      const { config, isChangeRefused } = current();
+      return { hash: hashOf(config), rotations: config.rotations, isChangeRefused };
+    },
     ready: () => readiness().reasons.length === 0,
-    readHealth: () => readHealthFigures(db, config),
+    readHealth: () => readHealthFigures(db, current().config),
   });
   const scrub = (text: string) => app.scrubber.scrub(text);
   const dashboard = openDashboard({
     log: app.log,
     readiness,
-    readOperations: () => readOperations(db, config),
+    readOperations: () => readOperations(db, current().config),
     readReport: (period, now, options) =>
       readReportData(db, period, now, { statementSecondsMax: BRIEF_SNAPSHOT_SECONDS, ...options }),
   });
-  const deps = { log: app.log, scrub, access, readiness, metrics: metrics.scrape, dashboard };
-  const monitor = await openMonitor(config.monitor, deps);
+  const deps = { log: app.log, scrub, access: () => current().access, readiness, metrics: metrics.scrape, dashboard };
+  const monitor = await openMonitor(current().config.monitor, deps);
   app.log.info({ url: monitor.url }, "monitor listens");
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
+}
+
+/** Hashes a configuration only when it is another one than before: one with thousands of projects is long. */
+function hashOfNewest(): (config: Config) => string {
+  let newest: { readonly config: Config; readonly hash: string } | undefined;
+  return (config) => {
+    if (newest?.config !== config) {
+      const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 12);
+      newest = { config, hash };
+    }
+    return newest.hash;
+  };
 }

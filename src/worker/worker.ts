@@ -9,6 +9,7 @@ import { type Config, originOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { deleteOldRuns, heartbeatQueuedRuns } from "../db/jobs/runs.ts";
 import {
+  type ConfigRefusal,
   deleteOldWorkers,
   heartbeatWorker,
   markWorkerStopped,
@@ -44,23 +45,31 @@ const JUDGE_MS = 5 * 60_000;
 const TICK_RETRY_MS = 5_000;
 
 type WorkerDeps = {
+  /** The process, which stays the same worker when it takes up another configuration. */
+  readonly worker: NewWorker;
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly receivers: Receivers;
+  /** Aborted when another configuration is to be taken up. */
+  readonly superseded: AbortSignal;
+  readonly refusal: () => ConfigRefusal | undefined;
   /** Called when the database is reached, before the first tick. */
   readonly onReady?: () => Promise<void>;
 };
 
-/** Works until the signal of the app, then finishes the jobs it has claimed within the configuration's `drainSeconds`. */
-export async function runWorker(
-  app: App,
-  config: Config,
-  db: Database,
-  { liveness, metrics, receivers, onReady }: WorkerDeps,
-): Promise<void> {
+export async function newWorker(): Promise<NewWorker> {
+  return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
+}
+
+/**
+ * Works until the signal of the app or until the configuration is superseded, then finishes the jobs it has claimed: within the
+ * configuration's `drainSeconds`, or with more patience if the process goes on.
+ */
+export async function runWorker(app: App, config: Config, db: Database, deps: WorkerDeps): Promise<void> {
+  const { worker, liveness, metrics, receivers, superseded, refusal, onReady } = deps;
   const hardStop = new AbortController();
   const workApp = { ...app, signal: hardStop.signal };
-  const worker = { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
+  const stop = AbortSignal.any([app.signal, superseded]);
   const context = await retryUntilReached(app, liveness, app.signal, () =>
     openWorkerContext(workApp, config, db, metrics),
   );
@@ -68,31 +77,49 @@ export async function runWorker(
   await retryUntilReached(app, liveness, app.signal, async () => {
     await deleteOldWorkers(db);
     await endPauseIfAlone(context);
-    await heartbeatWorker(db, worker);
+    await heartbeatWorker(db, worker, refusal());
     await onReady?.();
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const consumers = openConsumers(context, liveness, hardStop.signal);
   const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, app.signal);
+  const notifier = openNotifier({ db, config, log: app.log, scrub, metrics }, receivers, stop);
   const notifications = serialTask(notifier.tick);
-  const stopTicks = startTicks(context, worker, liveness, {
+  const heartbeat = () => heartbeatWorker(db, worker, refusal());
+  const stopTicks = startTicks(context, heartbeat, liveness, {
     onNewJobs: () => consumers.forEach((one) => void one.wake()),
     onFinished: notifications.request,
   });
   try {
-    if (!app.signal.aborted) await once(app.signal, "abort");
-    app.log.info("worker stops: it claims no more jobs");
+    if (!stop.aborted) await once(stop, "abort");
+    app.log.info(
+      app.signal.aborted
+        ? "worker stops: it claims no more jobs"
+        : "worker takes up the changed configuration when its claimed jobs are finished",
+    );
   } finally {
     const drained = Promise.all([stopTicks(), notifications.stop(), ...consumers.map((one) => one.drain())]);
+    // Nothing presses while the process goes on, and a request that is cut off would have to be made again.
+    if (!app.signal.aborted) await waitWhileRunning(app.signal, config.service.timeoutSeconds * 1000, drained);
     await stopWithin(config.worker.drainSeconds * 1000, drained, hardStop);
-    const signOff = markWorkerStopped(db, worker.workerId);
+    const signOff = app.signal.aborted ? markWorkerStopped(db, worker.workerId) : undefined;
     await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([signOff, context.queue.stop(), context.service.close()]));
-    app.log.info("worker stopped");
+    if (app.signal.aborted) app.log.info("worker stopped");
   }
 }
 
-/** A person who restarts the only worker expects it to work: the reason for the pause may long be gone. */
+/** Waits for the promise, for `ms` at most, and not after the signal. */
+async function waitWhileRunning(signal: AbortSignal, ms: number, promise: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const until = AbortSignal.any([signal, over.signal]);
+  await Promise.race([promise, sleep(ms, undefined, { signal: until })]).catch(() => {});
+  over.abort();
+}
+
+/**
+ * A person who restarts the only worker expects it to work: the reason for the pause may long be gone. A worker that takes up another
+ * configuration is its own other one, as its row is there, so that its pause stays.
+ */
 async function endPauseIfAlone({ app, config, db }: WorkerContext): Promise<void> {
   const others = await storedWorkers(db);
   if (others.some(({ recent, stoppedAt }) => recent && !stoppedAt)) return;
@@ -128,13 +155,13 @@ type TickListeners = {
 /** Returns the function that stops the ticks. */
 function startTicks(
   context: WorkerContext,
-  worker: NewWorker,
+  heartbeat: () => Promise<void>,
   liveness: Liveness,
   { onNewJobs, onFinished }: TickListeners,
 ): () => Promise<void> {
   const { app, config, db, metrics } = context;
   const watchClock = openClockWatch(app, db);
-  const maintain = openMaintenance(context, worker);
+  const maintain = openMaintenance(context, heartbeat);
   const ticks = serialTask(async () => {
     const startedMs = performance.now();
     try {
@@ -161,12 +188,12 @@ function startTicks(
 }
 
 /** What a worker does after each tick: renews heartbeats, and once a day deletes old runs. */
-function openMaintenance(context: WorkerContext, worker: NewWorker): () => Promise<void> {
+function openMaintenance(context: WorkerContext, heartbeat: () => Promise<void>): () => Promise<void> {
   const { app, db, config } = context;
   let deletedMs = Number.NEGATIVE_INFINITY;
   let judgedMs = Number.NEGATIVE_INFINITY;
   return async () => {
-    await heartbeatWorker(db, worker);
+    await heartbeat();
     await heartbeatQueuedRuns(db);
     if (performance.now() - judgedMs >= JUDGE_MS) {
       await judgeDays(context);

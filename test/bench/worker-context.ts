@@ -18,8 +18,7 @@ export async function withWorkerContext<T>(
   const metrics = openMetrics({
     log: app.log,
     build: { version: "bench", schema: "bench" },
-    configHash: "bench",
-    rotations: [],
+    config: () => ({ hash: "bench", rotations: [], isChangeRefused: false }),
     ready: () => true,
     readHealth: () => Promise.reject(new Error("nobody scrapes")),
   });

@@ -9,8 +9,10 @@ const MISSING: SeriesHealth = {
 };
 const MISSING_LINE = 'usage_export_incomplete_slices{project="p",grouping="none",filter="all",status="missing"} 2';
 
+const CONFIG = { hash: "0123abcd", rotations: [{ name: "exporter", maxAgeDays: 30 }], isChangeRefused: false };
+
 test("the events of this process are counted", async () => {
-  const metrics = testMetrics({ rotations: [{ name: "exporter", maxAgeDays: 30 }] });
+  const metrics = testMetrics({ config: () => CONFIG });
   metrics.runEnded({ kind: "export", job: "nightly", trigger: "schedule", status: "ok" });
   metrics.rowsChanged("nightly", 7);
   metrics.attemptEnded({ operation: "breakdown", result: "unavailable", seconds: 0.3, number: 1 });
@@ -18,6 +20,7 @@ test("the events of this process are counted", async () => {
   metrics.keyFallback("exporter");
   metrics.tickEnded(0.02);
   metrics.notificationEnded("webhook", "failed");
+  metrics.configReloaded("refused");
   expect(await metrics.samples()).toEqual(
     expect.arrayContaining([
       'usage_export_runs_total{kind="export",job_name="nightly",trigger="schedule",status="ok"} 1',
@@ -32,22 +35,38 @@ test("the events of this process are counted", async () => {
       'usage_export_api_key_fallbacks_total{rotation="exporter"} 1',
       'usage_export_tick_duration_seconds_bucket{le="0.025"} 1',
       'usage_export_notices_total{to="webhook",result="failed"} 1',
+      'usage_export_config_reloads_total{result="refused"} 1',
+      'usage_export_config_reloads_total{result="taken"} 0',
     ]),
   );
 });
 
 test("the first scrape has the facts about this process, and 0 for counters whose first increase matters", async () => {
-  const rotations = [{ name: "exporter", maxAgeDays: 30 }];
-  expect(await testMetrics({ rotations, ready: () => false }).samples()).toEqual(
+  expect(await testMetrics({ config: () => CONFIG, ready: () => false }).samples()).toEqual(
     expect.arrayContaining([
       `usage_export_build_info{version="1.2.3",node_version="${process.version}",schema="0006_create_notice"} 1`,
       'usage_export_config_info{hash="0123abcd"} 1',
       'usage_export_api_key_max_age_seconds{rotation="exporter"} 2592000',
+      "usage_export_config_refused 0",
       "usage_export_ready 0",
       'usage_export_api_key_fallbacks_total{rotation="exporter"} 0',
       'usage_export_notices_total{to="dead_man",result="failed"} 0',
     ]),
   );
+});
+
+test("after a change of the configuration a scrape shows the new one, and none of the rotations that are gone", async () => {
+  let config = CONFIG;
+  const metrics = testMetrics({ config: () => config });
+  await metrics.samples();
+  config = { hash: "4567", rotations: [{ name: "other", maxAgeDays: 1 }], isChangeRefused: true };
+  const samples = await metrics.samples();
+  expect(samples.filter((line) => /config_info|config_refused|max_age/.test(line))).toEqual([
+    'usage_export_config_info{hash="4567"} 1',
+    "usage_export_config_refused 1",
+    'usage_export_api_key_max_age_seconds{rotation="other"} 86400',
+  ]);
+  expect(samples).toContain('usage_export_api_key_fallbacks_total{rotation="other"} 0');
 });
 
 test("a scrape also has the default metrics of the process and of Node", async () => {

@@ -73,7 +73,7 @@ export function runLine(part: Partial<RecentRun> = {}): RecentRun {
 
 export function worker(part: Partial<WorkerHealth> = {}): WorkerHealth {
   return {
-    ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true },
+    ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true, refusal: undefined },
     ...{ startedAt: new Date("2026-03-01T12:00:00Z"), lastSeenAt: new Date("2026-03-10T06:00:02Z") },
     ...part,
   };

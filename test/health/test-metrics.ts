@@ -15,8 +15,7 @@ export function testMetrics(deps: Partial<MetricsDeps> = {}): TestMetrics {
   const metrics = openMetrics({
     log: pino({}, { write: (line) => lines.push(line) }),
     build: { version: "1.2.3", schema: "0006_create_notice" },
-    configHash: "0123abcd",
-    rotations: [],
+    config: () => ({ hash: "0123abcd", rotations: [], isChangeRefused: false }),
     ready: () => true,
     readHealth: async () => healthState({ jobs: [] }),
     ...deps,

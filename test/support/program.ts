@@ -46,6 +46,8 @@ export type Program = AsyncDisposable & {
   readonly pid: number | undefined;
   /** Waits for a line with the text in either output, and returns it. Rejects if the program ends without it. */
   readonly waitFor: (text: string) => Promise<string>;
+  /** How many times the text is in either output so far. */
+  readonly count: (text: string) => number;
   readonly kill: (signal: NodeJS.Signals) => void;
   /** Rejects if the program was killed after its time limit. */
   readonly ended: Promise<ProgramResult>;
@@ -93,7 +95,8 @@ export function startScript(script: string, args: readonly string[], options: Pr
     kill("SIGKILL");
     await closed;
   };
-  return { pid: child.pid, waitFor: output.waitFor, kill, ended, [Symbol.asyncDispose]: end };
+  const { waitFor, count } = output;
+  return { pid: child.pid, waitFor, count, kill, ended, [Symbol.asyncDispose]: end };
 }
 
 function collectOutput(child: ChildProcessWithoutNullStreams) {
@@ -120,7 +123,8 @@ function collectOutput(child: ChildProcessWithoutNullStreams) {
       await once(news, "news");
     }
   }
-  return { texts, waitFor };
+  const count = (text: string) => `${texts.stdout}${texts.stderr}`.split(text).length - 1;
+  return { texts, waitFor, count };
 }
 
 function inheritedEnv(): Readonly<Record<string, string | undefined>> {

@@ -91,7 +91,7 @@ test.each([
 ])(
   "with the credentials %o, a request without them gets 401 on every path except health checks",
   async (access, challenge) => {
-    await using monitor = await testMonitor({ access });
+    await using monitor = await testMonitor({ access: () => access });
     const answers = await Promise.all(PATHS.map((path) => fetch(monitor.url + path)));
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 200, 200]);
     expect(answers.map(({ headers }) => headers.get("www-authenticate"))).toEqual([
@@ -102,7 +102,7 @@ test.each([
 );
 
 test("a request with the right token is answered, and no token that was sent is logged", async () => {
-  await using monitor = await testMonitor({ access: BEARER });
+  await using monitor = await testMonitor({ access: () => BEARER });
   const ask = (token: string) => fetch(monitor.url, { headers: { authorization: `Bearer ${token}` } });
   expect([(await ask(TOKEN)).status, (await ask("open-sesame-?")).status]).toEqual([200, 401]);
   expect(monitor.lines.join("\n")).not.toContain("sesame");
@@ -115,7 +115,7 @@ test("without credentials on a wildcard address, the dashboard is refused and ev
 });
 
 test("with the right credentials, the dashboard is shown on a wildcard address", async () => {
-  await using monitor = await testMonitor({ access: BASIC }, "0.0.0.0");
+  await using monitor = await testMonitor({ access: () => BASIC }, "0.0.0.0");
   const authorization = `Basic ${base64(`ops:${TOKEN}:ä`)}`;
   const response = await fetch(`http://127.0.0.1:${monitor.port}/`, { headers: { authorization } });
   expect([response.status, await response.text()]).toEqual([200, "dashboard\n"]);

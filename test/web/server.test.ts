@@ -156,7 +156,7 @@ test.each([
   const deps = {
     log: pino({ enabled: false }),
     scrub: String,
-    access: undefined,
+    access: () => undefined,
     readiness: () => WELL,
     metrics: never,
     dashboard: { page: never, report: never },

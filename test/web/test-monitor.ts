@@ -25,7 +25,7 @@ export async function testMonitor(
       log: pino({}, { write: (line) => lines.push(line) }),
       scrub: (text) => text,
       readiness: () => WELL,
-      access: undefined,
+      access: () => undefined,
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
       dashboard: { page: echoPage("dashboard"), report: echoPage("report") },
       ...deps,

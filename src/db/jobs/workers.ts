@@ -12,6 +12,9 @@ export type NewWorker = {
   readonly version: string;
 };
 
+/** Why a worker does not use the newest version of its configuration. */
+export type ConfigRefusal = { readonly reason: string; readonly at: Date };
+
 export type StoredWorker = NewWorker & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
@@ -19,17 +22,25 @@ export type StoredWorker = NewWorker & {
   readonly stoppedAt: Date | undefined;
   /** Whether it was seen in the last two minutes, the time of two ticks. */
   readonly recent: boolean;
+  /** Undefined while the worker uses the newest version of its configuration. */
+  readonly refusal: ConfigRefusal | undefined;
 };
 
 /** When a worker starts, it deletes the rows of workers that were last seen longer ago than this. */
 const KEEP_DAYS = 7;
 
 /** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
-export async function heartbeatWorker(db: Database, { workerId, host, pid, version }: NewWorker): Promise<void> {
+export async function heartbeatWorker(
+  db: Database,
+  { workerId, host, pid, version }: NewWorker,
+  refusal?: ConfigRefusal | undefined,
+): Promise<void> {
+  const reason = refusal ? storableText(refusal.reason) : null;
   const upsert = sql`
-    insert into usage_export.worker as w (worker_id, host, pid, version)
-    values (${workerId}, ${storableText(host)}, ${pid}, ${version})
-    on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at
+    insert into usage_export.worker as w (worker_id, host, pid, version, config_refused, config_refused_at)
+    values (${workerId}, ${storableText(host)}, ${pid}, ${version}, ${reason}, ${refusal?.at ?? null})
+    on conflict (worker_id) do update set last_seen_at = excluded.last_seen_at, config_refused = excluded.config_refused,
+      config_refused_at = excluded.config_refused_at
   `;
   await execute(db, upsert);
 }
@@ -62,10 +73,20 @@ const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */
 export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
-  const { rows } = await sql<Omit<StoredWorker, "stoppedAt"> & { readonly stoppedAt: Date | null }>`
+  const { rows } = await sql<WorkerRow>`
     select worker_id as "workerId", host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt",
-      stopped_at as "stoppedAt", ${isRecent} as recent
+      stopped_at as "stoppedAt", ${isRecent} as recent, config_refused as refused, config_refused_at as "refusedAt"
     from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
   `.execute(tx);
-  return rows.map((row) => ({ ...row, stoppedAt: row.stoppedAt ?? undefined }));
+  return rows.map(({ refused, refusedAt, stoppedAt, ...row }) => ({
+    ...row,
+    stoppedAt: stoppedAt ?? undefined,
+    refusal: refused !== null && refusedAt !== null ? { reason: refused, at: refusedAt } : undefined,
+  }));
 }
+
+type WorkerRow = Omit<StoredWorker, "stoppedAt" | "refusal"> & {
+  readonly stoppedAt: Date | null;
+  readonly refused: string | null;
+  readonly refusedAt: Date | null;
+};

@@ -77,6 +77,26 @@ export const WORKER: readonly Sabotage[] = [
     ],
   },
   {
+    name: "a changed configuration cuts off the requests in flight",
+    file: "src/worker/worker.ts",
+    replace: "if (!app.signal.aborted) await waitWhileRunning(",
+    by: "if (!app.signal.aborted) hardStop.abort();\n    await waitWhileRunning(",
+    caughtBy: [
+      "test/cli/recovery/reload.test.ts",
+      "requests in flight end under the configuration they began with, and the next ones follow the new one",
+    ],
+  },
+  {
+    name: "nothing says that a changed configuration is refused",
+    file: "src/health/alerts.ts",
+    replace: 'if (state !== "live" || !refusal) return [];',
+    by: 'if (state === "live" || !refusal) return [];',
+    caughtBy: [
+      "test/cli/recovery/reload.test.ts",
+      "a mistake in the changed configuration is shown everywhere until it is corrected",
+    ],
+  },
+  {
     name: "two workers send the same notification",
     file: "src/db/notifications.ts",
     replace: "::uuid and (",

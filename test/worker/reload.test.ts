@@ -1,0 +1,147 @@
+// How a changed configuration is noticed and checked while the worker runs: the files of a real folder, and every way in which they change.
+
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test as base, expect } from "vitest";
+import { openApp } from "../../src/app.ts";
+import { loadForWorker, openReloader } from "../../src/worker/reload.ts";
+import { smallConfig } from "../cli/small-config.ts";
+
+const COMPARE_MS = 10;
+const ENV = { USAGE_EXPORT_KEY: "0123456789abcdef0123456789abcdef", LOG_LEVEL: "fatal" };
+
+/** A configuration that differs from others by its rate. */
+function configText(requestsPerSecond: number, rest: object = {}): string {
+  return JSON.stringify({ ...smallConfig("http://127.0.0.1:1", { service: { requestsPerSecond } }), ...rest });
+}
+
+async function openFolder() {
+  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
+  const file = path.join(folder, "jobs.config.json");
+  // In one step: what is compared is never half of it by chance.
+  const write = async (text: string) => {
+    await writeFile(`${file}.new`, text);
+    await rename(`${file}.new`, file);
+  };
+  await write(configText(1));
+  const app = await openApp(ENV, file, new AbortController().signal);
+  const reloader = openReloader(await loadForWorker(app), { log: app.log, load: () => loadForWorker(app) }, COMPARE_MS);
+  const results: string[] = [];
+  reloader.watch({ onReload: (result) => results.push(result), onRefusalChange: () => {} });
+  const rate = () => reloader.current().config.service.requestsPerSecond;
+  return { folder, file, write, reloader, results, rate };
+}
+
+const test = base.extend<{ opened: Awaited<ReturnType<typeof openFolder>> }>({
+  opened: async ({ onTestFinished }, use) => {
+    const opened = await openFolder();
+    onTestFinished(async () => {
+      await opened.reloader[Symbol.asyncDispose]();
+      await rm(opened.folder, { recursive: true });
+    });
+    await use(opened);
+  },
+});
+
+test("a file that is written, replaced by a new one, or reached by another symbolic link is taken up", async ({
+  opened: { folder, file, write, reloader, rate, results },
+}) => {
+  const before = reloader.superseded();
+  // As most editors do.
+  await write(configText(2));
+  await expect.poll(rate).toBe(2);
+  expect(before.aborted).toBe(true);
+  expect(reloader.superseded().aborted).toBe(false);
+
+  // As a shell does. The length stays the same.
+  await writeFile(file, configText(3));
+  await expect.poll(rate).toBe(3);
+
+  // As Kubernetes does: the file is a link through a link to a folder, and that link is replaced.
+  for (const revision of [4, 5]) {
+    await mkdir(path.join(folder, `revision-${revision}`));
+    await writeFile(path.join(folder, `revision-${revision}`, "jobs.config.json"), configText(revision));
+  }
+  await symlink("revision-4", path.join(folder, "data"));
+  await symlink("data/jobs.config.json", path.join(folder, "link"));
+  await rename(path.join(folder, "link"), file);
+  await expect.poll(rate).toBe(4);
+  await symlink("revision-5", path.join(folder, "next"));
+  await rename(path.join(folder, "next"), path.join(folder, "data"));
+  await expect.poll(rate).toBe(5);
+  expect(results.filter((result) => result === "taken")).toHaveLength(4);
+});
+
+test("a file that is half written is refused, and taken up when it is whole", async ({
+  opened: { write, reloader, rate, results },
+}) => {
+  const text = configText(2);
+  await write(text.slice(0, text.length / 2));
+  await expect.poll(() => reloader.refusal()?.reason).toMatch(/JSON/);
+  expect(rate()).toBe(1);
+  expect(reloader.superseded().aborted).toBe(false);
+  await write(text);
+  await expect.poll(rate).toBe(2);
+  expect(reloader.refusal()).toBeUndefined();
+  expect(results).toEqual(["refused", "taken"]);
+});
+
+test("what was wrong is right again when the file is as it was before", async ({
+  opened: { file, write, reloader, results },
+}) => {
+  await rm(file);
+  await expect.poll(() => reloader.refusal()?.reason).toMatch(/does not exist/);
+  await write(configText(1));
+  await expect.poll(() => reloader.refusal()).toBeUndefined();
+  expect(reloader.superseded().aborted).toBe(false);
+  expect(results).toEqual(["refused"]);
+});
+
+test("a secret that the configuration names and that is missing has it refused", async ({
+  opened: { folder, write, reloader, rate },
+}) => {
+  await write(configText(2, { notify: { webhook: { file: "address" } } }));
+  await expect.poll(() => reloader.refusal()?.reason).toMatch(/notify\.webhook: .*does not exist/);
+  await writeFile(path.join(folder, "address"), "https://hooks.example.com/0123456789");
+  reloader.request();
+  await expect.poll(rate).toBe(2);
+
+  // From then on a new address is a change, too.
+  await writeFile(path.join(folder, "address"), "https://hooks.example.com/other");
+  await expect
+    .poll(() => reloader.current().receivers.webhook?.address.reveal())
+    .toBe("https://hooks.example.com/other");
+});
+
+test("what a running worker can't change is refused, with the next step", async ({
+  opened: { write, reloader, rate },
+}) => {
+  await write(configText(2, { monitor: { port: 1234 } }));
+  await expect
+    .poll(() => reloader.refusal()?.reason)
+    .toBe("monitor.port: a running worker can't change it from 9464 to 1234; restart the worker, or undo the change");
+  expect(rate()).toBe(1);
+});
+
+test("a configuration with which the worker can't start is refused, and not tried again before it changes", async ({
+  opened: { write, reloader, rate, results },
+}) => {
+  await write(configText(2));
+  await expect.poll(rate).toBe(2);
+  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(true);
+  expect([rate(), reloader.refusal()?.reason]).toEqual([1, "no room"]);
+  const { superseded } = reloader;
+  const before = superseded();
+  reloader.request();
+  await write(`${configText(2)}\n`);
+  await expect.poll(() => results.length).toBe(2);
+  expect([rate(), before.aborted]).toEqual([1, false]);
+  await write(configText(3));
+  await expect.poll(rate).toBe(3);
+  expect(reloader.refusal()).toBeUndefined();
+});
+
+test("without a configuration before it, the failure of the worker is not hidden", async ({ opened: { reloader } }) => {
+  expect(reloader.revert(reloader.current(), new Error("no room"))).toBe(false);
+});
