@@ -66,7 +66,7 @@ export type ReloaderDeps = {
   readonly load: () => Promise<Loaded>;
 };
 
-export type ReloadListener = {
+type ReloadListener = {
   readonly onReload: (result: ReloadResult) => void;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
