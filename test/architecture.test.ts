@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     ...[
       "app.ts",
       "async.ts",
+      "command.ts",
       "errors.ts",
       "heap.ts",
       "proxy.ts",
@@ -29,7 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ],
   worker: "all",
   usage: ["errors.ts"],
-  keys: ["errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
+  keys: ["command.ts", "errors.ts", "files.ts", "secret.ts", "text.ts", "usage/days.ts"],
   service: ["async.ts", "errors.ts", "proxy.ts", "proxy-agent.ts", "rate-share.ts", "secret.ts", "text.ts", "usage"],
   config: ["errors.ts", "keys/policy.ts", "secret.ts", "service/auth-scheme.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "errors.ts", "package-files.ts"],

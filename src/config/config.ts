@@ -9,6 +9,7 @@ import type { Price } from "../usage/prices.ts";
 import { resolveBudgets } from "./budgets.ts";
 import { type CheckOptions, crossFieldIssues } from "./checks.ts";
 import { type DuplicateName, parseJson } from "./json.ts";
+import { type KeyReference, keyIssues, keyOf } from "./key-source.ts";
 import { type ConfigIssue, configError, defaultExpectation, toConfigIssues } from "./messages.ts";
 import { overlapIssues, PriceList } from "./prices.ts";
 import { ConfigFile } from "./schema.ts";
@@ -24,11 +25,8 @@ export type Config = Omit<ConfigFile, "$schema" | "exports" | "rotations" | "pri
 /** `createWith` is the key that creates and deletes the rotation's keys; left out, the project's own key does. */
 export type RotationConfig = RotationJob & { readonly createWith?: KeyReference };
 
-/** `first` of a rotation is the key to use until the rotation has made one. */
-export type KeyReference = Config["projects"][number]["key"];
-
-/** A secret that is found without the database. */
-export type SecretReference = Exclude<KeyReference, { kind: "rotation" }>;
+/** A secret that is found in a variable or a file. */
+export type SecretReference = Exclude<KeyReference, { kind: "rotation" | "command" }>;
 
 export type ConfiguredJob =
   | (ExportJob & { readonly kind: "export" })
@@ -50,6 +48,8 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const file = parseFile(ConfigFile, text, options.source, (value) => crossFieldIssues(value, options));
   const { projects, rotations, monitor, notify, prices } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify, prices }, options.baseDir);
+  const wrongKeys = issuesOfKeys(file);
+  if (wrongKeys.length > 0) throw configError(options.source, wrongKeys, parseJson(text, options.source).positionOf);
   const resolved = resolveNames(file);
   const priceList = "path" in prices ? pricesInFile(prices.path, options) : prices;
   const hasPrices = "path" in prices || priceList.length > 0;
@@ -104,6 +104,16 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
 }
 
+function issuesOfKeys({ projects, rotations }: ConfigFile): ConfigIssue[] {
+  return [
+    ...projects.flatMap((project, i) => keyIssues(project.key, project, ["projects", i, "key"])),
+    ...rotations.flatMap(({ createWith, project: name }, i) => {
+      const project = projects.find((one) => one.name === name);
+      return project ? keyIssues(createWith, project, ["rotations", i, "createWith"]) : [];
+    }),
+  ];
+}
+
 type ResolvedNames = Omit<Config, "prices" | "budgets">;
 
 function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }: ConfigFile): ResolvedNames {
@@ -112,6 +122,7 @@ function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }:
   const projectsNamed = (names: readonly string[]) => names.flatMap((name) => byName.get(name) ?? []);
   return {
     ...rest,
+    projects: rest.projects.map((project) => ({ ...project, key: keyOf(project.key, project) })),
     exports: exports.map((job) => ({
       ...job,
       projects: projectsNamed(job.projects),
@@ -120,6 +131,12 @@ function resolveNames({ $schema, exports, rotations, prices, budgets, ...rest }:
         "each" in filter ? [{ dimension: filter.each, atMost: filter.atMost }] : [],
       ),
     })),
-    rotations: rotations.flatMap((job) => projectsNamed([job.project]).map((project) => ({ ...job, project }))),
+    rotations: rotations.flatMap(({ createWith, ...job }) =>
+      projectsNamed([job.project]).map((project) => ({
+        ...job,
+        project,
+        ...(createWith && { createWith: keyOf(createWith, project) }),
+      })),
+    ),
   };
 }

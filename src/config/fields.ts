@@ -106,23 +106,25 @@ export function secretReference(word: string) {
 
 // Called on the union's result and not inside its alternatives: if an alternative transforms its value, zod reports its issues as
 // issues of the whole union.
-function toReference(written: { env: string } | { file: string }) {
+export function toReference(written: { env: string } | { file: string }) {
   return "env" in written ? { kind: "env" as const, name: written.env } : { kind: "file" as const, path: written.file };
 }
 
-function neverInThisFile(word: string): string {
+export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-function referenceForms(word: string) {
+export const VariableName = z
+  .string()
+  .regex(
+    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
+    'the name of an environment variable (letters, digits and "_", without "$")',
+  );
+
+export function referenceForms(word: string) {
   const looksLikeSecret = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
   const Env = object({
-    env: z
-      .string()
-      .regex(
-        /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
-        'the name of an environment variable (letters, digits and "_", without "$")',
-      )
+    env: VariableName
       // Names of variables are usually in capitals, and keys hardly ever are.
       .superRefine(reporting((name) => (isKeyLike(name) && name !== name.toUpperCase() ? looksLikeSecret : undefined)))
       .describe(`The environment variable that holds the ${word}.`),
@@ -135,24 +137,8 @@ function referenceForms(word: string) {
       }),
     ).describe(`A file that holds the ${word} and nothing else. A relative path starts at the folder of this file.`),
   });
-  return { Env, File };
+  return { Env, File, looksLikeSecret };
 }
-
-const { Env, File } = referenceForms("key");
-
-const Rotated = object({
-  rotation: Name.describe("The name of the rotation that makes the key."),
-  first: secretReference("key").describe("The key to use until the rotation has made one."),
-});
-
-export const KeySource = z
-  .union([Env, File, Rotated], {
-    error: `{ "env": "NAME" }, { "file": "PATH" } or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
-  })
-  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toReference(key)))
-  .describe(
-    "Where the key of this project is found: an environment variable, a file or a rotation. Never the key itself.",
-  );
 
 /**
  * The service takes any unknown query parameter for a feature: a dimension or a date among the features would be sent, and

@@ -23,7 +23,6 @@ import {
   FeatureName,
   FilePath,
   JitterSeconds,
-  KeySource,
   Name,
   object,
   PLACEHOLDER_ID,
@@ -34,6 +33,7 @@ import {
   text,
   wholeNumber,
 } from "./fields.ts";
+import { KeySource } from "./key-source.ts";
 import { describeValue } from "./messages.ts";
 import { Prices } from "./prices.ts";
 import { didYouMean, nearMiss } from "./suggestions.ts";

@@ -5,6 +5,7 @@ import { AppError } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import type { Config, SecretReference } from "./config.ts";
 import { isLoopback } from "./fields.ts";
+import type { StaticKeyReference } from "./key-source.ts";
 import { fileReadProblem, formatPath, type Path, SCHEME_AND_KEY } from "./messages.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type SecretKind = "key" | "token" | "password" | "address";
 
 /** A secret that the configuration refers to, and the path of the reference. */
-type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: SecretReference };
+type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
 /** What is wrong with a value that can't be a secret of the kind. */
 const VALUE_PROBLEMS: Readonly<Record<SecretKind, (value: string) => string | undefined>> = {
@@ -30,8 +31,13 @@ export async function readSecret(kind: SecretKind, reference: SecretReference, e
   const expected = kind === "key" ? "the API key" : `the ${kind}`;
   const read = isVariable ? env[reference.name] : await readSecretFile(kind, reference.path, expected);
   if (read === undefined) throw new AppError("config", `${source} is not set: set it to ${expected}`);
-  const value = read.replace(/\r?\n$/, "");
-  const problem = value.trim() === "" ? `is empty: expected ${expected}` : VALUE_PROBLEMS[kind](value);
+  return secretOf(kind, read.replace(/\r?\n$/, ""), source);
+}
+
+/** Throws an AppError if the value can't be a secret of the kind. `source` says where it is from. */
+export function secretOf(kind: SecretKind, value: string, source: string): Secret {
+  const empty = `is empty: expected ${kind === "key" ? "the API key" : `the ${kind}`}`;
+  const problem = value.trim() === "" ? empty : VALUE_PROBLEMS[kind](value);
   if (problem !== undefined) throw new AppError("config", `${source} ${problem}`);
   return new Secret(value);
 }
@@ -45,21 +51,36 @@ async function readSecretFile(kind: SecretKind, path: string, expected: string):
   }
 }
 
-/** Reads each secret, and returns why some could not be read, each with its path in the configuration. */
+/**
+ * Reads each secret, except those that a command prints, and returns why some could not be read, each with its path in the configuration. One
+ * cause, such as a missing variable that many projects name, is one problem.
+ */
 export async function secretProblems(needed: readonly NeededSecret[], env: Environment): Promise<string[]> {
   const problems = needed.map(async ({ path, kind, reference }) => {
+    if (reference.kind === "command") return [];
     try {
       await readSecret(kind, reference, env);
       return [];
     } catch (error) {
-      if (error instanceof AppError) return [`${formatPath(path)}: ${error.message}`];
+      if (error instanceof AppError) return [{ path, message: error.message }];
       throw error;
     }
   });
-  return (await Promise.all(problems)).flat();
+  return problemsByCause((await Promise.all(problems)).flat());
 }
 
-/** The API keys to be read from variables and files. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
+/** One text for each message, with the first of its places. */
+export function problemsByCause(problems: readonly { readonly path: Path; readonly message: string }[]): string[] {
+  const causes = Map.groupBy(problems, ({ message }) => message);
+  return [...causes].map(([message, places]) => `${formatPlaces(places)}: ${message}`);
+}
+
+function formatPlaces([first, ...others]: readonly { readonly path: Path }[]): string {
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  return `${formatPath(first?.path ?? [])}${more}`;
+}
+
+/** The API keys to be read from variables, files and commands. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
 export function neededKeys(
   { projects, rotations }: Pick<Config, "projects" | "rotations">,
   rotated: ReadonlySet<string> = new Set(),

@@ -167,6 +167,8 @@ function causeText(cause: FailureCause): string {
 /** Undefined if only the text of the error says what happened. */
 function headOf({ code, project, isBillingRefused, error }: FailureCause): string | undefined {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
+  // What failed is the command that prints the key: the service was not called.
+  if (error.startsWith("the key command ")) return undefined;
   switch (code) {
     case "unavailable":
       return status === undefined ? "service not reachable" : `service not available (${status})`;

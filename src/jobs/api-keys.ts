@@ -1,7 +1,8 @@
 // The API keys that projects are called with: from the environment, a file, or the ledger of the rotation that renews them.
 
 import type { App } from "../app.ts";
-import type { Config, KeyReference, SecretReference } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import type { KeyReference, StaticKeyReference } from "../config/key-source.ts";
 import { neededKeys, readSecret, secretProblems } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/events.ts";
@@ -14,6 +15,7 @@ import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
 import type { KeyRing } from "./export-context.ts";
+import { type KeyCommands, keyCommandProblems, openKeyCommands } from "./key-commands.ts";
 
 /** Throws `config` with everything that is wrong with keys, as far as that is known without the database. */
 export async function requireStaticKeys(app: App, config: Config): Promise<void> {
@@ -27,6 +29,7 @@ type KeyRingDeps = {
   readonly db: Database | undefined;
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
+  readonly commands: KeyCommands;
   readonly onFallback: (rotation: string) => void;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
@@ -56,7 +59,8 @@ export async function openKeyRing(
   );
   const isRotated = [...projectKeys.values(), ...creators.values()].some(({ kind }) => kind === "rotation");
   const masterKeys = given ?? (db && isRotated ? await openMasterKeys(app, db) : undefined);
-  const deps: KeyRingDeps = { app, db, masterKeys, onFallback, reportedMs: new Map() };
+  const commands = openKeyCommands(app);
+  const deps: KeyRingDeps = { app, db, masterKeys, commands, onFallback, reportedMs: new Map() };
   return {
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), 2, call),
     useToRotate: ({ name, project }, call) =>
@@ -87,6 +91,7 @@ async function callWithKey<T>(
       return answer;
     } catch (error) {
       if (!(error instanceof AppError) || !isKeyRejected(error) || tried.length >= keysMax) throw error;
+      used.onRefused?.();
       // Read again, because the refused key may have been replaced since the keys were read.
       const known = [...(await candidates()), ...others];
       const next = known.find(({ key }) => !tried.some((one) => one.key.equals(key)));
@@ -96,7 +101,7 @@ async function callWithKey<T>(
   }
 }
 
-type CandidateKey = { readonly id: string; readonly key: Secret };
+type CandidateKey = { readonly id: string; readonly key: Secret; readonly onRefused?: () => void };
 
 /** The key to use, followed by the keys to fall back to. */
 async function candidateKeys(
@@ -105,21 +110,25 @@ async function candidateKeys(
   reference: KeyReference,
   keysMax: number,
 ): Promise<[CandidateKey, ...CandidateKey[]]> {
-  const { app } = deps;
-  const readStatic = async (of: SecretReference) => app.scrubber.add(await readSecret("key", of, app.env));
-  if (reference.kind !== "rotation") return [{ id: "the key", key: await readStatic(reference) }];
+  if (reference.kind !== "rotation") return [await readStatic(deps, reference, "the key")];
   const { opened, damage } = await storedKeys(deps, project, reference.rotation);
   // Once a rotation has made a key, its `first` key may be gone from the environment.
   const first =
     opened.length >= keysMax
       ? undefined
-      : await readStatic(reference.first).catch((error) => {
+      : await readStatic(deps, reference.first, "the first key").catch((error) => {
           if (opened.length === 0) throw damage ?? error;
         });
-  const [used, ...others] = [...opened, ...(first ? [{ id: "the first key", key: first }] : [])];
+  const [used, ...others] = [...opened, ...(first ? [first] : [])];
   if (!used) throw new AppError("config", `project "${project.name}" has no key`);
   if (damage) await reportFallback(deps, project, reference.rotation, { reason: damage.message }, used);
   return [used, ...others];
+}
+
+async function readStatic({ app, commands }: KeyRingDeps, of: StaticKeyReference, id: string): Promise<CandidateKey> {
+  if (of.kind !== "command") return { id, key: app.scrubber.add(await readSecret("key", of, app.env)) };
+  const key = await commands.read(of);
+  return { id, key, onRefused: () => commands.refused(of, key) };
 }
 
 /** The two newest keys of the rotation, without those that do not open. `damage`: why the newest one does not. */
@@ -165,7 +174,8 @@ export async function openMasterKeys(app: App, db: Database): Promise<MasterKeys
 }
 
 async function missingKeys(app: App, config: Config, rotated: ReadonlySet<string>): Promise<string[]> {
-  const problems = await secretProblems(neededKeys(config, rotated), app.env);
+  const needed = neededKeys(config, rotated);
+  const problems = [...(await secretProblems(needed, app.env)), ...(await keyCommandProblems(needed))];
   if (problems.length === 0) return [];
   return [
     ...problems,

@@ -1,12 +1,9 @@
 // Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
 
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { constants } from "node:fs";
-import { access, lstat, mkdir, open, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, open, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { isProgram, runCommand } from "../command.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { replaceFile } from "../files.ts";
 import { isFreeOfSecret, type Secret } from "../secret.ts";
@@ -177,98 +174,29 @@ async function keyFileFault(file: string, key: Secret | undefined): Promise<stri
 
 type CommandSink = Extract<Sink, { kind: "command" }>;
 
-const OUTPUT_LENGTH_MAX = 64 * 1024;
 /** How much of the last line is searched for the key. */
 const OUTPUT_SEARCHED_MAX = 2_000;
 const OUTPUT_SHOWN_MAX = 300;
-/** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
-const OUTPUT_MS_MAX = 200;
 
 export async function testKeyCommand(program: string): Promise<void> {
-  const paths = program.includes("/")
-    ? [path.resolve(program)]
-    : (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, program));
-  for (const file of paths) {
-    const found = await access(file, constants.X_OK)
-      .then(() => stat(file))
-      .catch(() => undefined);
-    if (found?.isFile()) return;
-  }
+  if (await isProgram(program)) return;
   throw new AppError("delivery", `the command ${JSON.stringify(program)} does not exist, or may not be run`);
 }
 
 export async function runKeyCommand(
-  sink: CommandSink,
+  { command, timeoutSeconds }: CommandSink,
   key: Secret,
   apiKeyId: string,
   scrub: (text: string) => string,
 ): Promise<void> {
-  const [program = "", ...args] = sink.command;
-  const { PATH, HOME } = process.env;
-  const { spawn } = await import("node:child_process");
-  const child = spawn(program, args, {
-    // Nothing else of this process's environment, which holds other secrets.
-    env: { PATH, HOME, USAGE_EXPORT_API_KEY_ID: apiKeyId },
-    // A process group of its own, so that the time limit also ends what the command has started.
-    detached: true,
-    stdio: "pipe",
+  const { failure, output } = await runCommand(command, {
+    input: `${key.reveal()}\n`,
+    variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId },
+    timeoutSeconds,
   });
-  // Writing the key fails if the command does not read its input; that alone is no failure of the delivery.
-  child.stdin.on("error", () => {}).end(`${key.reveal()}\n`);
-  const output = collectOutput(child);
-  try {
-    const failure = await waitForExit(child, sink.timeoutSeconds);
-    if (failure === undefined) return;
-    throw new AppError(
-      "delivery",
-      `the command ${JSON.stringify(program)} ${failure}${safeLastLine(await output(), key, scrub)}`,
-    );
-  } finally {
-    child.stdout.destroy();
-    child.stderr.destroy();
-  }
-}
-
-/** How it failed; undefined if it succeeded. */
-async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds: number): Promise<string | undefined> {
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    killGroup(child);
-  }, timeoutSeconds * 1000);
-  try {
-    const [status, signal] = await once(child, "exit");
-    if (isLate) return `took longer than ${timeoutSeconds} s`;
-    return status === 0 ? undefined : `ended with ${signal ?? status}`;
-  } catch (error) {
-    return `could not be run (${systemCode(error) || "unknown"})`;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It has ended by itself.
-  }
-}
-
-/** Keeps the last part of the output. The returned function is called once the command has ended. */
-function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<string> {
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (part: string) => {
-      text = (text + part).slice(-OUTPUT_LENGTH_MAX);
-    });
-  }
-  const closed = once(child, "close").catch(() => {});
-  return async () => {
-    await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
-    return text;
-  };
+  if (failure === undefined) return;
+  const program = JSON.stringify(command[0] ?? "");
+  throw new AppError("delivery", `the command ${program} ${failure}${safeLastLine(output, key, scrub)}`);
 }
 
 /** The command knows the key and may print it. Only its last line is shown, and only if it contains no part of the key. */

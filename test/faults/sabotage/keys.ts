@@ -164,8 +164,8 @@ export const KEYS: readonly Sabotage[] = [
   {
     name: "a command gets the key as an argument",
     file: "src/keys/sinks.ts",
-    replace: "spawn(program, args, {",
-    by: "spawn(program, [...args, key.reveal()], {",
+    replace: "await runCommand(command, {",
+    by: "await runCommand([...command, key.reveal()], {",
     caughtBy: [
       "test/keys/sink-command.test.ts",
       "the key is neither among the command's arguments nor in its environment",

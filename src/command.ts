@@ -1,0 +1,118 @@
+// Runs a program with its arguments, without a shell: a delivery gets a key on its standard input, a key command prints one.
+
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { systemCode } from "./errors.ts";
+
+export type CommandRun = {
+  /** Written to the standard input. Writing fails if the command does not read it; that alone is no failure. */
+  readonly input: string;
+  /** The whole environment of the command, beside PATH and HOME: this process's own holds secrets. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly timeoutSeconds: number;
+  /** Ends the command when it is aborted. */
+  readonly signal?: AbortSignal;
+};
+
+export type CommandResult = {
+  /** How it failed, such as "ended with 1"; undefined if it succeeded. */
+  readonly failure: string | undefined;
+  /** The last part of the standard output. */
+  readonly stdout: string;
+  /** The last part of both outputs, in the order in which they came. */
+  readonly output: string;
+};
+
+const OUTPUT_LENGTH_MAX = 64 * 1024;
+/** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
+const OUTPUT_MS_MAX = 200;
+
+/** Whether the program exists and may be run. */
+export async function isProgram(program: string): Promise<boolean> {
+  const paths = program.includes("/")
+    ? [path.resolve(program)]
+    : (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, program));
+  for (const file of paths) {
+    const found = await access(file, constants.X_OK)
+      .then(() => stat(file))
+      .catch(() => undefined);
+    if (found?.isFile()) return true;
+  }
+  return false;
+}
+
+export async function runCommand(
+  [program = "", ...args]: readonly string[],
+  { input, variables, timeoutSeconds, signal }: CommandRun,
+): Promise<CommandResult> {
+  const { PATH, HOME } = process.env;
+  const { spawn } = await import("node:child_process");
+  signal?.throwIfAborted();
+  const child = spawn(program, args, {
+    env: { PATH, HOME, ...variables },
+    // A process group of its own, so that the time limit also ends what the command has started.
+    detached: true,
+    stdio: "pipe",
+  });
+  child.stdin.on("error", () => {}).end(input);
+  const outputs = collectOutput(child);
+  const kill = () => killGroup(child);
+  signal?.addEventListener("abort", kill, { once: true });
+  try {
+    const failure = await waitForExit(child, timeoutSeconds);
+    signal?.throwIfAborted();
+    return { failure, ...(await outputs()) };
+  } finally {
+    signal?.removeEventListener("abort", kill);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+}
+
+/** How it failed; undefined if it succeeded. */
+async function waitForExit(child: ChildProcessWithoutNullStreams, timeoutSeconds: number): Promise<string | undefined> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, timeoutSeconds * 1000);
+  try {
+    const [status, signal] = await once(child, "exit");
+    if (isLate) return `took longer than ${timeoutSeconds} s`;
+    return status === 0 ? undefined : `ended with ${signal ?? status}`;
+  } catch (error) {
+    return `could not be run (${systemCode(error) || "unknown"})`;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function killGroup({ pid }: ChildProcessWithoutNullStreams): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Keeps the last part of the output. The returned function is called once the command has ended. */
+function collectOutput(child: ChildProcessWithoutNullStreams): () => Promise<Pick<CommandResult, "stdout" | "output">> {
+  let stdout = "";
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      output = (output + part).slice(-OUTPUT_LENGTH_MAX);
+      if (stream === child.stdout) stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);
+    });
+  }
+  const closed = once(child, "close").catch(() => {});
+  return async () => {
+    await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
+    return { stdout, output };
+  };
+}

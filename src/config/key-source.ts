@@ -1,0 +1,126 @@
+// Where a key is found: the schema, and what a source with placeholders means for one project. Pure.
+
+import path from "node:path";
+import { z } from "zod";
+import {
+  Name,
+  neverInThisFile,
+  object,
+  referenceForms,
+  reporting,
+  text,
+  toReference,
+  VariableName,
+  wholeNumber,
+} from "./fields.ts";
+import { type ConfigIssue, isKeyLike, type Path } from "./messages.ts";
+import { fill, fillProblem, hasPlaceholder, placeholderProblem } from "./placeholders.ts";
+
+const PLACEHOLDERS = ["id", "name"];
+const OF_THE_PROJECT = '"{id}" and "{name}" stand for the project\'s.';
+
+const knownPlaceholders = reporting((value: string) => placeholderProblem(value, PLACEHOLDERS));
+
+const { Env, File, looksLikeSecret } = referenceForms("key");
+
+const KeyFile = object({
+  file: File.shape.file.superRefine(knownPlaceholders).describe(`${File.shape.file.description} ${OF_THE_PROJECT}`),
+});
+
+const Command = object({
+  command: z
+    .array(text(1000).superRefine(knownPlaceholders))
+    .min(1)
+    .superRefine(reporting(commandProblem))
+    .describe(
+      `The program and its arguments, without a shell. It prints the key, and nothing else, on standard output. ${OF_THE_PROJECT}`,
+    ),
+  timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
+  variables: z
+    .array(VariableName)
+    .default([])
+    .describe("The environment variables that the command gets, besides PATH and HOME."),
+});
+
+function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
+  if (hasPlaceholder(program)) return "expected a program without placeholders: they are for its arguments";
+  const isLiteral = ["echo", "printf"].includes(path.basename(program)) && args.some(isKeyLike);
+  return isLiteral ? looksLikeSecret : undefined;
+}
+
+/** The forms that are found without the database. */
+const FORMS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
+
+const First = z
+  .union([Env, KeyFile, Command], { error: `${FORMS} ${neverInThisFile("key")}` })
+  .transform(toStaticReference);
+
+const Rotated = object({
+  rotation: Name.describe("The name of the rotation that makes the key."),
+  first: First.describe("The key to use until the rotation has made one."),
+});
+
+export const KeySource = z
+  .union([Env, KeyFile, Command, Rotated], {
+    error: `${FORMS} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
+  })
+  .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
+  .describe(
+    "Where the key of this project is found: an environment variable, a file, the output of a command, or a rotation. Never the key itself.",
+  );
+
+function toStaticReference(written: { env: string } | { file: string } | z.output<typeof Command>) {
+  return "command" in written ? { kind: "command" as const, ...written } : toReference(written);
+}
+
+/** `first` of a rotation is the key to use until the rotation has made one. */
+export type KeyReference = z.output<typeof KeySource>;
+
+/** A key that is found without the database. */
+export type StaticKeyReference = Exclude<KeyReference, { kind: "rotation" }>;
+
+export type CommandReference = {
+  readonly kind: "command";
+  readonly command: readonly string[];
+  readonly timeoutSeconds: number;
+  readonly variables: readonly string[];
+};
+
+type ProjectNames = { readonly id: string; readonly name: string };
+
+/** Why the source can't be filled for the project: its name could lead elsewhere. */
+export function keyIssues(reference: KeyReference | undefined, { id, name }: ProjectNames, path: Path): ConfigIssue[] {
+  const problem = reference && patternsIn(reference).flatMap((text) => fillProblem(text, { id, name }) ?? [])[0];
+  return problem === undefined ? [] : [{ path, message: problem }];
+}
+
+/** The texts in which placeholders are replaced. */
+function patternsIn(reference: KeyReference): readonly string[] {
+  switch (reference.kind) {
+    case "env":
+      return [];
+    case "file":
+      return [reference.path];
+    case "command":
+      return reference.command;
+    case "rotation":
+      return patternsIn(reference.first);
+  }
+}
+
+/**
+ * The source of this project's key. Throws `config` if its name can't be put in. A source without placeholders is returned itself, so that
+ * projects that share a key share one object.
+ */
+export function keyOf(reference: KeyReference, project: ProjectNames): KeyReference {
+  if (!patternsIn(reference).some(hasPlaceholder)) return reference;
+  return reference.kind === "rotation"
+    ? { ...reference, first: filled(reference.first, project) }
+    : filled(reference, project);
+}
+
+function filled(reference: StaticKeyReference, { id, name }: ProjectNames): StaticKeyReference {
+  const put = (text: string) => fill(text, { id, name });
+  if (reference.kind === "file") return { ...reference, path: put(reference.path) };
+  return reference.kind === "env" ? reference : { ...reference, command: reference.command.map(put) };
+}

@@ -1,0 +1,160 @@
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { errorText } from "../../src/errors.ts";
+import { openKeyCommands } from "../../src/jobs/key-commands.ts";
+import { Scrubber } from "../../src/secret.ts";
+
+const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-key-commands-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+const KEY = "e".repeat(40);
+const NEW_KEY = "f".repeat(40);
+
+let vaults = 0;
+/** The commands of a process, with one that prints the content of a file as the key and counts its runs. */
+function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 10, variables = ["VAULT"] } = {}) {
+  const file = path.join(folder, `vault-${vaults++}`);
+  writeFileSync(file, `${KEY}\n`);
+  writeFileSync(`${file}.runs`, "");
+  const clock = { nowMs: 0 };
+  const scrubber = new Scrubber();
+  const stop = new AbortController();
+  const env = { VAULT: "https://vault.example", OTHER: "a secret of ours" };
+  const commands = openKeyCommands({ env, scrubber, signal: stop.signal, now: () => clock.nowMs });
+  const of = (...more: string[]) =>
+    ({ kind: "command", command: ["sh", "-c", script, "sh", file, ...more], timeoutSeconds, variables }) as const;
+  return {
+    ...{ file, clock, scrubber, commands, of },
+    stop: () => stop.abort(new Error("the program stops")),
+    read: async (...more: string[]) => (await commands.read(of(...more))).reveal(),
+    refuse: async () => commands.refused(of(), await commands.read(of())),
+    runs: () => readFileSync(`${file}.runs`, "utf8").length / 2,
+  };
+}
+
+const failureOf = (reading: Promise<unknown>) => reading.then(() => "no error", errorText);
+
+test("what a command prints is the key, without the spaces around it, and is removed from texts from then on", async () => {
+  const vault = openVault();
+  writeFileSync(vault.file, `  ${KEY}\n\n`);
+  expect(await vault.read()).toBe(KEY);
+  expect(vault.scrubber.scrub(`the key is ${KEY}`)).toBe("the key is [secret]");
+});
+
+test("a command runs once for all projects that share it, also for those that ask at the same time", async () => {
+  const vault = openVault();
+  await Promise.all(Array.from({ length: 20 }, () => vault.read()));
+  vault.clock.nowMs += 24 * 3_600_000;
+  await vault.read();
+  expect(vault.runs()).toBe(1);
+  await vault.read("another project");
+  expect(vault.runs()).toBe(2);
+});
+
+test("a command runs again when the service refuses its key, and not twice in a minute", async () => {
+  const vault = openVault();
+  await vault.read();
+  writeFileSync(vault.file, NEW_KEY);
+  await vault.refuse();
+  expect(await vault.read()).toBe(KEY);
+  vault.clock.nowMs += 61_000;
+  expect(await vault.read()).toBe(NEW_KEY);
+  await vault.read();
+  expect(vault.runs()).toBe(2);
+});
+
+test("a refusal of an older key does not run the command again", async () => {
+  const vault = openVault();
+  const { commands } = vault;
+  const old = await commands.read(vault.of());
+  vault.clock.nowMs += 61_000;
+  commands.refused(vault.of(), old);
+  writeFileSync(vault.file, NEW_KEY);
+  expect((await commands.read(vault.of())).reveal()).toBe(NEW_KEY);
+  vault.clock.nowMs += 61_000;
+  commands.refused(vault.of(), old);
+  await commands.read(vault.of());
+  expect(vault.runs()).toBe(2);
+});
+
+test("a command that failed is run again after a minute, and none of its output is shown", async () => {
+  const vault = openVault({ script: 'echo x >> "$1.runs"; cat "$1"; cat "$1" >&2; exit 3' });
+  const first = await failureOf(vault.read());
+  expect(first).toMatch(/^the key command "sh" ended with 3 /);
+  expect(first).not.toContain(KEY);
+  await failureOf(vault.read());
+  expect(vault.runs()).toBe(1);
+  vault.clock.nowMs += 61_000;
+  await failureOf(vault.read());
+  expect(vault.runs()).toBe(2);
+});
+
+test.each([
+  ["", "is empty"],
+  [`${KEY} ${KEY}`, "holds a space or line break"],
+  [`Token ${KEY}`, 'begins with the word "Token"'],
+  ["k".repeat(5000), "holds 5000 characters"],
+])("output that can't be a key is refused and not repeated: %j", async (output, says) => {
+  const vault = openVault();
+  writeFileSync(vault.file, output);
+  const failure = await failureOf(vault.read());
+  expect(failure).toContain('the output of the key command "sh" ');
+  expect(failure).toContain(says);
+  if (output !== "") expect(failure).not.toContain(output.slice(-40));
+});
+
+test("a command that takes too long is ended with all that it started", async () => {
+  const vault = openVault({ script: 'sleep 60 & echo $! > "$1"; wait', timeoutSeconds: 1 });
+  expect(await failureOf(vault.read())).toContain("took longer than 1 s");
+  const pid = Number(readFileSync(vault.file, "utf8"));
+  await expect.poll(() => isRunning(pid)).toBe(false);
+});
+
+test("a command ends when the program is stopped", async () => {
+  const vault = openVault({ script: 'echo $$ > "$1"; sleep 60', timeoutSeconds: 60 });
+  writeFileSync(vault.file, "");
+  const reading = failureOf(vault.read());
+  await expect.poll(() => readFileSync(vault.file, "utf8")).not.toBe("");
+  vault.stop();
+  expect(await reading).toBe("the program stops");
+  await expect.poll(() => isRunning(Number(readFileSync(vault.file, "utf8")))).toBe(false);
+});
+
+test("of the environment a command gets PATH, HOME and the variables that are named, and no shell reads its arguments", async () => {
+  const vault = openVault({ script: 'env > "$1.env"; printf "%s" "$2" > "$1.argument"; cat "$1"' });
+  await vault.read("$(id); `id` > x");
+  const names = readFileSync(`${vault.file}.env`, "utf8")
+    .split("\n")
+    .map((line) => line.split("=")[0]);
+  expect(names).toContain("VAULT");
+  expect(names).not.toContain("OTHER");
+  expect(readFileSync(`${vault.file}.argument`, "utf8")).toBe("$(id); `id` > x");
+});
+
+test("at most four commands run at once", async () => {
+  const vault = openVault({ script: 'echo + >> "$1.log"; sleep 0.05; echo - >> "$1.log"; cat "$1"' });
+  appendFileSync(`${vault.file}.log`, "");
+  await Promise.all(Array.from({ length: 12 }, (_, i) => vault.read(String(i))));
+  let running = 0;
+  const counts = readFileSync(`${vault.file}.log`, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => {
+      running += line === "+" ? 1 : -1;
+      return running;
+    });
+  expect(counts).toHaveLength(24);
+  expect(Math.max(...counts)).toBeLessThanOrEqual(4);
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    // A process that has ended and whose parent does not care stays in the table, as state Z.
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
