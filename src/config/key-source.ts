@@ -48,11 +48,11 @@ function commandProblem([program = "", ...args]: readonly string[]): string | un
   return isLiteral ? looksLikeSecret : undefined;
 }
 
-/** The forms that are found without the database. */
-const FORMS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
+const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
+const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
 
 const First = z
-  .union([Env, KeyFile, Command], { error: `${FORMS} ${neverInThisFile("key")}` })
+  .union([Env, KeyFile, Command], { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` })
   .transform(toStaticReference);
 
 const Rotated = object({
@@ -62,7 +62,7 @@ const Rotated = object({
 
 export const KeySource = z
   .union([Env, KeyFile, Command, Rotated], {
-    error: `${FORMS} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
+    error: `${FORMS}, ${COMMAND_FORM} or { "rotation": "NAME", "first": { "env": "NAME" } } ${neverInThisFile("key")}`,
   })
   .transform((key) => ("rotation" in key ? { kind: "rotation" as const, ...key } : toStaticReference(key)))
   .describe(
