@@ -1,5 +1,6 @@
 import { type App, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
+import { quoteAll } from "../config/messages.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -12,7 +13,7 @@ import { planRotation } from "../keys/plan.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { RotationResult } from "../keys/rotate.ts";
 import { readMasterKeys } from "../keys/seal.ts";
-import { quotedList, requireKnown } from "./selection.ts";
+import { requireKnown } from "./selection.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];
@@ -44,7 +45,7 @@ function chooseRotations({ rotations }: Config, { job: names, now, rollback }: R
   const jobs = rotations.filter(({ name }) => names?.includes(name) ?? true);
   if (jobs.length === 0) throw new AppError("config", "no rotation is configured: there is nothing to rotate");
   if (rollback && jobs.length > 1) {
-    throw new AppError("config", `--rollback needs --job: the rotations are ${quotedList(known)}`);
+    throw new AppError("config", `--rollback needs --job: the rotations are ${quoteAll(known)}`);
   }
   return jobs;
 }

@@ -1,6 +1,7 @@
 // Which jobs, series and days the command line asks for, checked against the configuration before anything is called. Pure.
 
 import type { Config } from "../config/config.ts";
+import { quoteAll } from "../config/messages.ts";
 import { didYouMean } from "../config/suggestions.ts";
 import { AppError } from "../errors.ts";
 import { DAYS_DEFAULT, periodError } from "../report/report-data.ts";
@@ -84,16 +85,12 @@ export function requireKnown(
 ): void {
   const unknown = given?.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const found = `${fault(JSON.stringify(unknown))} (there is ${quotedList(known) || "none"})`;
+  const found = `${fault(JSON.stringify(unknown))} (there is ${quoteAll(known) || "none"})`;
   throw new AppError("config", `${option}: ${found}${didYouMean(unknown, known)}`);
 }
 
 export function notBegun(day: Day, today: Day): AppError {
   return new AppError("config", `--day: ${day} has not begun; today is ${today} in UTC`);
-}
-
-export function quotedList(names: readonly string[]): string {
-  return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
 export type BackfillOptions = Omit<SelectionOptions, "day"> & {
@@ -129,7 +126,7 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   if (dated.length === 0) {
     throw new AppError(
       "config",
-      `nothing to backfill: only exports with a "window" can ask for days, and ${quotedList(dateless)} has none`,
+      `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`,
     );
   }
   return { jobs: distinctSeries(dated, selection), dateless, range };

@@ -93,6 +93,7 @@ export function resolveBudgets(
   readers: Readers,
 ): { readonly budgets: readonly Budget[]; readonly issues: readonly ConfigIssue[] } {
   const projects = readers.projects.map(({ id, name }) => ({ id, name }));
+  const exported = new Set(readers.exports.flatMap((job) => job.projects.map(({ id }) => id)));
   const budgets = written.map(({ key, tag, model, project, currency, from, ...rest }): Budget => {
     const values = { key, tag, model };
     const scope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
@@ -100,7 +101,7 @@ export function resolveBudgets(
       ...{ ...rest, project, currency, from, scope, scopeValue: scope === "all" ? undefined : values[scope] },
       projects:
         project === undefined
-          ? projects.filter(({ id }) => readers.exports.some((job) => job.projects.some((one) => one.id === id)))
+          ? projects.filter(({ id }) => exported.has(id))
           : projects.filter(({ name }) => name === project),
     };
   });
@@ -115,11 +116,9 @@ function unreadIssues(budget: Budget, readers: Readers): string[] {
   const { scope, metric, currency, projects } = budget;
   if (projects.length === 0) return ["no export reads any project, so nothing is counted: add an export"];
   if (metric !== "cost") return unreadProjects(projects, readers, "usage", SCOPE_GROUPINGS[scope]);
-  const isBilled = ({ id }: Project) =>
-    scope !== "model" &&
-    currency === BILLED &&
-    readers.exports.some((job) => reads(job, id, "billing", SCOPE_GROUPINGS[scope]));
-  const others = projects.filter((project) => !isBilled(project));
+  const hasBill = scope !== "model" && currency === BILLED;
+  const billed = hasBill ? readProjects(readers, "billing", SCOPE_GROUPINGS[scope]) : new Set();
+  const others = projects.filter(({ id }) => !billed.has(id));
   if (scope === "key" || scope === "tag") {
     if (currency !== BILLED)
       return [`the cost of a ${scope} is known from billing alone, and the service bills in ${BILLED}`];
@@ -136,13 +135,10 @@ function unreadIssues(budget: Budget, readers: Readers): string[] {
   return unreadProjects(others, readers, "usage", "model");
 }
 
-function unreadProjects(
-  projects: readonly Project[],
-  { exports }: Readers,
-  source: Source,
-  grouping: Grouping,
-): string[] {
-  const unread = projects.filter(({ id }) => !exports.some((job) => reads(job, id, source, grouping)));
+function unreadProjects(projects: readonly Project[], readers: Readers, source: Source, grouping: Grouping): string[] {
+  const { exports } = readers;
+  const read = readProjects(readers, source, grouping);
+  const unread = projects.filter(({ id }) => !read.has(id));
   return unread.map(({ name }) => {
     const index = exports.findIndex((job) => job.source === source && job.projects.some((one) => one.name === name));
     const ofSource = source === "billing" ? ' and "source": "billing"' : "";
@@ -154,9 +150,10 @@ function unreadProjects(
   });
 }
 
-function reads(job: ExportJob, projectId: string, source: Source, grouping: Grouping): boolean {
-  const isOfProject = job.projects.some(({ id }) => id === projectId);
-  return job.source === source && isOfProject && job.groupings.includes(grouping) && hasUnfiltered(job);
+/** The ids of the projects of which an export reads the source by the grouping without conditions. */
+function readProjects({ exports }: Readers, source: Source, grouping: Grouping): ReadonlySet<string> {
+  const jobs = exports.filter((job) => job.source === source && job.groupings.includes(grouping) && hasUnfiltered(job));
+  return new Set(jobs.flatMap(({ projects }) => projects.map(({ id }) => id)));
 }
 
 function hasUnfiltered(job: ExportJob | undefined): boolean {

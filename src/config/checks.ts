@@ -31,8 +31,9 @@ export type CheckOptions = {
 };
 
 export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigIssue[] {
-  const config = LenientConfig.parse(value, { jitless: true });
-  const { projects, exports, rotations, budgets } = config;
+  const parsed = LenientConfig.parse(value, { jitless: true });
+  const { projects, exports, rotations, budgets } = parsed;
+  const config = { ...parsed, projectNames: namesOf(projects), rotationNames: namesOf(rotations) };
   return [
     ...duplicateIssues(fieldsAtPath("projects", "id", projects), "each project once"),
     ...duplicateIssues(fieldsAtPath("projects", "name", projects), "a name that no other project has"),
@@ -47,7 +48,7 @@ export function crossFieldIssues(value: unknown, options: CheckOptions): ConfigI
     ...overlapIssues(config.prices, ["prices"]),
     ...duplicateIssues(fieldsAtPath("budgets", "name", budgets), "a name that no other budget has"),
     ...budgets.flatMap(({ project }, i) =>
-      unknownProjectIssues(projects, { value: project, path: ["budgets", i, "project"] }),
+      unknownProjectIssues(config, { value: project, path: ["budgets", i, "project"] }),
     ),
   ];
 }
@@ -98,10 +99,14 @@ const LenientConfig = lenientObject({
   budgets: entries({ name: optionalText, project: optionalText }),
 });
 
-type LenientConfig = z.output<typeof LenientConfig>;
-type LenientProject = LenientConfig["projects"][number];
-type LenientExport = LenientConfig["exports"][number];
-type LenientRotation = LenientConfig["rotations"][number];
+/** With the names looked up often: there may be thousands of projects. */
+type LenientConfig = z.output<typeof LenientConfig> & {
+  readonly projectNames: Names<LenientProject>;
+  readonly rotationNames: Names<LenientRotation>;
+};
+type LenientProject = z.output<typeof LenientConfig>["projects"][number];
+type LenientExport = z.output<typeof LenientConfig>["exports"][number];
+type LenientRotation = z.output<typeof LenientConfig>["rotations"][number];
 
 function projectIssues(
   config: LenientConfig,
@@ -115,11 +120,12 @@ function projectIssues(
   return [...issues, { path: [...path, "id"], message }];
 }
 
-function exportIssues({ service, projects }: LenientConfig, job: LenientExport, path: Path): ConfigIssue[] {
+function exportIssues(config: LenientConfig, job: LenientExport, path: Path): ConfigIssue[] {
+  const { service } = config;
   const named = listAtPath(job.projects, [...path, "projects"]);
   const filters = job.filters ?? [];
   return [
-    ...named.flatMap((name) => unknownProjectIssues(projects, name)),
+    ...named.flatMap((name) => unknownProjectIssues(config, name)),
     ...duplicateIssues(named, "each project once"),
     ...duplicateIssues(listAtPath(job.groupings, [...path, "groupings"]), "each grouping once"),
     ...undatedIssues(job, path),
@@ -173,7 +179,7 @@ function unlistedValueIssues(dimensions: Dimensions, { source }: LenientExport, 
 
 function rotationIssues(config: LenientConfig, job: LenientRotation, path: Path): ConfigIssue[] {
   return [
-    ...unknownProjectIssues(config.projects, { value: job.project, path: [...path, "project"] }),
+    ...unknownProjectIssues(config, { value: job.project, path: [...path, "project"] }),
     ...duplicateIssues(listAtPath(job.scopes, [...path, "scopes"]), "each scope once"),
     ...duplicateIssues(listAtPath(job.tags, [...path, "tags"]), "each tag once"),
     ...expiryIssues(job, path),
@@ -192,25 +198,27 @@ function expiryIssues(job: LenientRotation, path: Path): ConfigIssue[] {
 
 /** A key belongs to one project: a key of another project's rotation can neither read this project nor create keys in it. */
 function rotationReferenceIssues(
-  { projects, rotations }: LenientConfig,
+  { projectNames, rotationNames }: LenientConfig,
   name: string | undefined,
   project: string | undefined,
   path: Path,
 ): ConfigIssue[] {
-  const rotation = rotations.find((one) => one.name === name);
-  if (!rotation) return unknownNameIssues("a rotation", rotations, { value: name, path });
+  if (name === undefined) return [];
+  const rotation = rotationNames.byName.get(name);
+  if (!rotation) return unknownNameIssues("a rotation", rotationNames, { value: name, path });
   // A rotation whose project is not configured has an issue of its own.
-  const isElsewhere = rotation.project !== project && projects.some((one) => one.name === rotation.project);
-  if (name === undefined || !isElsewhere) return [];
+  const isElsewhere = rotation.project !== project && projectNames.byName.has(rotation.project ?? "");
+  if (!isElsewhere) return [];
   return [{ path, message: "expected a rotation of this project; this one makes the keys of another project" }];
 }
 
-function unknownProjectIssues(projects: readonly LenientProject[], named: NameAtPath): ConfigIssue[] {
+function unknownProjectIssues({ projects, projectNames }: LenientConfig, named: NameAtPath): ConfigIssue[] {
   // If no project has a name, that is reported by the schema, and not once more for each path that names a project.
-  if (projects.every(({ name }) => name === undefined)) return [];
-  const issues = unknownNameIssues("a project", projects, named);
+  if (projectNames.all.length === 0) return [];
+  const issues = unknownNameIssues("a project", projectNames, named);
+  if (issues.length === 0) return [];
   const byId = projects.find(({ id, name }) => id === named.value && name !== undefined && name !== id);
-  if (issues.length === 0 || byId === undefined) return issues;
+  if (byId === undefined) return issues;
   const message = `expected the name of a project; got its id; did you mean ${JSON.stringify(byId.name)}?`;
   return [{ path: named.path, message }];
 }
@@ -315,23 +323,33 @@ function fieldsAtPath<Field extends string>(
 
 /** One issue for each value that an earlier entry has too. */
 function duplicateIssues(named: readonly NameAtPath[], expected: string): ConfigIssue[] {
-  return named.flatMap(({ value, path }, index) => {
-    const first = value === undefined ? index : named.findIndex((other) => other.value === value);
-    const earlier = named[first];
-    if (first === index || !earlier) return [];
-    const message = `expected ${expected}; got ${describeReceived(path, value)}, which is already at ${formatPath(earlier.path)}`;
+  const first = new Map<string, Path>();
+  return named.flatMap(({ value, path }) => {
+    if (value === undefined) return [];
+    const earlier = first.get(value);
+    if (earlier === undefined) {
+      first.set(value, path);
+      return [];
+    }
+    const message = `expected ${expected}; got ${describeReceived(path, value)}, which is already at ${formatPath(earlier)}`;
     return [{ path, message }];
   });
 }
 
-function unknownNameIssues(
-  what: string,
-  known: readonly { readonly name?: string | undefined }[],
-  { value, path }: NameAtPath,
-): ConfigIssue[] {
-  const names = [...new Set(known.flatMap(({ name }) => name ?? []))];
-  if (value === undefined || names.includes(value)) return [];
-  const choice = names.length === 0 ? "there is none" : quoteAll(names);
-  const message = `expected the name of ${what} (${choice}); got ${describeReceived(path, value)}${didYouMean(value, names)}`;
+/** Each name once, and the first entry that has it. */
+type Names<Entry> = { readonly all: readonly string[]; readonly byName: ReadonlyMap<string, Entry> };
+
+function namesOf<Entry extends { readonly name?: string | undefined }>(entries: readonly Entry[]): Names<Entry> {
+  const byName = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (entry.name !== undefined && !byName.has(entry.name)) byName.set(entry.name, entry);
+  }
+  return { all: [...byName.keys()], byName };
+}
+
+function unknownNameIssues(what: string, { all, byName }: Names<unknown>, { value, path }: NameAtPath): ConfigIssue[] {
+  if (value === undefined || byName.has(value)) return [];
+  const choice = all.length === 0 ? "there is none" : quoteAll(all);
+  const message = `expected the name of ${what} (${choice}); got ${describeReceived(path, value)}${didYouMean(value, all)}`;
   return [{ path, message }];
 }

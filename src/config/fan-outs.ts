@@ -50,7 +50,8 @@ function problemOf(
   if (areGroupings(job.groupings) && !job.groupings.some((grouping) => isReadUnderEach(grouping, each))) {
     return `expected a grouping in this export besides "none" and ${dimension}: usage by ${dimension} has the numbers of these two for each value already`;
   }
-  const unread = job.projects.filter((name) => name !== undefined && !exports.some((one) => groupsBy(one, name, each)));
+  const read = new Set(exports.filter((one) => groupsBy(one, each)).flatMap(({ projects }) => projects));
+  const unread = job.projects.filter((name) => name !== undefined && !read.has(name));
   const names = quoteAll(unread.filter((name) => name !== undefined));
   if (unread.length === 0) return undefined;
   return `expected an export that groups ${names} by ${dimension} without conditions: what it stored says which values there are`;
@@ -64,19 +65,14 @@ function areGroupings(groupings: readonly (string | undefined)[]): groupings is 
   );
 }
 
-function groupsBy({ source, projects, groupings, filters }: RawExport, project: string, grouping: string): boolean {
+function groupsBy({ source, groupings, filters }: RawExport, grouping: string): boolean {
   const isUnfiltered = (raw: unknown) => {
     const { data } = FilterSchema.safeParse(raw);
     // One called "all" must have no conditions, which checks.ts says.
     return data !== undefined && (data.name === "all" || filterKey(data) === NO_CONDITIONS);
   };
   const isGroupedBy = groupings.length === 0 || groupings.includes(grouping);
-  return (
-    source === "usage" &&
-    projects.includes(project) &&
-    isGroupedBy &&
-    (filters === undefined || filters.some(isUnfiltered))
-  );
+  return source === "usage" && isGroupedBy && (filters === undefined || filters.some(isUnfiltered));
 }
 
 /** A series is known by the name of its filter, so no other filter may have the name of a value. */

@@ -25,6 +25,8 @@ type Scan = {
   /** From a path, as JSON, to the offset of the field's name or of the list's entry. */
   readonly offsets: Map<string, number>;
   readonly duplicates: DuplicateName[];
+  /** The offset at which each line begins, once a position was asked for. */
+  lineStarts?: readonly number[];
 };
 
 const JSON_DEPTH_MAX = 50;
@@ -79,7 +81,7 @@ function scanMembers(scan: Scan, path: Path): void {
 
     const at = firstAt.get(name);
     if (at === undefined) firstAt.set(name, token.at);
-    else scan.duplicates.push({ path: [...path, name], firstLine: positionAt(scan.text, at).line });
+    else scan.duplicates.push({ path: [...path, name], firstLine: positionAt(scan, at).line });
     scan.offsets.set(JSON.stringify([...path, name]), token.at);
 
     const colon = takeToken(scan, '":"');
@@ -129,23 +131,31 @@ function afterSpace(scan: Scan): number {
 
 function positionOf(scan: Scan, path: Path): Position {
   const at = scan.offsets.get(JSON.stringify(path));
-  if (at !== undefined || path.length === 0) return positionAt(scan.text, at ?? 0);
+  if (at !== undefined || path.length === 0) return positionAt(scan, at ?? 0);
   return positionOf(scan, path.slice(0, -1));
 }
 
 // Syntax errors: where the text stops being JSON, with hints for the mistakes people make by hand.
 
 /** Shows only one character of the file: it may be the beginning of a key. */
-function syntaxError({ text, source }: Scan, at: number, expected: string): AppError {
-  const { line, column } = positionAt(text, at);
+function syntaxError(scan: Scan, at: number, expected: string): AppError {
+  const { text, source } = scan;
+  const { line, column } = positionAt(scan, at);
   const hint = hintFor(text, at, expected);
   const message = `line ${line}, column ${column}: expected ${expected}, found ${foundAt(text, at)}${hint && `; ${hint}`}`;
   return new AppError("config", `${source} is not JSON: ${message}`, { details: { line, column } });
 }
 
-function positionAt(text: string, at: number): Position {
-  const lines = text.slice(0, at).split("\n");
-  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+function positionAt(scan: Scan, at: number): Position {
+  // Found once: a file of thousands of projects may have thousands of issues.
+  scan.lineStarts ??= [0, ...Array.from(scan.text.matchAll(/\n/g), ({ index }) => index + 1)];
+  let [line, end] = [0, scan.lineStarts.length];
+  while (end - line > 1) {
+    const middle = Math.floor((line + end) / 2);
+    if ((scan.lineStarts[middle] ?? 0) <= at) line = middle;
+    else end = middle;
+  }
+  return { line: line + 1, column: at - (scan.lineStarts[line] ?? 0) + 1 };
 }
 
 function foundAt(text: string, at: number): string {

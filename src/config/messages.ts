@@ -67,7 +67,9 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** One line for each issue, in the order of the file. Two checks may report the same path and message: it is one issue. */
+const ISSUES_SHOWN_MAX = 100;
+
+/** One line for each issue, in the order of the file, and how many more there are. Two checks may report the same path and message: it is one issue. */
 export function configError(
   source: string,
   issues: readonly ConfigIssue[],
@@ -79,7 +81,9 @@ export function configError(
     .map(({ path, position, message }) => `- ${formatPath(path)} (line ${position.line}): ${message}`);
   const different = [...new Set(lines)];
   const count = different.length === 1 ? "1 error" : `${different.length} errors`;
-  return new AppError("config", [`${source} has ${count}:`, ...different].join("\n"));
+  const others = different.length - ISSUES_SHOWN_MAX;
+  const shown = [...different.slice(0, ISSUES_SHOWN_MAX), ...(others > 0 ? [`- and ${others} more`] : [])];
+  return new AppError("config", [`${source} has ${count}:`, ...shown].join("\n"));
 }
 
 // Turns zod's issues into issues with messages of our own: zod's messages do not suggest the right field, and for a union they name
@@ -182,8 +186,13 @@ export function oneOf(words: readonly string[]): string {
   return words.length === 1 ? quoteAll(words) : `one of ${quoteAll(words)}`;
 }
 
+const NAMES_SHOWN_MAX = 30;
+
+/** Of a long list, as of thousands of projects, only the first. */
 export function quoteAll(words: readonly string[]): string {
-  return words.map((word) => JSON.stringify(word)).join(", ");
+  const quoted = words.slice(0, NAMES_SHOWN_MAX).map((word) => JSON.stringify(word));
+  const others = words.length - quoted.length;
+  return `${quoted.join(", ")}${others > 0 ? ` and ${others} more` : ""}`;
 }
 
 const FILE_ERROR_REASONS: Readonly<Record<string, string>> = {

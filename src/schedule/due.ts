@@ -16,11 +16,16 @@ export function nextDueOf(
   jobs: readonly ExportJob[],
   now: Date,
 ): readonly NextDue[] {
-  const runs = jobs.map((job) => ({ at: nextRunAt(job, now), reads: new Set(seriesOf(job).map(seriesKey)) }));
-  return series.map((one) => {
-    const moments = runs.flatMap(({ at, reads }) => (at && reads.has(seriesKey(one)) ? [at.getTime()] : []));
-    return { seriesId: seriesIdOf(ids, one), at: moments.length > 0 ? new Date(Math.min(...moments)) : undefined };
-  });
+  const next = new Map<string, Date>();
+  for (const job of jobs) {
+    const at = nextRunAt(job, now);
+    if (at === undefined) continue;
+    for (const key of seriesOf(job).map(seriesKey)) {
+      const other = next.get(key);
+      if (other === undefined || at < other) next.set(key, at);
+    }
+  }
+  return series.map((one) => ({ seriesId: seriesIdOf(ids, one), at: next.get(seriesKey(one)) }));
 }
 
 /** When a job runs next. Undefined if its schedule does not occur again. */

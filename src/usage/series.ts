@@ -126,8 +126,19 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
+/** A plan of thousands of projects asks for the key of the same filter very often. */
+const FILTER_KEYS = new WeakMap<Filter, string>();
+
 /** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
 export function filterKey(filter: Filter): string {
+  const known = FILTER_KEYS.get(filter);
+  if (known !== undefined) return known;
+  const key = newFilterKey(filter);
+  FILTER_KEYS.set(filter, key);
+  return key;
+}
+
+function newFilterKey(filter: Filter): string {
   const sorted = (record: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
   const { features, dimensions } = filter;
