@@ -9,6 +9,7 @@ import { openExportContext } from "../jobs/open-context.ts";
 import { runExportJob } from "../jobs/run-export.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { CONFIG_FILE } from "../package-files.ts";
+import { counted, durationText } from "../report/format.ts";
 import {
   type BackfillMode,
   type BackfillPlan,
@@ -19,7 +20,7 @@ import {
 } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, type RunCounts } from "../usage/export.ts";
-import { sliceCount, totalSliceCount } from "../usage/plan.ts";
+import { sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { enqueueBackfill, type QueuedBackfill } from "../worker/runs.ts";
 import { exportJson, exportText, type JobResult } from "./export.ts";
@@ -44,7 +45,10 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const before = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, before, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      writeAnswer(app, options, plans.map(planJson), () => planText(plans));
+      const { requestsPerSecond } = config.service;
+      writeAnswer(app, options, plans.map(planJson(requestsPerSecond)), () =>
+        planText(plans, options, requestsPerSecond),
+      );
       return 0;
     }
     if (options.enqueue && plans.length > 0) {
@@ -176,21 +180,57 @@ function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function planText(plans: readonly BackfillPlan[]): string {
+/** A longer dry run is summed up by project. */
+const REQUESTS_SHOWN_MAX = 50;
+const PROJECTS_SHOWN_MAX = 20;
+
+function planText(
+  plans: readonly BackfillPlan[],
+  { verbose = false }: BackfillOptions,
+  requestsPerSecond: number,
+): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
-  const lines = requests.map((request) => {
-    const { start, end, ...series } = describeRequest(request);
-    const count = sliceCount(request);
-    const days = start === end ? start : `${start} to ${end}`;
-    return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${seriesText(series)}`;
-  });
-  lines.push(`would read ${totalSliceCount(requests)} slices in ${requests.length} requests`);
+  const isWhole = verbose || requests.length <= REQUESTS_SHOWN_MAX;
+  const duration = durationText(Math.ceil(requests.length / requestsPerSecond));
+  const lines = [
+    ...(isWhole ? requests.map(requestText) : plans.flatMap(summaryLines)),
+    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${duration} at ${requestsPerSecond} a second`,
+  ];
   return `${lines.join("\n")}\n`;
 }
 
-function planJson({ job, plan: { requests } }: BackfillPlan): object {
-  return { job: job.name, slices: totalSliceCount(requests), requests: requests.map(describeRequest) };
+function requestText(request: UsageRequest): string {
+  const { start, end, ...series } = describeRequest(request);
+  const count = sliceCount(request);
+  const days = start === end ? start : `${start} to ${end}`;
+  return `${days} (${count} ${count === 1 ? "slice" : "slices"}): ${seriesText(series)}`;
 }
+
+/** The export, and its projects with the most slices first. */
+function summaryLines({ job, plan: { requests } }: BackfillPlan): string[] {
+  const projects = [...Map.groupBy(requests, ({ series }) => series.project.name)]
+    .map(([project, own]) => ({ project, requests: own.length, slices: totalSliceCount(own) }))
+    .sort((a, b) => b.slices - a.slices);
+  const others = projects.slice(PROJECTS_SHOWN_MAX);
+  const text = (slices: number, count: number) => `${counted(slices, "slice")} in ${counted(count, "request")}`;
+  const sum = (of: "slices" | "requests") => others.reduce((total, one) => total + one[of], 0);
+  return [
+    `${job.name}: ${text(totalSliceCount(requests), requests.length)} of ${counted(projects.length, "project")}`,
+    ...projects.slice(0, PROJECTS_SHOWN_MAX).map((one) => `  ${one.project}: ${text(one.slices, one.requests)}`),
+    ...(others.length > 0
+      ? [`  and ${others.length} more projects: ${text(sum("slices"), sum("requests"))}; --verbose prints each request`]
+      : []),
+  ];
+}
+
+const planJson =
+  (requestsPerSecond: number) =>
+  ({ job, plan: { requests } }: BackfillPlan): object => ({
+    job: job.name,
+    slices: totalSliceCount(requests),
+    seconds: Math.ceil(requests.length / requestsPerSecond),
+    requests: requests.map(describeRequest),
+  });
 
 /** A run has no requests if queued requests of other runs cover the same days. */
 function enqueuedText(enqueued: readonly QueuedBackfill[]): string {

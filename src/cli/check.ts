@@ -18,6 +18,7 @@ import { counted } from "../report/format.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import { writeAnswer } from "./output.ts";
+import { exportsTooLong } from "./plan.ts";
 
 type CheckOptions = { readonly offline?: boolean; readonly json?: boolean };
 type FindingGroup = { readonly of: string; readonly findings: readonly Finding[] };
@@ -37,7 +38,9 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
     ...(access ? [ok("monitor.access", "its secret can be read")] : []),
     ...(proxy ? [ok("proxy", `https goes through ${proxy.name}, except to the hosts that NO_PROXY names`)] : []),
   ];
-  const groups: FindingGroup[] = [{ of: "configuration", findings: [...findings, ...checkPrices(config)] }];
+  const groups: FindingGroup[] = [
+    { of: "configuration", findings: [...findings, ...checkPrices(config), ...checkNights(config)] },
+  ];
   if (!options.offline) groups.push(...(await checkOnline(app, config)));
   writeAnswer(app, options, groups, (all) => all.map(renderFindings).join(""));
   return groups.every((group) => group.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
@@ -87,6 +90,10 @@ async function checkDatabase(app: App, db: Database): Promise<Finding[]> {
 async function checkWindows(db: Database, { exports }: Config): Promise<Finding[]> {
   const advice = await adviseWindows(db, exports);
   return advice.map((one) => ({ what: `window of ${one.job}`, state: "warn", text: renderAdvice(one) }));
+}
+
+function checkNights(config: Config): Finding[] {
+  return exportsTooLong(config, new Date()).map((one) => ({ ...one, state: "warn" }));
 }
 
 /** Usage is priced by the series that are read by model: a price whose series no export reads prices nothing. */

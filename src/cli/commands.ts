@@ -118,11 +118,24 @@ export const COMMANDS: readonly CommandDefinition[] = [
       new Option("--only <mode>", "which of these days: never read, failed, or all")
         .choices(BACKFILL_MODES)
         .default("missing"),
-      new Option("--dry-run", "prints what would be read, and calls nothing"),
+      new Option("--dry-run", "prints what would be read and how long it takes, and calls nothing"),
+      new Option("--verbose", "prints every request of a long dry run, and not only the largest projects"),
       new Option("--enqueue", "leaves the reading to the running workers, and does not wait for it"),
       JSON_ANSWER,
     ],
     run: async (app, options) => (await import("./backfill.ts")).runBackfill(app, options as BackfillOptions),
+  },
+  {
+    name: "plan",
+    summary: "how many requests a run of each export makes, how long they take, and what a backfill would take",
+    examples: ["plan", "plan --backfill --from 2026-01-01 --to 2026-03-31"],
+    options: [
+      new Option("--backfill", "also what reading a range of past days would take"),
+      dayOption("--from", "the first day of the backfill"),
+      dayOption("--to", "its last day"),
+      JSON_ANSWER,
+    ],
+    run: async (app, options) => (await import("./plan.ts")).runPlan(app, options),
   },
   {
     name: "rotate",

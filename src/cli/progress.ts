@@ -2,6 +2,7 @@
 
 import { SingleBar } from "cli-progress";
 import type { Logger } from "pino";
+import { durationText } from "../report/format.ts";
 import type { RunCounts } from "../usage/export.ts";
 
 /** Slices that were read, and how many of them failed. */
@@ -58,12 +59,6 @@ export function progressBar(
 function paceText({ failed, perSecond, secondsLeft }: ReturnType<typeof progressState>): string {
   const left = secondsLeft === undefined ? "" : `, ${perSecond} a second, ${durationText(secondsLeft)} left`;
   return `${failed > 0 ? `, ${failed} failed` : ""}${left}`;
-}
-
-function durationText(seconds: number): string {
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 const CURSOR_JUMPS = ["\x1b7", "\x1b8"];

@@ -98,6 +98,7 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
   readonly to: Day;
   readonly only: BackfillMode;
   readonly dryRun?: boolean;
+  readonly verbose?: boolean;
   readonly enqueue?: boolean;
   readonly json?: boolean;
 };

@@ -112,6 +112,13 @@ export function instantText(instant: Date): string {
   return `${dayOf(instant)} ${instant.toISOString().slice(11, 16)} UTC`;
 }
 
+/** "40 s", "12 min", "3 h 20 min" */
+export function durationText(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }

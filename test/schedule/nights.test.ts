@@ -1,0 +1,65 @@
+// How long a night's calls take at the configured rate, and what would fit if they take too long.
+
+import { expect, test } from "vitest";
+import { planNights } from "../../src/schedule/nights.ts";
+import { ALL_USAGE, type Grouping } from "../../src/usage/series.ts";
+import { workloadOf } from "../../src/usage/workload.ts";
+import { exportJob } from "./sample-export.ts";
+
+const NOW = new Date("2026-03-10T12:00:00Z");
+const STREAMED = { name: "streamed", features: {}, dimensions: { method: "streaming" } };
+const GROUPINGS: readonly Grouping[] = ["accessor", "endpoint", "none", "model"];
+
+test("a night makes a request for each series and 31 days, lists each project's keys and reads totals to compare filters with", () => {
+  const job = exportJob({
+    projects: 100,
+    groupings: GROUPINGS,
+    filters: [ALL_USAGE, STREAMED],
+    window: { days: 40, today: true },
+  });
+  expect(workloadOf(job)).toEqual({ requests: 1_600, otherCalls: 300, slices: 100 * 4 * 2 * 41 });
+  expect(workloadOf(exportJob({ projects: 100 }))).toEqual({ requests: 100, otherCalls: 100, slices: 700 });
+  // Billing has balances besides.
+  expect(workloadOf({ ...exportJob({ projects: 100 }), source: "billing" }).otherCalls).toBe(200);
+
+  const [night] = planNights([job], 1, NOW).exports;
+  expect(night).toMatchObject({
+    seconds: 1_900,
+    startsAt: new Date("2026-03-11T02:15:00Z"),
+    endsAt: new Date("2026-03-11T02:46:40Z"),
+  });
+  expect(night).not.toHaveProperty("fit");
+});
+
+test("a night that ends too late comes with a rate, a window and groupings each of which ends in time", () => {
+  const job = exportJob({
+    projects: 2_000,
+    groupings: GROUPINGS,
+    filters: [ALL_USAGE, STREAMED],
+    window: { days: 40, today: false },
+  });
+  const fit = planNights([job], 0.3, NOW).exports[0]?.fit;
+  expect(fit).toEqual({ requestsPerSecond: 0.5, windowDays: 31, groupings: ["none", "model"] });
+
+  const isInTime = (part: object, rate: number) =>
+    planNights([{ ...job, ...part }], rate, NOW).exports[0]?.fit === undefined;
+  expect(isInTime({}, 0.5)).toBe(true);
+  expect(isInTime({ window: { days: 31, today: false } }, 0.3)).toBe(true);
+  expect(isInTime({ window: { days: 32, today: false } }, 0.3)).toBe(false);
+  expect(isInTime({ groupings: fit?.groupings }, 0.3)).toBe(true);
+  expect(isInTime({ groupings: GROUPINGS }, 0.3)).toBe(false);
+});
+
+test("the shortest time between two runs counts, and all exports together may need more than a day", () => {
+  // 200 calls at one a second take longer than the two minutes between 02:15 and 02:17.
+  const uneven = exportJob({ projects: 100, schedule: "15,17 2 * * *" });
+  expect(planNights([uneven], 1, NOW).exports[0]).toMatchObject({
+    secondsBetween: 120,
+    fit: { requestsPerSecond: 1.7 },
+  });
+
+  const hourly = exportJob({ projects: 1_500, schedule: "0 * * * *" });
+  const plan = planNights([hourly, { ...hourly, name: "other" }], 1, NOW);
+  expect(plan.exports.map(({ fit }) => fit)).toEqual([undefined, undefined]);
+  expect(plan).toMatchObject({ callsPerDay: 2 * 24 * 3_000, secondsPerDay: 144_000 });
+});
