@@ -231,8 +231,11 @@ export const COMMANDS: readonly CommandDefinition[] = [
   {
     name: "status",
     summary: "jobs, last and next runs, and what is missing",
-    examples: ["status", "status --json"],
-    options: [JSON_ANSWER],
+    examples: ["status", "status --json", 'status --project "prod-*"'],
+    options: [
+      new Option("--project <name...>", 'only how complete these projects are; "*" stands for any text'),
+      JSON_ANSWER,
+    ],
     run: async (app, options) => (await import("./status.ts")).runStatus(app, options),
   },
   {

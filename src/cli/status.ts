@@ -8,21 +8,16 @@ import { rotationStatus } from "../db/keys/status.ts";
 import { loudAlerts, renderSnooze, type Snooze } from "../health/alert.ts";
 import { alertsOf } from "../health/alerts.ts";
 import { adviseWindows, type JobAdvice, readHealth, renderAdvice } from "../health/read-health.ts";
-import {
-  type GapGroup,
-  groupGaps,
-  type HealthState,
-  type JobHealth,
-  queueTotals,
-  type WorkerHealth,
-} from "../health/state.ts";
+import { type HealthState, type JobHealth, queueTotals, type WorkerHealth, worstProjects } from "../health/state.ts";
 import { usageAlertsOf } from "../health/usage-alerts.ts";
 import { type Clocks, clockWarning, compareClocks } from "../jobs/clocks.ts";
 import { deliveryWarnings } from "../jobs/delivered-files.ts";
 import { budgetTitle, budgetUseText } from "../report/budget-text.ts";
-import { counted, instantText, windowText } from "../report/format.ts";
+import { counted, instantText } from "../report/format.ts";
 import { seriesText } from "../usage/series.ts";
+import { firstOf, gapLines } from "./gap-lines.ts";
 import { renderPause } from "./jobs.ts";
+import { runStatusOfProjects, type StatusOptions, worstProjectLines } from "./status-projects.ts";
 
 type Status = {
   readonly health: HealthState;
@@ -34,7 +29,8 @@ type Status = {
 };
 
 /** Exit status 1 while there is any alert, so that a script need not read the answer. */
-export async function runStatus(app: App, options: { readonly json?: boolean }): Promise<number> {
+export async function runStatus(app: App, options: StatusOptions): Promise<number> {
+  if (options.project) return runStatusOfProjects(app, options.project, options);
   const config = await readConfig(app);
   const status = await withDatabase(app, async (db): Promise<Status> => {
     const health = await readStatusHealth(app, db, config);
@@ -95,15 +91,17 @@ function statusJson({ health, undated, clocks, windows }: Status, alerts: Status
     budgets,
     rotations: health.rotations.map((rotation) => ({ ...rotationStatus(rotation), warnings: rotation.warnings })),
     gaps: health.gaps.map(({ key: _, ...gap }) => gap),
+    gapsLeftOut: health.gapsLeftOut,
+    projects: worstProjects(health.projects),
     ...{ undated, queue, clocks, windows, ...alerts },
   };
 }
 
-const GAPS_SHOWN_MAX = 20;
+const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 
 function renderStatus({ health, undated, clocks, windows }: Status, alerts: StatusAlerts): string {
-  const { jobs, workers, slices, gaps, rotations, queue, callsPausedUntil } = health;
+  const { jobs, workers, slices, rotations, queue, callsPausedUntil } = health;
   const warning = clockWarning(clocks);
   const queued = queueTotals(queue).flatMap(({ jobs, text }) => (jobs > 0 ? [text] : []));
   const lines = [
@@ -123,8 +121,9 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
     ...(warning ? [`warning: ${warning}`] : []),
     ...windows.map((advice) => `window of ${advice.job}: ${renderAdvice(advice)}`),
     `slices: ${slices.complete} complete, ${slices.suspect} suspect, ${slices.failed} failed, ${slices.missing} missing`,
-    ...firstOf(groupGaps(gaps).map(renderGap), GAPS_SHOWN_MAX, (more) => `  and ${more} more: see bi.coverage_gaps`),
-    ...firstOf(undated.map(renderUndated), GAPS_SHOWN_MAX, (more) => `undated: ${more} more series`),
+    ...worstProjectLines(health.projects),
+    ...gapLines(health),
+    ...firstOf(undated.map(renderUndated), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
     ...health.budgets
       .filter(({ isOver }) => !isOver)
       .map((budget) => `budget ${budgetTitle(budget)}: ${budgetUseText(budget)}`),
@@ -138,11 +137,6 @@ function renderStatus({ health, undated, clocks, windows }: Status, alerts: Stat
 
 function titled(title: string, texts: readonly string[]): readonly string[] {
   return texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
-}
-
-/** The first `max` texts and, if there are more, the text of `rest` with their count. */
-function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
-  return texts.length > max ? [...texts.slice(0, max), rest(texts.length - max)] : texts;
 }
 
 function jobLines({ kind, job, schedule, timezone, nextRun, lastRun, paused, overdueSince }: JobHealth): string[] {
@@ -180,12 +174,4 @@ function renderRun({ status, startedAt, trigger, error, skippedSince }: LastRun)
 
 function renderUndated({ snapshots, takenAt, ...series }: UndatedSeries): string {
   return `undated: ${seriesText(series)}: ${counted(snapshots, "snapshot")}, the newest of ${instantText(takenAt)}; the answers carry no date, see bi.usage_snapshot`;
-}
-
-const SERIES_SHOWN_MAX = 3;
-
-function renderGap({ status, series, from, to, error }: GapGroup): string {
-  const names = firstOf(series.map(seriesText), SERIES_SHOWN_MAX, (more) => `and ${more} more series`);
-  const days = windowText({ start: from, end: to });
-  return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
 }

@@ -25,6 +25,29 @@ export type SeriesHealth = SeriesName & {
   readonly freshThrough: Day | null;
 };
 
+/** The series of a project and source together. */
+export type ProjectHealth = {
+  readonly project: string;
+  readonly projectId: string;
+  readonly source: Source;
+  /** How many series are configured; 0 for a project that no longer is. */
+  readonly series: number;
+  /** Numbers of slices. Those that are not complete count only if their series is configured. */
+  readonly complete: number;
+  readonly missing: number;
+  readonly failed: number;
+  readonly suspect: number;
+  /** The newest day up to which nothing of any of the series is missing; null while no day is due. */
+  readonly freshThrough: Day | null;
+};
+
+export type Completeness = {
+  /** If not too many are configured, every series; otherwise those that are configured and have a day that is not complete. */
+  readonly series: readonly SeriesHealth[];
+  readonly seriesCount: number;
+  readonly projects: readonly ProjectHealth[];
+};
+
 /**
  * How complete each series is, as bi.coverage and bi.freshness show it. Every replica runs this at each scrape, so the
  * query reads each slice once, where the views take several passes.
@@ -33,10 +56,12 @@ export type SeriesHealth = SeriesName & {
  * not missing: `closing_until` is the newest day whose reading after its end is due. A series is fresh through the last day before its
  * first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is
  * missing. Otherwise the first missing day is searched for, which is rare and slow.
+ *
+ * If more than `listedMax` series are configured, those that are complete are only counted: tens of thousands of them would take seconds.
  */
-export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]> {
-  const { rows } = await sql<Omit<SeriesHealth, "key"> & { projectId: string; filterKey: string }>`
-    with counted as (
+export async function readCompleteness(tx: Tx, listedMax: number): Promise<Completeness> {
+  const { rows } = await sql<CompletenessRow>`
+    with counted as materialized (
       select sl.series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
         count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as read,
         max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
@@ -50,37 +75,65 @@ export async function readSeriesHealth(tx: Tx): Promise<readonly SeriesHealth[]>
           sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until as unclosed
       ) due
       group by sl.series_id
-    )
-    select s.series_id as "seriesId", s.project_id as "projectId", s.project, s.source, s."grouping",
-      s.filter_key as "filterKey", s.filter,
-      s.retired_at is null as "isActive", coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
-      coalesce(c.suspect, 0) as suspect,
-      -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
-      -- other series in a sum.
-      greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
-      least(d.due_until, case
-        when coalesce(c.read, 0) = 0 then d.due_from - 1
-        when c.read = c.last_read - d.due_from + 1 then c.last_read
-        else (
-          select min(day)::date - 1
-          from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
-          where not exists (
-            select from usage_export.slice sl
-            where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
-              and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
+    ),
+    health as materialized (
+      select s.series_id, s.project_id, s.project, s.source, s."grouping", s.filter_key, s.filter,
+        s.retired_at is null as is_active, coalesce(c.complete, 0) as complete, coalesce(c.failed, 0) as failed,
+        coalesce(c.suspect, 0) as suspect,
+        -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
+        -- other series in a sum.
+        greatest(d.due_until - d.due_from + 1 - coalesce(c.present, 0), 0) as missing,
+        least(d.due_until, case
+          when coalesce(c.read, 0) = 0 then d.due_from - 1
+          when c.read = c.last_read - d.due_from + 1 then c.last_read
+          else (
+            select min(day)::date - 1
+            from generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
+            where not exists (
+              select from usage_export.slice sl
+              where sl.series_id = s.series_id and sl.usage_date = day::date and sl.fetched_at is not null
+                and not (sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= d.closing_until)
+            )
           )
-        )
-      end) as "freshThrough"
-    from usage_export.series s
-    left join usage_export.due_series d using (series_id)
-    left join counted c using (series_id)
-    where s.superseded_at is null
-    order by s.source desc, s.project, s."grouping", s.filter
+        end) as fresh_through
+      from usage_export.series s
+      left join usage_export.due_series d using (series_id)
+      left join counted c using (series_id)
+      where s.superseded_at is null
+    )
+    select series_id as "seriesId", project_id as "projectId", project, source, "grouping", filter_key as "filterKey", filter,
+      is_active as "isActive", complete, missing, failed, suspect, fresh_through as "freshThrough", null as series
+    from health
+    where (select count(*) from health where is_active) <= ${listedMax}
+      or (is_active and missing + failed + suspect > 0)
+    union all
+    select null, project_id, max(project), source, null, null, null, null, sum(complete)::integer,
+      coalesce(sum(missing) filter (where is_active), 0)::integer, coalesce(sum(failed) filter (where is_active), 0)::integer,
+      coalesce(sum(suspect) filter (where is_active), 0)::integer, min(fresh_through) filter (where is_active),
+      count(*) filter (where is_active)::integer
+    from health
+    group by source, project_id
+    order by source desc, project, "grouping", filter
   `.execute(tx);
-  return rows.map(({ projectId, filterKey, ...series }) => ({
-    ...series,
-    key: JSON.stringify([series.source, projectId, series.grouping, filterKey]),
-  }));
+  const projects = rows.flatMap((row) => (row.series === null ? [] : [projectOf(row)]));
+  return {
+    series: rows.flatMap((row) => (row.series === null ? [seriesOf(row)] : [])),
+    seriesCount: projects.reduce((sum, { series }) => sum + series, 0),
+    projects,
+  };
+}
+
+/** A series; or a project, which has a number of series. */
+type CompletenessRow = Omit<SeriesHealth, "key"> &
+  Omit<ProjectHealth, "series"> & { readonly filterKey: string; readonly series: number | null };
+
+function seriesOf({ projectId, filterKey, series: _, ...row }: CompletenessRow): SeriesHealth {
+  return { ...row, key: JSON.stringify([row.source, projectId, row.grouping, filterKey]) };
+}
+
+function projectOf(row: CompletenessRow): ProjectHealth {
+  const { project, projectId, source, series, complete, missing, failed, suspect, freshThrough } = row;
+  return { project, projectId, source, series: series ?? 0, complete, missing, failed, suspect, freshThrough };
 }
 
 /** Consecutive days of a series that are all missing or all failed. */
@@ -94,18 +147,24 @@ export type Gap = SeriesName & {
   readonly error: string | null;
 };
 
+export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
+
+/** In an outage every series has a gap. */
+const GAPS_MAX = 5_000;
+
 /**
  * The gaps as bi.coverage_gaps shows them, the newest first; gaps that end on the same day are in the order of `series`. Only the
  * slices of series with gaps are read, so while nothing is missing or failed, no slice is read.
  */
-export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise<readonly Gap[]> {
+export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise<Gaps> {
   const active = new Map(series.flatMap((one) => (one.isActive ? [[one.seriesId, one] as const] : [])));
   const idsWith = (status: Gap["status"]) =>
     [...active.values()].filter((one) => one[status] > 0).map((one) => one.seriesId);
   const [missing, failed] = [idsWith("missing"), idsWith("failed")];
-  if (missing.length + failed.length === 0) return [];
-  const { rows } = await sql<Omit<Gap, "key" | keyof SeriesName> & { readonly seriesId: number }>`
-    select series_id as "seriesId", status, min(day) as "from", max(day) as "to", (array_agg(error order by day desc))[1] as error
+  if (missing.length + failed.length === 0) return { gaps: [], gapsLeftOut: 0 };
+  const { rows } = await sql<Omit<Gap, "key" | keyof SeriesName> & { readonly seriesId: number; readonly all: number }>`
+    select series_id as "seriesId", status, min(day) as "from", max(day) as "to",
+      (array_agg(error order by day desc))[1] as error, (count(*) over ())::integer as "all"
     from (
       select *, day - (row_number() over (partition by series_id, status, error is null order by day))::integer as stretch
       from (
@@ -123,15 +182,18 @@ export async function readGaps(tx: Tx, series: readonly SeriesHealth[]): Promise
           and (sl.series_id is null or (sl.status = 'complete' and sl.closed_at is null and day <= d.closing_until))
       ) days
     ) stretches
-    group by series_id, status, error is null, stretch
-    order by max(day) desc, array_position(${[...active.keys()]}::integer[], series_id)
+    join unnest(${[...active.keys()]}::integer[]) with ordinality as listed (series_id, position) using (series_id)
+    group by series_id, listed.position, status, error is null, stretch
+    order by max(day) desc, listed.position
+    limit ${GAPS_MAX}
   `.execute(tx);
-  return rows.flatMap(({ seriesId, ...gap }) => {
+  const gaps = rows.flatMap(({ seriesId, all: _, ...gap }) => {
     const one = active.get(seriesId);
     if (!one) return [];
     const { key, project, source, grouping, filter } = one;
     return [{ key, project, source, grouping, filter, ...gap }];
   });
+  return { gaps, gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
 export type UndatedSeries = SeriesName & {

@@ -1,6 +1,6 @@
 // Computes from the health state the alerts that `status` and the dashboard show, and the notifications to send. Pure.
 
-import type { Gap, LastOutcome } from "../db/health.ts";
+import type { LastOutcome, SeriesHealth } from "../db/health.ts";
 import type { RotationStatus } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { needsAttention } from "../keys/plan.ts";
@@ -34,6 +34,7 @@ export function alertsOf(state: HealthState): readonly Alert[] {
  * snooze of their own.
  */
 function gapsSnooze({ series, jobs, snoozes }: HealthState): Snooze | undefined {
+  if (snoozes.length === 0) return undefined;
   const incomplete = series.filter(
     ({ isActive, missing, failed, suspect }) => isActive && missing + failed + suspect > 0,
   );
@@ -289,28 +290,32 @@ function outcomeText(
  * are left are sent once the job works again. There is also none while a job that reads the same series is paused, or has a run in
  * progress or about to start, which may fill the gaps.
  */
-function gapsCondition({ kind, job, outcome, series }: JobHealth, { jobs, gaps }: HealthState): Condition[] {
+function gapsCondition({ kind, job, outcome, series }: JobHealth, state: HealthState): Condition[] {
   if (kind !== "export" || outcome?.status === "failed") return [];
-  const readers = jobs.filter((other) => !other.series.isDisjointFrom(series));
+  const readers = state.jobs.filter((other) => other.series.overlaps(series));
   if (readers.some(({ isInProgress, paused }) => isInProgress || paused)) return [];
-  const own = gaps.filter(({ key }) => series.has(key));
-  return [{ subject: `gaps ${job}`, isWrong: own.length > 0, text: () => gapsText(job, own) }];
+  const own = state.series.filter(
+    ({ isActive, missing, failed, key }) => isActive && missing + failed > 0 && series.has(key),
+  );
+  return [{ subject: `gaps ${job}`, isWrong: own.length > 0, text: () => gapsText(job, own, state) }];
 }
 
 const SERIES_SHOWN_MAX = 3;
 
-function gapsText(job: string, gaps: readonly Gap[]): string {
-  if (gaps.length === 0) return `Export ${job} has no gaps any more.`;
-  const slices = gaps.flatMap(({ status, from, to }) =>
-    daysOf({ start: from, end: to }).map((day) => ({ status, day })),
-  );
-  const days = [...new Set(slices.map(({ day }) => day))].sort();
-  const missing = slices.filter(({ status }) => status === "missing").length;
-  const series = [...new Set(gaps.map(seriesText))];
+/** `own` are the series of the job that have gaps. */
+function gapsText(job: string, own: readonly SeriesHealth[], { gaps, gapsLeftOut }: HealthState): string {
+  if (own.length === 0) return `Export ${job} has no gaps any more.`;
+  const keys = new Set(own.map(({ key }) => key));
+  const listed = gaps.filter(({ key }) => keys.has(key));
+  const days = [...new Set(listed.flatMap(({ from, to }) => daysOf({ start: from, end: to })))].sort();
+  const missing = own.reduce((sum, one) => sum + one.missing, 0);
+  const failed = own.reduce((sum, one) => sum + one.failed, 0);
+  const series = [...new Set([...listed, ...own].map(seriesText))];
   const others = series.length - SERIES_SHOWN_MAX;
+  const older = gapsLeftOut > 0 ? " and before" : "";
   return [
-    `Export ${job} has gaps: ${counted(slices.length, "slice")} of ${daysText(days)}`,
-    `(${missing} missing, ${slices.length - missing} failed), of ${series.slice(0, SERIES_SHOWN_MAX).join(", ")}`,
+    `Export ${job} has gaps: ${counted(missing + failed, "slice")} of ${daysText(days)}${older}`,
+    `(${missing} missing, ${failed} failed), of ${series.slice(0, SERIES_SHOWN_MAX).join(", ")}`,
     ...(others > 0 ? [`and ${others} more series`] : []),
   ]
     .join(" ")

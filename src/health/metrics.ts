@@ -5,14 +5,10 @@ import type { Logger } from "pino";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { ReadTimeout, shareInFlight } from "../async.ts";
 import { isStatementTimeout } from "../db/connection/errors.ts";
-import type { SeriesHealth } from "../db/health.ts";
 import { errorText } from "../errors.ts";
-import { needsAttention } from "../keys/plan.ts";
-import type { BudgetUse } from "../usage/budget-use.ts";
-import { DAY_SECONDS, startOfDay } from "../usage/days.ts";
-import { openAnomalies } from "./anomaly-alerts.ts";
-
-import type { HealthFigures, JobHealth, RotationHealth } from "./state.ts";
+import { DAY_SECONDS } from "../usage/days.ts";
+import { GAUGES, type MetricSample, metricSamples } from "./gauges.ts";
+import type { HealthFigures } from "./state.ts";
 
 export type MetricsDeps = {
   readonly log: Logger;
@@ -229,161 +225,7 @@ function openProcessMetrics(registry: Registry, rotations: () => readonly string
   };
 }
 
-// Gauges of the health state. Every replica has the same values. They are created again for each scrape, so that removed series and
-// jobs disappear.
-
-/** One number of the health state. */
-export type MetricSample = {
-  readonly gauge: keyof typeof GAUGES;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-};
-
-/** A series of usage has no "source". */
-const SERIES_LABELS = ["project", "source", "grouping", "filter"] as const;
-/** Not "job": Prometheus uses that label for the target of a scrape. */
-const JOB_LABELS = ["kind", "job_name"] as const;
-
-const GAUGES = {
-  newest_complete_day_timestamp_seconds: {
-    help: "Midnight UTC at which the newest day begins up to which nothing of the series is missing",
-    labelNames: SERIES_LABELS,
-  },
-  incomplete_slices: {
-    help: "Slices of the series (a day each) that are missing (due and never read), failed or suspect",
-    labelNames: [...SERIES_LABELS, "status"],
-  },
-  job_last_success_timestamp_seconds: {
-    help: "When the newest run of the job ended in which everything was stored, without backfills",
-    labelNames: JOB_LABELS,
-  },
-  job_failures: {
-    help: "Runs of the job that failed or were interrupted since the last that ended well, without backfills",
-    labelNames: JOB_LABELS,
-  },
-  job_paused: { help: "1 while the job is paused, else 0", labelNames: JOB_LABELS },
-  job_next_run_timestamp_seconds: {
-    help: "When the job is due next; in the past while no worker has planned a run that is due; absent while it is paused",
-    labelNames: JOB_LABELS,
-  },
-  api_key_age_seconds: {
-    help: "How long ago the key in use was requested, or put back by a person",
-    labelNames: ["rotation"],
-  },
-  api_keys: { help: "Keys in the ledger that exist or may exist, by state", labelNames: ["rotation", "state"] },
-  api_keys_due_for_removal: { help: "Replaced keys whose grace days are over", labelNames: ["rotation"] },
-  api_key_fallback: {
-    help: "1 if the service refused the key in use in the last 7 days and the previous key was used, else 0",
-    labelNames: ["rotation"],
-  },
-  rotation_failed_attempts: { help: "Failures of the rotation since its last success", labelNames: ["rotation"] },
-  rotation_needs_attention: {
-    help: "1 while the rotation creates no key until a person asks for it, else 0",
-    labelNames: ["rotation"],
-  },
-  workers: { help: "Workers that ended a tick, which comes every minute, in the last two minutes", labelNames: [] },
-  worker_last_seen_timestamp_seconds: { help: "When any worker ended its newest tick", labelNames: [] },
-  usage_anomalies: {
-    help: "Open alerts about final days whose usage was unusual",
-    labelNames: ["project", "filter"],
-  },
-  queue_jobs: {
-    help: "Usage requests and rotations in the queue: waiting, retrying (waits for another attempt), active, or dead (given up in the last 24 hours)",
-    labelNames: ["queue", "state"],
-  },
-  budget_used_share: {
-    help: "Which share of the budget is used in its current period, of the days that were read; 1 where it is used up",
-    labelNames: ["budget"],
-  },
-  budget_forecast_share: {
-    help: "Which share of the budget will probably be used by the end of the current month; absent where no forecast is possible",
-    labelNames: ["budget"],
-  },
-  alert_snoozed_until_timestamp_seconds: {
-    help: "When the snooze of the alert, or of the alerts whose names begin with it, ends; absent without a snooze",
-    labelNames: ["alert"],
-  },
-} as const satisfies Readonly<Record<string, { readonly help: string; readonly labelNames: readonly string[] }>>;
-
-/** The gauges of a health state. A number that is not known has no sample. */
-export function metricSamples({
-  series,
-  jobs,
-  rotations,
-  queue,
-  workers,
-  budgets,
-  anomalies,
-  snoozes,
-}: HealthFigures): readonly MetricSample[] {
-  const seen = workers[0]?.lastSeenAt;
-  return [
-    ...series.filter(({ isActive }) => isActive).flatMap(seriesSamples),
-    ...jobs.flatMap(jobSamples),
-    ...rotations.flatMap(rotationSamples),
-    ...queue.flatMap(({ queue, state, jobs }) => sample("queue_jobs", { queue, state }, jobs)),
-    ...budgets.filter(({ isOver }) => !isOver).flatMap(budgetSamples),
-    ...anomalies.flatMap((usage) =>
-      sample("usage_anomalies", { project: usage.project, filter: usage.filter }, openAnomalies(usage).length),
-    ),
-    ...snoozes.flatMap(({ name, until }) =>
-      sample("alert_snoozed_until_timestamp_seconds", { alert: name }, until.getTime() / 1000),
-    ),
-    ...sample("workers", {}, workers.filter(({ state }) => state === "live").length),
-    ...sample("worker_last_seen_timestamp_seconds", {}, seen && seen.getTime() / 1000),
-  ];
-}
-
-function seriesSamples({ freshThrough, missing, failed, suspect, ...series }: SeriesHealth) {
-  const { project, source, grouping, filter } = series;
-  const labels = { project, ...(source !== "usage" && { source }), grouping, filter };
-  const fresh = freshThrough === null ? null : startOfDay(freshThrough).getTime() / 1000;
-  return [
-    ...sample("newest_complete_day_timestamp_seconds", labels, fresh),
-    ...Object.entries({ missing, failed, suspect }).flatMap(([status, slices]) =>
-      sample("incomplete_slices", { ...labels, status }, slices),
-    ),
-  ];
-}
-
-function jobSamples({ kind, job, lastSuccess, failures, paused, firstUnplanned }: JobHealth) {
-  const labels = { kind, job_name: job };
-  return [
-    ...sample("job_last_success_timestamp_seconds", labels, lastSuccess),
-    ...sample("job_failures", labels, failures),
-    ...sample("job_paused", labels, paused ? 1 : 0),
-    ...sample("job_next_run_timestamp_seconds", labels, firstUnplanned && firstUnplanned.getTime() / 1000),
-  ];
-}
-
-function rotationSamples({ rotation, ageSeconds, failedAttempts, fallback, keys }: RotationHealth) {
-  const { dueForRemoval, longDue: _, ...byState } = keys;
-  return [
-    ...sample("api_key_age_seconds", { rotation }, ageSeconds),
-    ...Object.entries(byState).flatMap(([state, count]) => sample("api_keys", { rotation, state }, count)),
-    ...sample("api_keys_due_for_removal", { rotation }, dueForRemoval),
-    ...sample("api_key_fallback", { rotation }, fallback === null ? 0 : 1),
-    ...sample("rotation_failed_attempts", { rotation }, failedAttempts),
-    ...sample("rotation_needs_attention", { rotation }, needsAttention(failedAttempts) ? 1 : 0),
-  ];
-}
-
-/** A metric is a double by its format: these are shares for charts and alert rules, and bi.budgets has the amounts. */
-function budgetSamples({ name, percent, forecastPercent }: BudgetUse) {
-  const share = (text: string | null) => (text === null ? null : Number(text) / 100);
-  return [
-    ...sample("budget_used_share", { budget: name }, share(percent)),
-    ...sample("budget_forecast_share", { budget: name }, share(forecastPercent)),
-  ];
-}
-
-function sample(
-  gauge: MetricSample["gauge"],
-  labels: MetricSample["labels"],
-  value: number | null | undefined,
-): readonly MetricSample[] {
-  return value === null || value === undefined ? [] : [{ gauge, labels, value }];
-}
+// The gauges of the health state are created again for each scrape, so that removed series and jobs disappear.
 
 function gaugesRegistry(samples: readonly MetricSample[]): Registry {
   const registry = new Registry();

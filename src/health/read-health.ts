@@ -14,8 +14,8 @@ import {
   type LastRun,
   lastOutcomes,
   lastRuns,
+  readCompleteness,
   readGaps,
-  readSeriesHealth,
   recentRuns,
   type SeriesHealth,
 } from "../db/health.ts";
@@ -30,10 +30,11 @@ import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { counted } from "../report/format.ts";
 import { nextRunAt, overdueSince, waitingSince } from "../schedule/due.ts";
-import { isOfFanOut } from "../usage/fan-out.ts";
+import { jobSeries, NO_SERIES } from "../usage/job-series.ts";
 import { adviseWindow, type ExportJob, KNOWN_SHARE_ENOUGH, seriesOf, type WindowAdvice } from "../usage/plan.ts";
-import { type Grouping, type Series, seriesKey } from "../usage/series.ts";
+import type { Grouping, Series } from "../usage/series.ts";
 import { rotationWarnings } from "./alerts.ts";
+import { LABELS_MAX } from "./gauges.ts";
 import {
   countSlices,
   type FailedRun,
@@ -44,8 +45,13 @@ import {
   type RotationKeys,
 } from "./state.ts";
 
-export async function readHealth(db: Database, config: Config): Promise<HealthState> {
-  return readSnapshot(db, (tx) => healthAt(db, tx, config));
+/** `isShown`: of which projects the gaps are listed. Everything else is of all. */
+export async function readHealth(
+  db: Database,
+  config: Config,
+  isShown: (project: string) => boolean = () => true,
+): Promise<HealthState> {
+  return readSnapshot(db, (tx) => healthAt(db, tx, config, isShown));
 }
 
 /** For /metrics, which show numbers only. Each statement has the short limit of BRIEF_SNAPSHOT_SECONDS. */
@@ -53,14 +59,22 @@ export async function readHealthFigures(db: Database, config: Config): Promise<H
   return readSnapshot(db, (tx) => figuresAt(db, tx, config), BRIEF_SNAPSHOT_SECONDS);
 }
 
-async function healthAt(db: Database, tx: Tx, config: Config): Promise<HealthState> {
+async function healthAt(
+  db: Database,
+  tx: Tx,
+  config: Config,
+  isShown: (project: string) => boolean = () => true,
+): Promise<HealthState> {
   const figures = await figuresAt(db, tx, config);
   const { readAt, series, slices, workers } = figures;
   const hasLiveWorker = workers.some(({ recent }) => recent);
   const causes = slices.failed > 0 ? await failureCauses(tx, readAt) : [];
   return {
     ...figures,
-    gaps: await readGaps(tx, series),
+    ...(await readGaps(
+      tx,
+      series.filter(({ project }) => isShown(project)),
+    )),
     // If no worker runs, nothing is retried.
     causes: causes.map((cause) => (hasLiveWorker ? cause : { ...cause, nextTry: undefined })),
   };
@@ -69,7 +83,7 @@ async function healthAt(db: Database, tx: Tx, config: Config): Promise<HealthSta
 /** `tx` is a snapshot of `db`. */
 async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFigures> {
   const now = await databaseNow(tx);
-  const series = await readSeriesHealth(tx);
+  const { series, seriesCount, projects } = await readCompleteness(tx, LABELS_MAX);
   const workers = await storedWorkers(tx);
   const rotations = await rotationRows(tx);
   return {
@@ -81,7 +95,9 @@ async function figuresAt(db: Database, tx: Tx, config: Config): Promise<HealthFi
       state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
     })),
     series,
-    slices: countSlices(series),
+    seriesCount,
+    projects,
+    slices: countSlices(projects),
     rotations: rotations.map((row) => ({
       ...row,
       configured: config.rotations.find(({ name }) => name === row.rotation),
@@ -127,28 +143,25 @@ async function readJobs(
   series: readonly SeriesHealth[],
   now: Date,
 ): Promise<readonly JobHealth[]> {
-  const failedSeries = new Set(series.flatMap(({ key, failed }) => (failed > 0 ? [key] : [])));
+  const failedSeries = series.flatMap(({ isActive, key, failed }) => (isActive && failed > 0 ? [key] : []));
   const jobs = jobsOf(config).map((job) => {
-    const own = new Set(job.kind === "export" ? seriesOfJob(job, series) : []);
-    return { ...job, series: own, hasNoFailedSlice: own.isDisjointFrom(failedSeries) };
+    const own = job.kind === "export" ? jobSeries(job) : NO_SERIES;
+    return { ...job, series: own, hasNoFailedSlice: !failedSeries.some(own.has) };
   });
   const [stored, runs] = [await storedJobs(tx), await lastRuns(tx, jobs)];
   const [outcomes, records] = [await lastOutcomes(tx, jobs), await jobRecords(tx, jobs)];
+  const byJob = <One extends JobId>(all: readonly One[]) => new Map(all.map((one) => [`${one.kind} ${one.name}`, one]));
+  const [storedOf, outcomeOf, recordOf] = [byJob(stored), byJob(outcomes), byJob(records)];
+  const lastRunOf = new Map(runs.map((run) => [`${run.kind} ${run.job}`, run]));
   return jobs.map((job) => {
-    const isOfJob = (one: JobId) => one.kind === job.kind && one.name === job.name;
+    const name = `${job.kind} ${job.name}`;
     return jobHealth(job, now, {
-      stored: stored.find(isOfJob),
-      lastRun: runs.find((run) => run.kind === job.kind && run.job === job.name),
-      outcome: outcomes.find(isOfJob),
-      record: records.find(isOfJob),
+      stored: storedOf.get(name),
+      lastRun: lastRunOf.get(name),
+      outcome: outcomeOf.get(name),
+      record: recordOf.get(name),
     });
   });
-}
-
-/** The keys of its series: those of the configuration, and of the values that its fan-outs read now. */
-function seriesOfJob(job: ExportJob, series: readonly SeriesHealth[]): readonly string[] {
-  const fannedOut = series.filter(({ isActive, key }) => isActive && isOfFanOut(job, key));
-  return [...seriesOf(job).map(seriesKey), ...fannedOut.map(({ key }) => key)];
 }
 
 type JobRows = {

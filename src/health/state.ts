@@ -2,7 +2,7 @@
 // notifications and the dead man's switch are computed from it. Pure.
 
 import type { JudgedUsage } from "../db/anomalies.ts";
-import type { Gap, LastOutcome, LastRun, RecentRun, SeriesHealth } from "../db/health.ts";
+import type { Gap, LastOutcome, LastRun, ProjectHealth, RecentRun, SeriesHealth } from "../db/health.ts";
 import type { Pause } from "../db/jobs/jobs.ts";
 import type { QueueDepth } from "../db/jobs/queue.ts";
 import type { ConfigRefusal } from "../db/jobs/workers.ts";
@@ -10,13 +10,16 @@ import type { KeyStatus, RotationRow } from "../db/keys/status.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import type { RotationJob } from "../keys/policy.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
+import type { JobSeries } from "../usage/job-series.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice.ts";
 import type { Snooze } from "./alert.ts";
 
 export type HealthState = HealthFigures & {
-  /** The newest first. */
+  /** The newest first, at most GAPS_MAX of db/health.ts. */
   readonly gaps: readonly Gap[];
+  /** How many older gaps are not in the list. */
+  readonly gapsLeftOut: number;
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
 };
@@ -31,7 +34,12 @@ export type HealthFigures = {
   readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */
   readonly workers: readonly WorkerHealth[];
+  /** If there are few series, all of them; otherwise only those that are configured and have a day that is not complete. */
   readonly series: readonly SeriesHealth[];
+  /** How many series are configured. */
+  readonly seriesCount: number;
+  /** One for each project and source. */
+  readonly projects: readonly ProjectHealth[];
   readonly slices: SliceCounts;
   /** Rotations that have run at least once. */
   readonly rotations: readonly RotationHealth[];
@@ -74,8 +82,8 @@ export type JobHealth = {
   readonly lastSuccess: number | null;
   /** Runs that failed or were interrupted since `lastSuccess`. */
   readonly failures: number;
-  /** The series that an export reads, by seriesKey. */
-  readonly series: ReadonlySet<string>;
+  /** The series that an export reads. */
+  readonly series: JobSeries;
 };
 
 export type FailedRun = {
@@ -114,14 +122,21 @@ export type RotationHealth = RotationRow & {
 export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 
 /** Slices that are not complete count only if their series is configured: nothing reads the others again. */
-export function countSlices(series: readonly SeriesHealth[]): SliceCounts {
-  const active = series.filter(({ isActive }) => isActive);
-  return {
-    complete: series.reduce((sum, { complete }) => sum + complete, 0),
-    suspect: active.reduce((sum, { suspect }) => sum + suspect, 0),
-    failed: active.reduce((sum, { failed }) => sum + failed, 0),
-    missing: active.reduce((sum, { missing }) => sum + missing, 0),
-  };
+export function countSlices(projects: readonly ProjectHealth[]): SliceCounts {
+  const sum = (status: SliceStatus) => projects.reduce((total, project) => total + project[status], 0);
+  return { complete: sum("complete"), suspect: sum("suspect"), failed: sum("failed"), missing: sum("missing") };
+}
+
+/** The projects with the most missing or failed days first. Suspect days count less: their numbers were right once. */
+export function worstProjects(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
+  const unread = ({ missing, failed }: ProjectHealth) => missing + failed;
+  return projects.toSorted(
+    (a, b) => unread(b) - unread(a) || b.suspect - a.suspect || compare(a.freshThrough ?? "~", b.freshThrough ?? "~"),
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 // What the dashboard shows besides the health state.

@@ -72,25 +72,3 @@ export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }
   const values = seen?.get(project.id)?.flatMap((one) => one.values) ?? [];
   return values.find((value) => value.filter === filter)?.days;
 }
-
-type FanningOut = {
-  readonly fanOuts?: readonly FanOut[];
-  readonly projects: readonly Project[];
-  readonly groupings: readonly Grouping[];
-};
-
-/** Whether the series with this seriesKey is of a fan-out of the job, whenever its value was seen. */
-export function isOfFanOut({ fanOuts = [], projects, groupings }: FanningOut, key: string): boolean {
-  if (fanOuts.length === 0) return false;
-  const [source, projectId, grouping, conditions] = JSON.parse(key);
-  const { features, dimensions = {} } = JSON.parse(conditions);
-  const [dimension, ...others] = Object.keys(dimensions);
-  return (
-    source === "usage" &&
-    features === undefined &&
-    others.length === 0 &&
-    fanOuts.some((one) => one.dimension === dimension && isReadUnderEach(grouping, one.dimension)) &&
-    projects.some(({ id }) => id === projectId) &&
-    groupings.includes(grouping)
-  );
-}

@@ -13,7 +13,7 @@ function configOf(count: number, exported = (name: string) => name): string {
         {
           ...{ name: "nightly", schedule: "15 2 * * *", timezone: "UTC", window: { days: 7 } },
           projects: names.map(exported),
-          groupings: ["none", "accessor"],
+          groupings: ["none", "accessor", "model"],
           filters: [{ name: "all" }, { each: "accessor" }],
         },
       ],

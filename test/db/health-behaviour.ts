@@ -13,7 +13,7 @@ import { recordEvent } from "../../src/db/keys/events.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/series.ts";
-import { type MetricSample, metricSamples } from "../../src/health/metrics.ts";
+import { type MetricSample, metricSamples } from "../../src/health/gauges.ts";
 import { readHealth } from "../../src/health/read-health.ts";
 import { NO_COUNTS, type RunTrigger } from "../../src/usage/export.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";
 import { type AlertPhase, isWell, notificationsOf } from "../../src/health/alerts.ts";
-import { metricSamples } from "../../src/health/metrics.ts";
+import { metricSamples } from "../../src/health/gauges.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
 import { healthState, NOW } from "./sample-health-state.ts";
 

@@ -8,7 +8,7 @@ import { storeBudgets } from "../../src/db/budgets.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
 import { storeSnooze } from "../../src/db/snoozes.ts";
 import { isWell, notificationsOf } from "../../src/health/alerts.ts";
-import { metricSamples } from "../../src/health/metrics.ts";
+import { metricSamples } from "../../src/health/gauges.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
 import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";

@@ -60,6 +60,8 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   // Only the help of gauges that are read from the database ends like this.
   const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
   expect(gauges.length).toBeGreaterThan(10);
-  for (const gauge of gauges) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));
+  // Gauges of projects and of all are for more series than this database has: see many-projects.test.ts.
+  const few = gauges.filter((gauge) => !/^usage_export_(project|all)_/.test(gauge ?? ""));
+  for (const gauge of few) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));
   expect(text).toContain("\nusage_export_database_up 1");
 });

@@ -1,11 +1,12 @@
 // Health states in which all is well, except for the parts that a test sets.
 
-import type { Gap, LastOutcome, RecentRun } from "../../src/db/health.ts";
+import type { Gap, LastOutcome, RecentRun, SeriesHealth } from "../../src/db/health.ts";
 import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
 import type { BudgetUse } from "../../src/usage/budget-use.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
+import { type JobSeries, NO_SERIES } from "../../src/usage/job-series.ts";
 
 export const NOW = new Date("2026-03-10T06:00:30Z");
 
@@ -16,9 +17,12 @@ export function healthState(part: Partial<HealthState> = {}): HealthState {
     jobs: [jobLine()],
     workers: [worker()],
     series: [],
+    seriesCount: 0,
+    projects: [],
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
     causes: [],
     gaps: [],
+    gapsLeftOut: 0,
     rotations: [],
     queue: [],
     budgets: [],
@@ -46,7 +50,7 @@ export function jobLine(part: Partial<JobHealth> = {}): JobHealth {
     failedRun: undefined,
     lastSuccess: null,
     failures: 0,
-    series: new Set(),
+    series: NO_SERIES,
     ...part,
   };
 }
@@ -136,7 +140,12 @@ export function rotationOf(facts: RotationFacts = {}): RotationHealth {
 }
 
 export function jobOf(kind: JobHealth["kind"], job: string, outcome: LastOutcome | undefined): JobHealth {
-  return jobLine({ kind, job, outcome, series: new Set(kind === "export" ? ["key"] : []) });
+  return jobLine({ kind, job, outcome, series: kind === "export" ? seriesWith("key") : NO_SERIES });
+}
+
+/** A job that reads the series with this key alone. */
+export function seriesWith(key: string): JobSeries {
+  return { has: (other) => other === key, overlaps: (other) => other.has(key) };
 }
 
 export function exportOf(outcome: LastOutcome | undefined): readonly JobHealth[] {
@@ -165,9 +174,19 @@ export function notificationsFor(
   const state = healthState({
     jobs: known.map((job) => ({ ...job, isInProgress })),
     gaps: gaps?.slices?.map(gapOf) ?? [],
+    series: gaps?.slices?.map(seriesOf) ?? [],
     rotations,
   });
   return notificationsOf(state, new Map(Object.entries(lastSent)), scrub);
+}
+
+/** One for each slice, though several of them may be of one series. */
+function seriesOf(slice: UnreadSlice): SeriesHealth {
+  const { key, project, grouping, filter } = gapOf(slice);
+  return {
+    ...{ key, project, grouping, filter, source: "usage", seriesId: 1, isActive: true, complete: 0, suspect: 0 },
+    ...{ missing: 0, failed: 0, [slice.status]: 1, freshThrough: null },
+  };
 }
 
 function gapOf({ series, day, status }: UnreadSlice): Gap {

@@ -4,7 +4,17 @@ import { expect, test } from "vitest";
 import { type Alert, isHeldBy, loudAlerts, snoozeOf } from "../../src/health/alert.ts";
 import { alertsOf, isWell, notificationsOf } from "../../src/health/alerts.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
-import { exportOf, FAILED, healthState, jobLine, makeBudgetUse, NOW, OK, rotationLine } from "./sample-health-state.ts";
+import {
+  exportOf,
+  FAILED,
+  healthState,
+  jobLine,
+  makeBudgetUse,
+  NOW,
+  OK,
+  rotationLine,
+  seriesWith,
+} from "./sample-health-state.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -95,7 +105,7 @@ test("the gaps of one job can be snoozed: missing slices count while another job
     },
     ...{ complete: 0, missing: 1, failed: 0, suspect: 0, freshThrough: null },
   });
-  const jobs = ["nightly", "hourly"].map((job) => jobLine({ job, series: new Set([job]) }));
+  const jobs = ["nightly", "hourly"].map((job) => jobLine({ job, series: seriesWith(job) }));
   const slices = { complete: 0, missing: 2, failed: 0, suspect: 0 };
   const loud = (names: readonly string[], series = [line("nightly"), line("hourly")]) =>
     loudNames(alertsOf(healthState({ jobs, slices, series, snoozes: names.map((name) => snooze(name)) })));

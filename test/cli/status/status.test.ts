@@ -11,7 +11,7 @@ import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { answerJson, scriptedServer } from "../../support/scripted-server.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { programTest } from "../program-context.ts";
+import { PROJECT_ID, programTest } from "../program-context.ts";
 import { smallConfig } from "../small-config.ts";
 
 const database = await testDatabase();
@@ -114,6 +114,13 @@ test("`status --json` has the same facts", async ({ context }) => {
       {
         ...{ project: "production", source: "usage", grouping: "none", filter: "all", status: "missing", error: null },
         ...{ from: addDays(today, -1), to: addDays(today, -1) },
+      },
+    ],
+    gapsLeftOut: 0,
+    projects: [
+      {
+        ...{ project: "production", projectId: PROJECT_ID, source: "usage", series: 1 },
+        ...{ complete: 2, missing: 1, failed: 0, suspect: 0, freshThrough: addDays(today, -2) },
       },
     ],
     undated: [],
