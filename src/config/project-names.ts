@@ -1,9 +1,5 @@
 // Patterns of names, in which * stands for any text, also for none. Pure.
 
-export function isPattern(text: string): boolean {
-  return text.includes("*");
-}
-
 /** Whether the whole text fits. The time it takes does not grow with the number of stars, as that of a regular expression may. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...others] = pattern.split("*");
