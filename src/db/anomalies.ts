@@ -60,8 +60,9 @@ export async function judgeFinalDays(
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
-  const { rows } = await inTransaction(db, (tx) =>
-    sql<JudgedDay>`
+  const { rows } = await inTransaction(db, async (tx) => {
+    await removeOldVerdicts(tx);
+    return sql<JudgedDay>`
       with pending as (
         select * from unnest(${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[])
           as pending (series_id, usage_date)
@@ -97,9 +98,26 @@ export async function judgeFinalDays(
       )
       select s.project, s.filter, j.usage_date as day, j.verdict, j.metric
       from judged j join usage_export.series s using (series_id)
-    `.execute(tx),
-  );
+    `.execute(tx);
+  });
   return rows;
+}
+
+/** The verdict on a usual day is kept for so many days beyond the window: it ends the alert about an earlier one. */
+const KEPT_DAYS = 60;
+
+/** Removes the verdicts on usual days that nothing is computed from any more. The newest stays, as it says through when days are judged. */
+async function removeOldVerdicts(tx: Tx): Promise<void> {
+  await sql`
+    delete from usage_export.judged_day j using usage_export.series s
+    where s.series_id = j.series_id and j.verdict in ('normal', 'not judged')
+      and j.judged_at < now() - make_interval(days => ${KEPT_DAYS})
+      and j.usage_date < (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${KEPT_DAYS}::integer
+      and exists (
+        select from usage_export.judged_day later
+        where later.project_id = j.project_id and later.filter_key = j.filter_key and later.usage_date > j.usage_date
+      )
+  `.execute(tx);
 }
 
 export type Anomaly = {

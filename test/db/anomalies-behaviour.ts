@@ -5,10 +5,15 @@ import { expect, test } from "vitest";
 import { judgeFinalDays, readAnomalies } from "../../src/db/anomalies.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { readLastSent } from "../../src/db/notifications.ts";
+import { removeSnooze, storedSnoozes, storeSnooze } from "../../src/db/snoozes.ts";
+import { registerSeries } from "../../src/db/usage/series.ts";
+import { notificationsOf } from "../../src/health/alerts.ts";
 import type { AnomalySettings } from "../../src/usage/anomalies.ts";
 import { emptySlice } from "../../src/usage/columns.ts";
 import type { Project } from "../../src/usage/series.ts";
-import { daysBack, newSeries, store, total, view } from "./stored-usage.ts";
+import { healthState } from "../health/sample-health-state.ts";
+import { configured, daysBack, newSeries, store, total, view } from "./stored-usage.ts";
 
 const SETTINGS: AnomalySettings = {
   sensitivity: "normal",
@@ -175,6 +180,52 @@ export function testAnomalies(db: Database): void {
     await judge();
     expect(await openIn(project)).toEqual([]);
     expect(await anomaliesOf(project)).toMatchObject([{ is_open: false }]);
+  });
+
+  test("the verdicts on usual days are removed after two months, but never the newest one or one on an unusual day", async () => {
+    const { project, seriesId } = await seriesWith({ 4: "5000" });
+    await judge();
+    await letPass(24 * 100);
+    await sql`
+      insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, judged_at)
+      select ${project.id}, '{}', (now() at time zone 'UTC')::date - back, ${seriesId}, verdict, now() - interval '61 days'
+      from (values (70, 'normal'), (69, 'not judged'), (68, 'high'), (63, 'normal')) as old (back, verdict)
+    `.execute(db);
+    await read(seriesId, {}, 3, 3);
+    await sql`update usage_export.series set window_days = 2 where series_id = ${seriesId}`.execute(db);
+    await judge();
+    const back = await daysBack(db);
+    const { rows } = await sql<{ day: string }>`
+      select usage_date::text as day from usage_export.judged_day where project_id = ${project.id} order by day
+    `.execute(db);
+    expect(rows.map(({ day }) => day)).toEqual([back(68), back(4), back(3)]);
+  });
+
+  test("an open alert about a project that is renamed is not sent again, and stays snoozed", async () => {
+    const { project } = await seriesWith({ 4: "5000" });
+    const [was, name] = [`a "quoted" ${project.name}`, `new ${project.name}`];
+    const rename = async (to: string) => {
+      await registerSeries(db, [configured({ ...project, name: to }, "none", { windowDays: WINDOW_DAYS })]);
+    };
+    await rename(was);
+    await judge();
+    const until = new Date(Date.now() + 3_600_000);
+    const subject = `anomaly ${JSON.stringify(was)}`;
+    await sql`insert into usage_export.notice (subject, state, claim) values (${subject}, 'wrong', gen_random_uuid())`.execute(
+      db,
+    );
+    await storeSnooze(db, { name: subject, until, by: "ann" });
+    await rename(name);
+    const sent = new Map([...(await readLastSent(db))].map(([one, { state }]) => [one, state]));
+    const ofProject = (await inTransaction(db, readAnomalies)).filter((usage) => usage.project === name);
+    expect(ofProject.map(({ anomalies }) => anomalies.length)).toEqual([1]);
+    const state = healthState({ anomalies: ofProject });
+    const isOfProject = (one: { subject: string }) => one.subject.includes(project.name);
+    expect(notificationsOf(state, sent, (text) => text).filter(isOfProject)).toEqual([]);
+    const snoozed = (await storedSnoozes(db)).map((snooze) => snooze.name);
+    expect(snoozed).toContain(`anomaly ${JSON.stringify(name)}`);
+    expect(snoozed).not.toContain(subject);
+    await removeSnooze(db, `anomaly ${JSON.stringify(name)}`);
   });
 
   test("an unusual day without a later usual one is over after 14 days", async () => {

@@ -5,6 +5,7 @@ import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
+import { renameAlerts } from "./renamed-alerts.ts";
 
 /** By seriesKey, the id of the series. */
 export type SeriesIds = ReadonlyMap<string, number>;
@@ -30,6 +31,7 @@ export async function registerIfChanged(
   return inTransaction(db, async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
     await writeSeries(tx, configured);
+    await renameAlerts(tx);
     await updatePeriods(tx);
     return { ids: idsOf(await readSeries(tx)), isChanged: true };
   });
