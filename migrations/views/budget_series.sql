@@ -1,10 +1,11 @@
 -- The series whose readings decide which days of a budget are known, and where its amounts are from. A cost is the billed one on days whose
 -- billing was read as the budget needs it, by billing_series_id. On others it is the estimate, which is made of all usage by model, and of
 -- each series with conditions that a price is for; the cost of a key or a tag has no estimate. A project without a series for the estimate
--- has a row of its billing alone.
+-- has a row of its billing alone. priced_days are the days on which a price is for a series with conditions: on others the estimate does
+-- without it.
 create or replace view usage_export.budget_series as
 select b.name, b.valid_from, s.series_id, s.project_id, s.window_days, s.source,
-  bill.series_id as billing_series_id, bill.window_days as billing_window_days
+  bill.series_id as billing_series_id, bill.window_days as billing_window_days, s.due_from, priced.days as priced_days
 from usage_export.budget b
 cross join lateral (
   select case b.scope when 'all' then 'none' when 'key' then 'accessor' when 'tag' then 'tags' else 'model' end as "grouping"
@@ -14,6 +15,12 @@ join usage_export.series s on s.project_id = any(b.project_ids) and s.superseded
 left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
   and bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
   and bill.superseded_at is null and bill.retired_at is null
+cross join lateral (
+  select case when s.source = 'billing' or s.filter_key = '{}' then datemultirange(daterange(null, null)) else (
+    select range_agg(daterange(price.valid_from, price.valid_until, '[]'))
+    from usage_export.price where price.replaced_at is null and price.filter_key = s.filter_key
+  ) end as days
+) priced
 where case
   when b.metric <> 'cost' then s.source = 'usage' and s.filter_key = '{}' and s."grouping" = needed."grouping"
   when s.series_id = bill.series_id then b.scope in ('key', 'tag') or not exists (
@@ -24,6 +31,6 @@ where case
   else s.source = 'usage' and s."grouping" = 'model' and (
     s.filter_key = '{}'
     -- Of a filter that is not exported any more no further day is read, so none may wait for it.
-    or s.retired_at is null and exists (select from usage_export.price where replaced_at is null and price.filter_key = s.filter_key)
+    or s.retired_at is null and priced.days is not null
   )
 end;

@@ -2,7 +2,7 @@
 
 import { type App, databaseUrlOf, readConfig, withDatabase } from "../app.ts";
 import type { Config } from "../config/config.ts";
-import { pendingChanges } from "../db/budgets.ts";
+import { pendingChanges, unseenBudgets } from "../db/budgets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { checkEncryption, checkInstallation } from "../db/connection/installation.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -14,7 +14,9 @@ import { openServiceContext, putPricesInForce } from "../jobs/open-context.ts";
 import type { Finding } from "../jobs/project-probe.ts";
 import { withSeenValues } from "../jobs/seen-values.ts";
 import { proxyOf } from "../proxy.ts";
+import { neverSeenText } from "../report/budget-text.ts";
 import { counted } from "../report/format.ts";
+import type { Budget } from "../usage/budgets.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { unreadPrices } from "../usage/prices.ts";
 import { writeAnswer } from "./output.ts";
@@ -125,7 +127,17 @@ async function checkStoredBudgets(db: Database, config: Config): Promise<Finding
   const { length } = await pendingChanges(db, config.budgets);
   const text =
     length > 0 ? `${counted(length, "budget")} to change when an export or a worker starts` : "stored as configured";
-  return [{ what: "budgets", state: "ok", text }];
+  const unseen = await unseenBudgets(db, config.budgets);
+  return [
+    { what: "budgets", state: "ok", text },
+    ...config.budgets
+      .filter(({ name }) => unseen.has(name))
+      .map((budget): Finding => ({ what: `budget ${budget.name}`, state: "warn", text: unseenText(budget) })),
+  ];
+}
+
+function unseenText({ scope, scopeValue }: Budget): string {
+  return `${neverSeenText({ scope, scopeValue: scopeValue ?? null })}: correct the ${scope} if it is misspelt`;
 }
 
 async function checkProjects(app: App, config: Config, db: Database | undefined): Promise<FindingGroup[]> {

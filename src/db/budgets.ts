@@ -1,6 +1,6 @@
 // Stores the configured budgets, and reads how much of them is used.
 
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { BudgetUse } from "../usage/budget-use.ts";
 import {
   type Budget,
@@ -12,6 +12,7 @@ import {
 } from "../usage/budgets.ts";
 import { dayOf, type Window } from "../usage/days.ts";
 import { type Database, databaseNow } from "./connection/database.ts";
+import { isStatementTimeout } from "./connection/errors.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
 /** Puts the configured budgets in force, and returns what was changed: nothing if they already are. */
@@ -79,6 +80,8 @@ async function writeChange(tx: Tx, { name, start, budget }: BudgetChange, by: st
  * reading: days that are read long after, as after an outage, are alerted as well.
  */
 const WATCHED_DAYS = 3;
+/** Nobody is notified of a period that ended longer ago: what was sent of older ones is not kept for ever. */
+export const WATCHED_DAYS_MAX = 365;
 
 /** The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
@@ -90,15 +93,15 @@ export async function budgetsIn(db: Database, tx: Tx, window: Window): Promise<r
   return readChanged(db, tx, `${window.start} ${window.end}`, () => readWindow(tx, window));
 }
 
-type Remembered = { readonly basis: string; readonly budgets: readonly BudgetUse[] };
+type Answer = { readonly budgets: readonly BudgetUse[] } | { readonly error: unknown; readonly limitMs: number };
 
-const remembered = new WeakMap<Database, Map<string, Remembered>>();
+const remembered = new WeakMap<Database, Map<string, { readonly basis: string; readonly answer: Answer }>>();
 /** Visitors of the dashboard choose windows: above this the oldest answer is forgotten. */
 const REMEMBERED_MAX = 16;
 
 /**
  * Budgets are asked for at every scrape, tick and page, and reading them takes a second where there is much usage. So they are read again
- * only if what they are computed from has changed.
+ * only if what they are computed from has changed, or if it took too long before and may take longer now.
  */
 async function readChanged(
   db: Database,
@@ -106,26 +109,37 @@ async function readChanged(
   what: string,
   read: () => Promise<readonly BudgetUse[]>,
 ): Promise<readonly BudgetUse[]> {
-  const basis = await basisOf(tx);
-  if (basis === undefined) return [];
-  const answers = remembered.get(db) ?? new Map<string, Remembered>();
+  const { basis, limitMs } = await basisOf(tx);
+  if (basis === null) return [];
+  const answers = remembered.get(db) ?? new Map<string, { readonly basis: string; readonly answer: Answer }>();
   const known = answers.get(what);
-  if (known?.basis === basis) return known.budgets;
-  const budgets = await read();
+  const isKnown = known?.basis === basis && ("budgets" in known.answer || limitMs <= known.answer.limitMs);
+  const answer = isKnown ? known.answer : await answerOf(read, limitMs);
   answers.delete(what);
-  answers.set(what, { basis, budgets });
+  answers.set(what, { basis, answer });
   const [oldest] = answers.keys();
   if (answers.size > REMEMBERED_MAX && oldest !== undefined) answers.delete(oldest);
   remembered.set(db, answers);
-  return budgets;
+  if ("error" in answer) throw answer.error;
+  return answer.budgets;
+}
+
+/** Only an error that comes from the time limit is an answer: with the same limit it would come again. */
+async function answerOf(read: () => Promise<readonly BudgetUse[]>, limitMs: number): Promise<Answer> {
+  try {
+    return { budgets: await read() };
+  } catch (error) {
+    if (isStatementTimeout(error)) return { error, limitMs };
+    throw error;
+  }
 }
 
 /**
  * Changes with every answer that is stored, as it raises the number of a slice's newest fetch, and with the budgets, prices, keys, series
- * and days; and every ten minutes, for what depends on the time of day. Undefined without a budget.
+ * and days; and every ten minutes, for what depends on the time of day. Null without a budget. `limitMs` is the time limit of a statement.
  */
-async function basisOf(tx: Tx): Promise<string | undefined> {
-  const { rows } = await sql<{ basis: string | null }>`
+async function basisOf(tx: Tx): Promise<{ readonly basis: string | null; readonly limitMs: number }> {
+  const { rows } = await sql<{ basis: string | null; limitMs: number }>`
     select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
       (select json_agg(b order by name, valid_from) from usage_export.budget b),
@@ -133,9 +147,10 @@ async function basisOf(tx: Tx): Promise<string | undefined> {
       (select count(*) from usage_export.api_key),
       (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
       (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
-    )::text end as basis
+    )::text end as basis,
+    coalesce((select nullif(setting, '0')::integer from pg_catalog.pg_settings where name = 'statement_timeout'), 2147483647) as "limitMs"
   `.execute(tx);
-  return rows[0]?.basis ?? undefined;
+  return rows[0] ?? { basis: null, limitMs: 0 };
 }
 
 /**
@@ -148,7 +163,7 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
     select ${useColumns}
     from usage_export.budget_period p
-    where (
+    where p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
       p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
       or exists (
         select from usage_export.series s join usage_export.slice sl using (series_id)
@@ -172,13 +187,47 @@ async function readWindow(tx: Tx, { start, end }: Window): Promise<readonly Budg
   return rows;
 }
 
+/**
+ * Usage or cost by the dimension was read, but none with the value. A value within a set is searched for in the set's text, which may also
+ * find a value that only ends like it: then nothing is said.
+ */
+function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
+  const ofScope = sql`
+    select from usage_export.group_value g
+    where g."grouping" = case ${scope} when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
+  `;
+  return sql<boolean>`(
+    exists (${ofScope}) and not exists (
+      ${ofScope} and (
+        g.display = ${value} or strpos(g.display, to_json(${value}::text)::text) > 0
+        or exists (select from usage_export.api_key k where ${scope} = 'key' and k.rotation = ${value} and k.api_key_id = g.display)
+      )
+    )
+  )`;
+}
+
+/** The names of those whose key, tag or model no stored usage or cost has, although usage by keys, tags or models is stored. */
+export async function unseenBudgets(db: Database, budgets: readonly Budget[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ name: string }>`
+    select b.name
+    from unnest(
+      ${budgets.map(({ name }) => name)}::text[], ${budgets.map(({ scope }) => scope)}::text[],
+      ${budgets.map(({ scopeValue }) => scopeValue ?? null)}::text[]
+    ) as b (name, scope, scope_value)
+    where ${isNeverSeen(sql.ref("b.scope"), sql.ref("b.scope_value"))}
+  `.execute(db);
+  return new Set(rows.map(({ name }) => name));
+}
+
 const useColumns = sql`
-  p.name, p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
+  p.name, p.scope, p.scope_value as "scopeValue", p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
   trim_scale(p.amount)::text as amount, trim_scale(p.used)::text as used, trim_scale(trunc(p.used * 100 / p.amount, 2))::text as percent,
   trim_scale(p.forecast)::text as forecast, trim_scale(p.forecast_low)::text as "forecastLow", trim_scale(p.forecast_high)::text as "forecastHigh",
   trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",
   p.thresholds::text[] as thresholds, p.reached::text[] as reached,
   p.days_missing as "daysMissing", p.days_not_final as "daysNotFinal", p.has_unpriced as "hasUnpriced", p.is_final as "isFinal",
+  case when p.minimum_amount > 0 then trim_scale(p.minimum_amount)::text end as minimum,
+  coalesce(p.used, 0) = 0 and ${isNeverSeen(sql.ref("p.scope"), sql.ref("p.scope_value"))} as "isNeverSeen",
   p.period_end < (now() at time zone 'UTC')::date as "isOver",
   exists (
     select from usage_export.budget b where b.name = p.name and p.period_start >= b.valid_from

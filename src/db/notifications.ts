@@ -4,11 +4,14 @@
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
+import { WATCHED_DAYS_MAX } from "./budgets.ts";
 import type { Database } from "./connection/database.ts";
 import { inTransaction } from "./connection/transaction.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
+/** What was sent of a budget's period is kept until nobody watches the period any more: it was sent 31 days before its end at the earliest. */
+const BUDGET_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
   readonly state: "wrong" | "well";
@@ -49,20 +52,37 @@ export async function claimNotification(
 
 /**
  * Does nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
- * send the notification again.
+ * send the notification again. The same holds for everything that the notification covers.
  */
 export async function markSent(
   db: Database,
-  { subject, state }: { readonly subject: string; readonly state: LastSent["state"] },
+  {
+    subject,
+    state,
+    covers = [],
+  }: { readonly subject: string; readonly state: LastSent["state"]; readonly covers?: readonly string[] },
   claim: string,
 ): Promise<void> {
-  await inTransaction(db, (tx) =>
-    sql`
+  await inTransaction(db, async (tx) => {
+    const { rows } = await sql`
       update usage_export.notice
       set state = ${state}, since = clock_timestamp(), claim = ${randomUUID()}::uuid, claimed_until = null
       where subject = ${subject} and claim = ${claim}::uuid
-    `.execute(tx),
-  );
+      returning subject
+    `.execute(tx);
+    await sql`
+      delete from usage_export.notice
+      where subject like 'budget %' and since < now() - make_interval(days => ${BUDGET_KEPT_DAYS})
+    `.execute(tx);
+    const others = covers.filter((one) => one !== subject).sort();
+    if (rows.length === 0 || others.length === 0) return;
+    await sql`
+      insert into usage_export.notice (subject, state, since, claim)
+      select subject, ${state}, clock_timestamp(), gen_random_uuid() from unnest(${others}::text[]) as subject
+      on conflict (subject) do update
+        set state = excluded.state, since = excluded.since, claim = excluded.claim, claimed_until = null
+    `.execute(tx);
+  });
 }
 
 /** After a failed attempt to send: any replica may claim the subject. */

@@ -1,6 +1,7 @@
 // What an alert and a snooze are, and which alerts a snooze holds. Pure.
 
 import { instantText } from "../report/format.ts";
+import type { Day } from "../usage/days.ts";
 
 /** A condition that a person should know of. */
 export type Alert = {
@@ -38,6 +39,20 @@ export type Condition = {
   /** Nothing is sent, and what was sent last holds: too little is known, or another condition says more. */
   readonly isSilent?: boolean;
   readonly text: () => string;
+  /** Set if many such conditions may change at once, as after an outage. */
+  readonly digest?: Digest;
+};
+
+export type AlertPhase = "wrong" | "well";
+
+/** The notification about many days of one thing. */
+export type Digest = {
+  /** The same for all of them, and for none but them. */
+  readonly subject: string;
+  /** The condition's day. */
+  readonly day: Day;
+  /** `days` in order. */
+  readonly text: (phase: AlertPhase, days: readonly Day[]) => string;
 };
 
 /**

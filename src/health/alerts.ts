@@ -8,7 +8,8 @@ import { counted, instantText } from "../report/format.ts";
 import { truncate } from "../text.ts";
 import { DAY_SECONDS, type Day, daysOf } from "../usage/days.ts";
 import { seriesText } from "../usage/series.ts";
-import { type Alert, type Condition, loudAlerts, type Snooze, snoozeOf, withSnooze } from "./alert.ts";
+import { type Alert, type AlertPhase, type Condition, loudAlerts, type Snooze, snoozeOf, withSnooze } from "./alert.ts";
+import { digested } from "./digests.ts";
 import { errorReason, type HealthState, type JobHealth, type RotationHealth } from "./state.ts";
 import { usageConditions } from "./usage-alerts.ts";
 
@@ -194,13 +195,13 @@ export function rotationWarnings({ failedAttempts, lastError, fallback, fallback
 
 // Notifications: about each job, the gaps of each export, each condition of a rotation, and the usage.
 
-export type AlertPhase = "wrong" | "well";
-
 export type Notification = {
   /** The condition's. */
   readonly subject: string;
   readonly state: AlertPhase;
   readonly text: string;
+  /** Of a digest, the subjects of the conditions that it is about. */
+  readonly covers?: readonly string[];
 };
 
 /** Every condition, also those that are not wrong now. */
@@ -230,15 +231,17 @@ export function notificationsOf(
   const conditions = conditionsOf(state);
   // Nothing has ended that could not be read.
   const areAnomaliesRead = !state.notRead.some(({ kind }) => kind === "anomaly");
-  return [...conditions, ...(areAnomaliesRead ? endedConditions(conditions, lastSent) : [])].flatMap(
-    ({ subject, alsoNamed = [], isWrong, isSilent, text }) => {
-      if (isSilent) return [];
-      const phase = isWrong ? "wrong" : "well";
-      if (phase === (lastSent.get(subject) ?? "well")) return [];
-      if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];
-      return [{ subject, state: phase, text: sanitizeText(text(), scrub) }];
-    },
-  );
+  const listed = [...conditions, ...(areAnomaliesRead ? endedConditions(conditions, lastSent) : [])];
+  const changes = listed.flatMap((condition) => {
+    const { subject, alsoNamed = [], isWrong, isSilent } = condition;
+    const phase: AlertPhase = isWrong ? "wrong" : "well";
+    if (isSilent || phase === (lastSent.get(subject) ?? "well")) return [];
+    return snoozeOf([subject, ...alsoNamed], state.snoozes) ? [] : [{ condition, phase }];
+  });
+  return digested(changes).map(({ subject, phase, text, covers }) => ({
+    ...{ subject, state: phase, text: sanitizeText(text(), scrub) },
+    ...(covers && { covers }),
+  }));
 }
 
 /**

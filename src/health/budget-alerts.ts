@@ -1,8 +1,9 @@
 // The alerts about budgets: one for each threshold that is reached in a period. Pure.
 
 import { budgetPeriod, budgetTitle, budgetUseText } from "../report/budget-text.ts";
+import { counted } from "../report/format.ts";
 import type { BudgetUse } from "../usage/budget-use.ts";
-import { type Alert, type Condition, nameWord } from "./alert.ts";
+import { type Alert, type Condition, type Digest, nameWord } from "./alert.ts";
 
 /** One alert a budget and period, named after the highest threshold that is reached. */
 export function budgetAlerts(budgets: readonly BudgetUse[]): readonly Alert[] {
@@ -30,8 +31,21 @@ export function budgetConditions(use: BudgetUse): readonly Condition[] {
       isWrong,
       isSilent: isWrong ? threshold !== use.reached.at(-1) : isPartial,
       text,
+      ...(use.period === "day" && { digest: digestOf(use) }),
     };
   });
+}
+
+/** Days that are caught up would send a notification each. */
+function digestOf({ name, start }: BudgetUse): Digest {
+  return {
+    subject: `budget ${nameWord(name)} days`,
+    day: start,
+    text: (phase, days) => {
+      const state = phase === "wrong" ? "reached thresholds" : "is below thresholds again";
+      return `Budget ${name} ${state} on ${counted(days.length, "day")} from ${days[0]} to ${days.at(-1)}; bi.budgets has each of them.`;
+    },
+  };
 }
 
 /** "budget november 2026-11 80" */

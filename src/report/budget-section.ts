@@ -35,6 +35,6 @@ function budgetCells(use: BudgetUse): readonly HtmlValue[] {
     percent === null ? "–" : `${percent}%`,
     forecast === null ? "–" : roundedText(forecast),
     reached.length === 0 ? "none" : html`<span class="flag">${reached.at(-1)}%</span>`,
-    isFinal ? "nothing, all days are final" : lacking,
+    isFinal && lacking === "" ? "nothing, all days are final" : lacking,
   ];
 }

@@ -14,6 +14,9 @@ export type BudgetUse = {
   readonly start: Day;
   readonly end: Day;
   readonly amount: string;
+  readonly scope: Budget["scope"];
+  /** Null for all usage. */
+  readonly scopeValue: string | null;
   /** Null if no day of the period was read. */
   readonly used: string | null;
   /** `used` in percent of `amount`, cut to two decimals: 99.999 % is not shown as 100. */
@@ -30,6 +33,10 @@ export type BudgetUse = {
   readonly daysMissing: number;
   readonly daysNotFinal: number;
   readonly hasUnpriced: boolean;
+  /** The part of `used` that only the monthly minimum of prices adds. Null if there is none. */
+  readonly minimum: string | null;
+  /** No project has stored usage or cost with the key, tag or model: it may be misspelt. */
+  readonly isNeverSeen: boolean;
   readonly isFinal: boolean;
   /** The period is over, which does not mean that its numbers are final. */
   readonly isOver: boolean;

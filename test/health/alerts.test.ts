@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { LastOutcome } from "../../src/db/health.ts";
-import type { AlertPhase } from "../../src/health/alerts.ts";
+import type { AlertPhase } from "../../src/health/alert.ts";
 import {
   exportOf,
   FAILED,

@@ -2,7 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { Anomaly, JudgedUsage } from "../../src/db/anomalies.ts";
-import { type AlertPhase, isWell, notificationsOf } from "../../src/health/alerts.ts";
+import type { AlertPhase } from "../../src/health/alert.ts";
+import { isWell, notificationsOf } from "../../src/health/alerts.ts";
 import { metricSamples } from "../../src/health/gauges.ts";
 import { usageAlertsOf } from "../../src/health/usage-alerts.ts";
 import { healthState, NOW } from "./sample-health-state.ts";

@@ -117,6 +117,43 @@ test("days that are caught up give one alert a budget, threshold and day, also l
   expect(fixture.texts.slice(2)).toEqual([]);
 });
 
+test("many days that are caught up are one notification for all of them, once, and one when they are corrected", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture, { period: "day", thresholds: ["80", "100"], from: addDays(today, -60) });
+  await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
+  const days = Array.from({ length: 6 }, (_, i) => addDays(today, -40 + i));
+  for (const day of days) await use(fixture, "150", day);
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([
+    expect.stringContaining(`Budget limit reached thresholds on 6 days from ${days[0]} to ${days.at(-1)}; bi.budgets`),
+  ]);
+  await use(fixture, "150", addDays(today, -20));
+  await tickAll(fixture);
+  expect(fixture.texts.slice(1)).toEqual([expect.stringContaining(`(${addDays(today, -20)}) reached 100%`)]);
+
+  for (const day of days) await use(fixture, "1", day);
+  await tickAll(fixture);
+  expect(fixture.texts.slice(2)).toEqual([expect.stringContaining("is below thresholds again on 6 days")]);
+});
+
+test("what was sent of a budget long ago is forgotten, and its period is not notified again", async () => {
+  await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -450) });
+  await sql`update usage_export.budget set recorded_at = now() - interval '450 days'`.execute(db);
+  for (const back of [449, 40]) await use(fixture, "150", addDays(today, -back));
+  await sql`
+    insert into usage_export.notice (subject, state, since, claim) values
+      (${`budget limit ${addDays(today, -449)} 100`}, 'wrong', now() - interval '449 days', gen_random_uuid()),
+      ('budget limit 2020-01 100', 'wrong', now() - interval '300 days', gen_random_uuid())
+  `.execute(db);
+  await tickAll(fixture);
+  expect(fixture.texts).toEqual([expect.stringContaining(`(${addDays(today, -40)}) reached 100%`)]);
+  const { rows } = await sql<{ subject: string }>`select subject from usage_export.notice order by subject`.execute(db);
+  expect(rows.map(({ subject }) => subject)).toEqual(
+    [`budget limit ${addDays(today, -40)} 100`, "budget limit 2020-01 100"].sort(),
+  );
+});
+
 test("late numbers that reach several thresholds at once give one notification, and a period before the budget was stored none", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", from: addDays(today, -2) });

@@ -1,7 +1,8 @@
 // Health states in which all is well, except for the parts that a test sets.
 
 import type { Gap, LastOutcome, RecentRun, SeriesHealth } from "../../src/db/health.ts";
-import { type AlertPhase, type Notification, notificationsOf } from "../../src/health/alerts.ts";
+import type { AlertPhase } from "../../src/health/alert.ts";
+import { type Notification, notificationsOf } from "../../src/health/alerts.ts";
 import type { HealthState, JobHealth, RotationHealth, WorkerHealth } from "../../src/health/state.ts";
 import type { Retire } from "../../src/keys/policy.ts";
 import type { BudgetUse } from "../../src/usage/budget-use.ts";
@@ -199,6 +200,8 @@ export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
   return {
     ...{
       name: "limit",
+      scope: "all",
+      scopeValue: null,
       metric: "cost",
       currency: "USD",
       costSource: "estimated",
@@ -209,6 +212,7 @@ export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
     ...{ amount: "1000", used: "834.5", percent: "83.45", thresholds: ["50", "80", "100"], reached: ["50", "80"] },
     ...{ forecast: "1120.4", forecastLow: "1050", forecastHigh: "1190", forecastPercent: "112.04" },
     ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: true, isFinal: false, isOver: false, isBeforeStored: false },
+    ...{ minimum: null, isNeverSeen: false },
     ...part,
   };
 }

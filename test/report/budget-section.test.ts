@@ -5,6 +5,8 @@ import type { BudgetUse } from "../../src/usage/budget-use.ts";
 const USE: BudgetUse = {
   ...{
     name: "<b>limit</b>",
+    scope: "all",
+    scopeValue: null,
     metric: "hours",
     currency: null,
     costSource: null,
@@ -15,6 +17,7 @@ const USE: BudgetUse = {
   ...{ amount: "1000.25", used: "834.5", percent: "83.43", thresholds: ["80", "100"], reached: ["80"] },
   ...{ forecast: "1120.4", forecastLow: null, forecastHigh: null, forecastPercent: "112.01" },
   ...{ daysMissing: 1, daysNotFinal: 2, hasUnpriced: false, isFinal: false, isOver: false, isBeforeStored: false },
+  ...{ minimum: null, isNeverSeen: false },
 };
 
 /** The cells of each row as text. */
@@ -36,8 +39,18 @@ test("a budget is a row with its amount exact, what is used, and what is not in 
 });
 
 test("what is not known is a dash, and not zero", () => {
-  const unread = { ...USE, used: null, percent: null, forecast: null, reached: [], isFinal: true };
+  const unread: BudgetUse = {
+    ...{ ...USE, used: null, percent: null, forecast: null, reached: [] },
+    ...{ daysMissing: 0, daysNotFinal: 0, isFinal: true },
+  };
   expect(cellsOf([unread])[0]?.slice(3)).toEqual(["–", "–", "–", "none", "nothing, all days are final"]);
+});
+
+test("a value that was never read is said, also of a period that is over, and what only a minimum adds", () => {
+  const use: BudgetUse = { ...USE, scope: "tag", scopeValue: "prodd", daysMissing: 0, daysNotFinal: 0, isFinal: true };
+  expect(cellsOf([{ ...use, minimum: "12.5", isNeverSeen: true }])[0]?.at(-1)).toBe(
+    "no usage of tag &quot;prodd&quot; was ever read, 12.5 of it lacking to the minimum of prices",
+  );
 });
 
 test("without a budget there is no section", () => {

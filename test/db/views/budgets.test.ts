@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
-import { storeBudgets } from "../../../src/db/budgets.ts";
+import { budgetsIn, storeBudgets } from "../../../src/db/budgets.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
-import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { storePrices } from "../../../src/db/prices.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
@@ -67,6 +67,7 @@ async function budgets(columns: readonly string[], where = sql`true`): Promise<r
   return rows.map((row) => columns.map((column) => row[column]));
 }
 
+const daysOfMonth = Number(addDays(addDays(MONTH, 31).slice(0, 7).concat("-01"), -1).slice(8));
 const isMonth = sql`period_start = ${MONTH}::date`;
 
 test("the use of a month is the exact sum of its days, over all projects, and of no other month", async () => {
@@ -313,7 +314,7 @@ test("days that were not read are counted and not taken for zero; a period is fi
   const windowed = (days: number) => [{ ...EXPORT, window: { days }, groupings: ["none"] }];
   const id = await configure({ budgets: [{}], exports: windowed(300) });
   const columns = ["used", "days_read", "days_missing", "days_not_final", "is_final"];
-  const days = Number(addDays(addDays(MONTH, 31).slice(0, 7).concat("-01"), -1).slice(8));
+  const days = daysOfMonth;
   expect(await budgets(columns, isMonth)).toEqual([[null, 0, days, 0, false]]);
 
   const all = Array.from({ length: days }, (_, i) => total(addDays(MONTH, i), { hours: "1" }));
@@ -323,6 +324,135 @@ test("days that were not read are counted and not taken for zero; a period is fi
   await store(db, id("one", "none"), all.slice(0, 2), { grouping: "none" });
   await configure({ budgets: [{}], exports: windowed(1) });
   expect(await budgets(columns, isMonth)).toEqual([[String(days), days, 0, 0, true]]);
+});
+
+test("a project that joins later is missing on no day before its first due one, unless nothing else was read of that day", async () => {
+  const id = await configure({
+    budgets: [{}],
+    exports: [{ ...EXPORT, projects: ["one", "two"], groupings: ["none"] }],
+  });
+  const days = Array.from({ length: 20 }, (_, i) => addDays(MONTH, i));
+  const put = (project: string, read: readonly Day[]) =>
+    store(
+      db,
+      id(project, "none"),
+      read.map((day) => total(day, { hours: "1" })),
+      { grouping: "none" },
+    );
+  await put("one", days.slice(2));
+  await put("two", days.slice(10));
+  const columns = ["used", "days_read"];
+  expect(await budgets(columns, isMonth)).toEqual([["28", 10]]);
+  await sql`
+    update usage_export.series set due_from = ${days[10]}::date where project_id = 'two'
+  `.execute(db);
+  expect(await budgets(columns, isMonth)).toEqual([["28", 18]]);
+  await sql`update usage_export.series set due_from = ${days[2]}::date where project_id = 'one'`.execute(db);
+  expect(await budgets([...columns, "days_missing"], isMonth)).toEqual([["28", 18, daysOfMonth - 18]]);
+});
+
+test("a day waits for a series with conditions only if a price for it is valid on the day", async () => {
+  const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
+  const from = addDays(MONTH, 3);
+  await configure({
+    budgets: [{ metric: "cost", currency: "USD" }],
+    prices: [PRICE, { ...PRICE, model: "nova-2", endpoint: "listen", from, until: addDays(MONTH, 4) }],
+    exports: [{ ...EXPORT, groupings: ["model"], filters }],
+  });
+  const { rows: series } = await sql<{ id: number }>`
+    select series_id as id from usage_export.series where filter = 'all'
+  `.execute(db);
+  const days = Array.from({ length: 8 }, (_, i) => addDays(MONTH, i));
+  const slices = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "10" }, null, "model")]));
+  await store(db, series[0]?.id ?? 0, slices, { grouping: "model" });
+  expect(await budgets(["days_read", "used"], isMonth)).toEqual([[6, "24.0"]]);
+});
+
+test("a month costs at least the minimum of its prices, also by its forecast; a day, a model and a month with billing do not", async () => {
+  const cost = { metric: "cost", currency: "USD" };
+  const minimum = { ...PRICE, minimum: "12.5" };
+  const parts = {
+    budgets: [
+      { ...cost, name: "both" },
+      { ...cost, name: "by day", period: "day", from: MONTH },
+      { ...cost, name: "model", model: "nova-3" },
+      { ...cost, name: "one", project: "one" },
+      { ...cost, name: "one eur", project: "one", currency: "EUR" },
+    ],
+    prices: [
+      minimum,
+      { ...minimum, model: "base", volume: "project", minimum: "5" },
+      { ...minimum, model: "never used", minimum: "1000" },
+    ],
+    exports: [
+      { ...EXPORT, projects: ["one", "two"], groupings: ["model"] },
+      { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] },
+    ],
+  };
+  const id = await configure(parts);
+  for (const project of ["one", "two"]) {
+    const models = [
+      ["nova-3", project === "one" ? "10" : "20"],
+      ["base", project === "one" ? "0.1" : "100"],
+    ] as const;
+    const rows = models.map(([model, hours]) => rowOf(model, { hours }, null, "model"));
+    await store(db, id(project, "model"), [rowsOn(MONTH, rows)], { grouping: "model" });
+  }
+  const columns = ["budget", "used", "minimum_amount"];
+  const day = sql`period_start = ${MONTH}::date`;
+  // nova-3: 3 + 6 of 12.5 for all projects. base: 0.03 and 30 of 5 for each.
+  expect(await budgets(columns, day)).toEqual([
+    ["both", "47.50", "8.47"],
+    ["by day", "39.03", "0"],
+    ["model", "9.0", "0"],
+    ["one", "8.00", "4.97"],
+    ["one eur", "0", "0"],
+  ]);
+  await store(db, id("one", "none"), [billed(addDays(MONTH, 1), "none", [["1"]])], { grouping: "none" });
+  expect(await budgets(columns, sql`budget in ('both', 'one') and period_start = ${MONTH}::date`)).toEqual([
+    ["both", "40.03", "0"],
+    ["one", "4.03", "0"],
+  ]);
+});
+
+test("the forecast of a month adds what each price will lack to its minimum, if it keeps its part of the cost", async () => {
+  const exports = [{ ...EXPORT, window: { days: 3 }, groupings: ["none", "model"] }];
+  const cost = { metric: "cost", currency: "USD", from: `${today.slice(0, 7)}-01` };
+  const days = Array.from({ length: 60 }, (_, i) => addDays(today, -60 + i));
+  const forecast = async (prices: readonly object[]) => {
+    const id = await configure({ budgets: [cost], prices, exports });
+    const byModel = days.map((day) => rowsOn(day, [rowOf("nova-3", { hours: "1" }, null, "model")]));
+    await store(db, id("one", "model"), byModel, { grouping: "model" });
+    const [row] = await budgets(["used", "minimum_amount", "forecast"]);
+    return (row as readonly string[]).map(Number);
+  };
+  const [used = 0, none, expected = 0] = await forecast([{ ...PRICE, price: "1" }]);
+  expect(none).toBe(0);
+  const [withMinimum, lacking, atEnd] = await forecast([{ ...PRICE, price: "1", minimum: "500" }]);
+  expect([withMinimum, lacking, atEnd]).toEqual([500, 500 - used, 500]);
+  const [, , aboveMinimum] = await forecast([{ ...PRICE, price: "1", minimum: String(Math.floor(expected) - 1) }]);
+  expect(aboveMinimum).toBe(expected);
+});
+
+test("a budget of a tag that no usage has says so once other tags were read", async () => {
+  const parts = {
+    budgets: [
+      { name: "prodd", tag: "prodd" },
+      { name: "prod", tag: "prod" },
+      { name: "key", key: "k" },
+    ],
+  };
+  const id = await configure(parts);
+  const unseen = async () => {
+    const window = { start: MONTH, end: MONTH };
+    const uses = await readSnapshot(db, (tx) => budgetsIn(db, tx, window));
+    return uses.flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
+  };
+  await sql`truncate usage_export.group_value cascade`.execute(db);
+  expect(await unseen()).toEqual([]);
+  const rows = rowsOn(MONTH, [rowOf(["prod", "x"], { hours: "1" }, null, "tags")]);
+  await store(db, id("one", "tags"), [rows], { grouping: "tags" });
+  expect(await unseen()).toEqual(["prodd"]);
 });
 
 test("a budget of days has a row a day", async () => {
