@@ -294,7 +294,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
       dayOption("--from", "the first day; 7 days in all where it is left out. As many days before it are compared"),
       dayOption("--to", "the last day; yesterday in UTC where it is left out"),
       new Option("--project <name...>", "only these projects"),
-      new Option("--metric <name...>", "these metrics; cost needs prices in the configuration")
+      new Option("--metric <name...>", "these metrics; cost needs billing or prices in the configuration")
         .choices([...METRICS, "cost"])
         .default(["requests", "cost"]),
       new Option("--grouping <name...>", "split by these groupings only").choices(USAGE_DIMENSIONS),

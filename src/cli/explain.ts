@@ -3,8 +3,8 @@
 import { type App, withDatabase } from "../app.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
-import { readCostChange } from "../db/report/cost-change.ts";
-import { readUsageChange, type StoredProject, storedProjects } from "../db/report/usage-change.ts";
+import { chooseCostSources, readCostChange } from "../db/report/cost-change.ts";
+import { readBilledChange, readUsageChange, type StoredProject, storedProjects } from "../db/report/usage-change.ts";
 import { AppError } from "../errors.ts";
 import { type CostChange, type CostPart, costSentences, costTitle } from "../report/cost-change.ts";
 import { counted, exactText, metricName, windowText } from "../report/format.ts";
@@ -52,7 +52,8 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   return 0;
 }
 
-type Explained = { readonly change: UsageChange; readonly costs: readonly CostChange[] };
+/** `billed` is what the service charges in projects whose billing is read, `costs` the estimate of the others. */
+type Explained = { readonly change: UsageChange; readonly billed: UsageChange; readonly costs: readonly CostChange[] };
 
 async function readExplained(tx: Tx, options: ExplainOptions, period: Window): Promise<Explained> {
   const fault = (name: string) => `the database has no usage of ${name}`;
@@ -69,9 +70,13 @@ async function readExplained(tx: Tx, options: ExplainOptions, period: Window): P
   };
   const { before } = question;
   const none = { period, before, projects: [], metrics: [], notFinalDays: [], lackingDays: [] };
+  const change = metrics.length > 0 ? await readUsageChange(tx, question) : none;
+  if (!options.metric.includes(COST)) return { change, billed: none, costs: [] };
+  const { billed, estimated } = await chooseCostSources(tx, question);
   return {
-    change: metrics.length > 0 ? await readUsageChange(tx, question) : none,
-    costs: options.metric.includes(COST) ? await readCostChange(tx, question) : [],
+    change,
+    billed: billed.length > 0 ? await readBilledChange(tx, { ...question, projects: billed }) : none,
+    costs: await readCostChange(tx, { ...question, projects: estimated }),
   };
 }
 
@@ -100,31 +105,35 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
 }
 
 /** Scripts read these fields. Amounts are text, as no double holds them exactly. */
-function explainedJson({ change, costs }: Explained) {
+function explainedJson({ change, billed, costs }: Explained) {
+  const withSentences = (of: UsageChange) => ({
+    ...of,
+    metrics: of.metrics.map((metric) => ({ ...metric, sentences: changeSentences(of, metric).map(sentenceText) })),
+  });
+  const isRest = billed.metrics.length > 0;
   return {
-    ...change,
-    metrics: change.metrics.map((metric) => ({
-      ...metric,
-      sentences: changeSentences(change, metric).map(sentenceText),
-    })),
-    costs: costs.map((cost) => ({ ...cost, sentences: costSentences(change, cost).map(sentenceText) })),
+    ...withSentences(change),
+    billed: withSentences(billed),
+    costs: costs.map((cost) => ({ ...cost, sentences: costSentences(change, cost, isRest).map(sentenceText) })),
   };
 }
 
-function renderExplained({ change, costs }: Explained, { metric: asked }: ExplainOptions): string {
+function renderExplained({ change, billed, costs }: Explained, { metric: asked }: ExplainOptions): string {
   const { period, before, metrics } = change;
+  const isRest = billed.metrics.length > 0;
   const texts = [
     ...metrics.map((metric) => renderMetric(change, metric)),
-    ...costs.map((cost) => renderCost(change, cost)),
+    ...billed.metrics.map((metric) => renderMetric(billed, metric)),
+    ...costs.map((cost) => renderCost(change, cost, isRest)),
   ];
   if (texts.length > 0) return texts.join("\n");
   if (asked.every((metric) => metric === COST)) {
-    return `No cost is known for ${windowText(period)} or ${windowText(before)}: it needs "prices" in the configuration, and usage that is read by model.\n`;
+    return `No cost is known for ${windowText(period)} or ${windowText(before)}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
   }
   return `No usage of this kind is stored for ${windowText(period)} or ${windowText(before)}; usage-export status says what is missing.\n`;
 }
 
-function renderCost(change: UsageChange, cost: CostChange): string {
+function renderCost(change: UsageChange, cost: CostChange, isRest: boolean): string {
   const { parts, compared } = cost;
   const effects = ({ volume, price }: Pick<CostPart, "volume" | "price">) => [signed(volume), signed(price)];
   const table = textTable([
@@ -137,7 +146,7 @@ function renderCost(change: UsageChange, cost: CostChange): string {
     ]),
     ["total", ...amountTexts(cost), ...effects(compared), ""],
   ]);
-  return `${costSentences(change, cost).map(sentenceText).join("\n")}\n\n${table}`;
+  return `${costSentences(change, cost, isRest).map(sentenceText).join("\n")}\n\n${table}`;
 }
 
 function renderMetric(change: UsageChange, metric: MetricChange): string {

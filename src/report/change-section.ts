@@ -11,6 +11,7 @@ import {
   groupingWord,
   type MetricChange,
   type Sentence,
+  type UsageChange,
 } from "./usage-change.ts";
 import { waterfall } from "./waterfall.ts";
 
@@ -18,28 +19,31 @@ import { waterfall } from "./waterfall.ts";
 export function changeSection({ change }: ReportData): Section | undefined {
   const [metric] = change.metrics;
   if (!metric) return undefined;
-  const [headline, ...more] = changeSentences(change, metric).map(sentenceHtml);
-  const breakdown = metric.breakdowns.find(({ grouping, daysCompared }) => grouping !== "project" && daysCompared > 0);
-  return {
-    id: "what-changed",
-    title: "What changed",
-    body: html`<p>${headline}</p>
-${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>\n` : undefined}${
-  breakdown && changeChart(metric, breakdown)
-}`,
-  };
+  return { id: "what-changed", title: "What changed", body: changeHtml(change, metric, "change-waterfall") };
 }
 
-export function sentenceHtml(sentence: Sentence): Html {
+/** The words, and a waterfall by the first grouping. */
+export function changeHtml(change: UsageChange, metric: MetricChange, id: string): Html {
+  const breakdown = metric.breakdowns.find(({ grouping, daysCompared }) => grouping !== "project" && daysCompared > 0);
+  return html`${sentencesHtml(changeSentences(change, metric))}${breakdown && changeChart(id, metric, breakdown)}`;
+}
+
+export function sentencesHtml(sentences: readonly Sentence[]): Html {
+  const [headline, ...more] = sentences.map(sentenceHtml);
+  return html`<p>${headline}</p>
+${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>\n` : undefined}`;
+}
+
+function sentenceHtml(sentence: Sentence): Html {
   return html`${sentence.map((piece) => (typeof piece === "string" ? piece : groupHtml(piece.grouping, piece.group)))}`;
 }
 
-function changeChart(metric: MetricChange, breakdown: ChangeBreakdown): Html {
+function changeChart(id: string, metric: MetricChange, breakdown: ChangeBreakdown): Html {
   const { grouping, parts } = breakdown;
-  const title = `Change of ${metricName(metric.metric).toLowerCase()} by ${groupingWord(grouping)}`;
+  const title = `Change of ${lowerFirst(metricName(metric.metric))} by ${groupingWord(grouping)}`;
   const { before, after } = metric;
   const changes = parts.map((part) => ({ name: partName(grouping, part), change: part.change }));
-  return waterfall({ id: "change-waterfall", title, before, after, changes }, changeTable(title, metric, breakdown));
+  return waterfall({ id, title, before, after, changes }, changeTable(title, metric, breakdown));
 }
 
 function partName(grouping: string, { part, group, groups }: ChangePart): string {
@@ -65,7 +69,7 @@ function changeTable(title: string, metric: MetricChange, { grouping, parts }: C
     undefined,
   ];
   return folded(
-    `Table: ${title.toLowerCase()}`,
+    `Table: ${lowerFirst(title)}`,
     table(
       `${title}, exact; the rows add up to the total`,
       [...columns(groupingWord(grouping)), ...numberColumns("Before", "After", "Change"), ...columns("")],
@@ -78,4 +82,9 @@ function partHtml(grouping: string, part: ChangePart): Html {
   if (part.part !== "group") return html`<i>${partName(grouping, part)}</i>`;
   const name = groupHtml(grouping, part.group);
   return part.project === null ? name : html`${name} in ${nameHtml(part.project)}`;
+}
+
+/** "Billed cost in USD" within a sentence. */
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
 }

@@ -8,6 +8,8 @@ import { type Amounts, type Sentence, signedText } from "./usage-change.ts";
 /** The change of the cost in one currency. The parts add up to it. */
 export type CostChange = Amounts & {
   readonly currency: string;
+  /** The projects with such cost, of those whose cost is estimated. */
+  readonly projects: readonly string[];
   /** Without the days that are not compared. */
   readonly compared: Amounts & Effects;
   /** Days that are compared, and days of either period that were not read by model; counted for each project. */
@@ -44,9 +46,28 @@ export type CostPart = Amounts & {
 
 type Periods = { readonly period: Window; readonly before: Window };
 
-/** Everything worth knowing, the most important first. */
-export function costSentences(periods: Periods, cost: CostChange): readonly Sentence[] {
-  return [headline(periods, cost), ...contributors(cost), ...appeared(cost), ...limits(cost)];
+/** Everything worth knowing, the most important first. `isRest`: other projects are billed, and not in the estimate. */
+export function costSentences(periods: Periods, cost: CostChange, isRest: boolean): readonly Sentence[] {
+  return [
+    headline(periods, cost),
+    ...(isRest ? [restSentence(cost)] : []),
+    ...contributors(cost),
+    ...appeared(cost),
+    ...limits(cost),
+  ];
+}
+
+const PROJECTS_NAMED_MAX = 5;
+
+function restSentence({ projects }: CostChange): Sentence {
+  const named = projects.slice(0, PROJECTS_NAMED_MAX);
+  const more = projects.length - named.length;
+  const names = named.flatMap((group, i): Sentence => [i > 0 ? ", " : "", { grouping: "project", group }]);
+  return [
+    "It is the estimate of projects whose billing was read on fewer days, or not at all: ",
+    ...names,
+    more > 0 ? ` and ${more} more.` : ".",
+  ];
 }
 
 export function costTitle({ currency }: CostChange): string {

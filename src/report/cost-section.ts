@@ -1,7 +1,7 @@
 // The section on what usage cost and why that changed: the words, a waterfall with the effects of usage and prices, and its exact table.
 // Pure.
 
-import { sentenceHtml } from "./change-section.ts";
+import { changeHtml, sentencesHtml } from "./change-section.ts";
 import { type CostChange, type CostPart, costSentences, costTitle } from "./cost-change.ts";
 import { counted, exactText, isZero } from "./format.ts";
 import { columns, folded, groupHtml, type Html, html, numberColumns, table } from "./html.ts";
@@ -9,18 +9,18 @@ import type { Section } from "./page.ts";
 import type { ReportData } from "./report-data.ts";
 import { waterfall } from "./waterfall.ts";
 
-/** Undefined without prices. */
-export function costSection({ change, costs, costRowsLeftOut }: ReportData): Section | undefined {
-  if (costRowsLeftOut > 0) return section(leftOutHtml(costRowsLeftOut));
-  if (costs.length === 0) return undefined;
-  const body = costs.map((cost) => {
-    const [headline, ...more] = costSentences(change, cost).map(sentenceHtml);
-    return html`<p>${headline}</p>
-${more.length > 0 ? html`<ul>${more.map((sentence) => html`<li>${sentence}</li>`)}</ul>\n` : undefined}${
-  cost.daysCompared > 0 ? costChart(cost) : undefined
-}`;
+/** Undefined without prices and billing. */
+export function costSection({ change, billed, costs, costRowsLeftOut }: ReportData): Section | undefined {
+  const [metric] = billed.metrics;
+  const estimated = costs.map((cost) => {
+    const sentences = costSentences(change, cost, metric !== undefined);
+    return html`${sentencesHtml(sentences)}${cost.daysCompared > 0 ? costChart(cost) : undefined}`;
   });
-  return section(html`${body}`);
+  const body = [
+    ...(metric ? [changeHtml(billed, metric, "billed-waterfall")] : []),
+    ...(costRowsLeftOut > 0 ? [leftOutHtml(costRowsLeftOut)] : estimated),
+  ];
+  return body.length > 0 ? section(html`${body}`) : undefined;
 }
 
 function section(body: Html): Section {

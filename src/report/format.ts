@@ -169,6 +169,7 @@ const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
   ["tokens_in", "Tokens in"],
   ["tokens_out", "Tokens out"],
   ["tts_characters", "TTS characters"],
+  ["cost", "Billed cost in USD"],
 ]);
 
 /** A metric that is not known here keeps the name of its column. */

@@ -18,7 +18,9 @@ export type ReportData = {
   readonly forecast: readonly MetricForecast[];
   /** Of hours if there are any, else of requests; split by one grouping. */
   readonly change: UsageChange;
-  /** Of the same periods and projects, one for each currency; empty without prices. */
+  /** What the service charges, in the same periods, in projects whose billing is read; without metrics if there are none. */
+  readonly billed: UsageChange;
+  /** The estimate of the other projects, one for each currency; empty without prices. */
   readonly costs: readonly CostChange[];
   /** If `costs` is left out because its calculation takes long, the rows of usage that it is of; else 0. */
   readonly costRowsLeftOut: number;

@@ -17,7 +17,7 @@ export type UsageChange = {
 };
 
 export type MetricChange = Amounts & {
-  /** The name of its column in bi.usage_total. */
+  /** The name of its column in bi.usage_total, or "cost" for what the service charges. */
   readonly metric: string;
   /** Without the days that are not compared. */
   readonly compared: Amounts;
@@ -34,7 +34,7 @@ export type Amounts = { readonly before: string; readonly after: string; readonl
 
 /** The parts add up to the metric's change. */
 export type ChangeBreakdown = {
-  readonly grouping: Exclude<UsageGrouping, "none"> | "project";
+  readonly grouping: Exclude<UsageGrouping, "none"> | "line_item" | "project";
   readonly daysCompared: number;
   readonly daysInAll: number;
   readonly newGroups: number;
@@ -76,6 +76,7 @@ const GROUPING_WORDS: Readonly<Record<ChangeBreakdown["grouping"], string>> = {
   method: "method",
   deployment: "deployment",
   feature_set: "feature set",
+  line_item: "line item",
 };
 
 export function groupingWord(grouping: ChangeBreakdown["grouping"]): string {

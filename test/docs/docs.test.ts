@@ -84,7 +84,7 @@ test("the table of metrics has every metric, and no other", async () => {
 
 const { db } = await testDatabase();
 /** Functions with columns of their own. */
-const CHANGES = ["usage_change", "cost_change"];
+const CHANGES = ["usage_change", "cost_change", "billed_change"];
 
 test("the page of the views has every view, with every column and its comment, and no other", async () => {
   const { rows } = await sql<{ view: string; column: string; comment: string }>`

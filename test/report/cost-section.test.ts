@@ -42,6 +42,28 @@ test("what is not in the amounts is said: usage without a price, days that were 
   expect(section({ daysCompared: 0 })).not.toContain("<svg");
 });
 
+test("what the service charges is said first, and which projects are estimated beside it", () => {
+  const parts = [
+    ["streaming::nova-3", "10", "12.5", "2.5", "changed"],
+    ["sync::aura-2", "0", "0.25", "0.25", "new"],
+  ].map(([group = "", before = "", after = "", change = "", status]) => ({
+    ...{ part: "group" as const, group, project: null, status: status as "new" | "changed" },
+    ...{ groups: 1, before, after, change, firstDay: null, lastDay: null },
+  }));
+  const amounts = { before: "10", after: "12.75", change: "2.75" };
+  const days = { daysCompared: 30, daysInAll: 30 };
+  const breakdown = { grouping: "line_item" as const, ...days, newGroups: 1, vanishedGroups: 0, parts };
+  const data = makeReportData({ costs: [makeCost({ projects: ["a", "b", "c", "d", "e", "f"] })] });
+  const metric = { metric: "cost", ...amounts, compared: amounts, notCompared: null, ...days, breakdowns: [breakdown] };
+  const body = String(costSection({ ...data, billed: { ...data.billed, metrics: [metric] } })?.body);
+  expect(body).toMatch(/^<p>Billed cost in USD rose by 27.5%, from 10 \(.*\) to 12.8 /);
+  expect(body).toContain("By line item, <bdi>streaming::nova-3</bdi> accounts for +2.5 of +2.75");
+  expect(body).toContain("<li>New by line item: <bdi>sync::aura-2</bdi> (+0.25).</li>");
+  expect(body).toContain("Change of billed cost in USD by line item");
+  expect(body).toContain("<bdi>e</bdi> and 1 more.");
+  expect(section()).not.toContain("estimate of projects");
+});
+
 test("the waterfall has a bar for each effect, and the table the exact amounts", () => {
   const exact = "0.12345678901234567891";
   const parts = [

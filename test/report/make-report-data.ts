@@ -44,6 +44,7 @@ export function makeReportData(
     },
     forecast: [],
     change: makeChange(period, groups),
+    billed: { ...makeChange(period, groups), metrics: [] },
     costs: [],
     costRowsLeftOut: 0,
     breakdowns: [makeBreakdown("model", dayList, groups), makeBreakdown("endpoint", dayList, Math.min(groups, 4))],
@@ -315,6 +316,7 @@ function emptied(group: BreakdownGroup, days: readonly Day[]): BreakdownGroup {
 export function makeCost(part: Partial<CostChange> = {}): CostChange {
   return {
     currency: "USD",
+    projects: ["production"],
     ...{ before: "100", after: "131.5", change: "31.5" },
     compared: { before: "100", after: "130", change: "30", volume: "18", price: "12" },
     ...{ daysCompared: 30, daysLacking: 0, isFinal: true, unpricedModels: 0 },

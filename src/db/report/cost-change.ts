@@ -1,5 +1,6 @@
-// Reads why the estimated cost changed from one period to another: bi.cost_change, added up over projects, metrics and conditions of
-// prices. Only the models with the largest changes are listed; the others are one sum.
+// Reads why the cost changed from one period to another: what the service charges in projects whose billing is read, and in others the
+// estimate: bi.cost_change, added up over projects, metrics and conditions of prices. Only the models with the largest changes are listed;
+// the others are one sum.
 
 import { sql } from "kysely";
 import type { CostChange } from "../../report/cost-change.ts";
@@ -7,6 +8,52 @@ import type { Tx } from "../connection/transaction.ts";
 import type { ChangeQuestion } from "./usage-change.ts";
 
 type CostQuestion = Pick<ChangeQuestion, "period" | "before" | "projects" | "groupsMax">;
+
+/** By project id; undefined for all that the question asks for. Each project is in one of them. */
+type CostSources = { readonly billed: readonly string[]; readonly estimated: readonly string[] | undefined };
+
+/**
+ * A project is explained from its billing if that can be compared on as many days as its usage by model can. So in the first weeks of
+ * billing it is still the estimate, which covers more of the cost.
+ */
+export async function chooseCostSources(tx: Tx, question: CostQuestion): Promise<CostSources> {
+  const { period, before, projects = null } = question;
+  const { rows: series } = await sql`
+    select from usage_export.series where source = 'billing' and filter_key = '{}' and superseded_at is null limit 1
+  `.execute(tx);
+  if (series.length === 0) return { billed: [], estimated: question.projects };
+  const { rows } = await sql<{ id: string; isBilled: boolean }>`
+    with day as materialized (
+      select n, ${period.start}::date + n as usage_date from generate_series(0, ${period.end}::date - ${period.start}::date) n
+      union all
+      select n, ${before.start}::date + n from generate_series(0, ${before.end}::date - ${before.start}::date) n
+    ), compared as (
+      select project_id, source, "grouping", n
+      from bi.coverage c
+      join day using (usage_date)
+      where c.unfiltered and c.fetched_at is not null and c.status <> 'missing' and (c.source = 'billing' or c."grouping" = 'model')
+        and c.usage_date between ${before.start}::date and ${period.end}::date
+        and (${projects}::text[] is null or c.project = any(${projects}::text[]) or c.project_id = any(${projects}::text[]))
+      group by project_id, source, "grouping", n
+      having count(*) = 2
+    ), days as (
+      select project_id, source, count(*) as days from compared group by project_id, source, "grouping"
+    ), compared_days as (
+      select project_id, max(days) filter (where source = 'billing') as billed, max(days) filter (where source = 'usage') as estimated
+      from days group by project_id
+    )
+    select s.project_id as id, coalesce(
+        d.billed >= coalesce(d.estimated, 0) or d.billed > 0 and not exists (select from usage_export.price where replaced_at is null), false
+      ) as "isBilled"
+    from usage_export.series s
+    left join compared_days d using (project_id)
+    where s.superseded_at is null
+      and (${projects}::text[] is null or s.project = any(${projects}::text[]) or s.project_id = any(${projects}::text[]))
+    group by s.project_id, d.billed, d.estimated
+  `.execute(tx);
+  const ids = (isBilled: boolean) => rows.filter((row) => row.isBilled === isBilled).map(({ id }) => id);
+  return { billed: ids(true), estimated: ids(true).length === 0 ? question.projects : ids(false) };
+}
 
 /** How many rows of usage by model the change is calculated from; 0 without a price book. */
 export async function countCostRows(tx: Tx, { period, before, projects }: CostQuestion): Promise<number> {
@@ -29,7 +76,7 @@ export async function readCostChange(
   { period, before, projects, groupsMax }: CostQuestion,
 ): Promise<readonly CostChange[]> {
   const { rows: prices } = await sql`select from usage_export.price where replaced_at is null limit 1`.execute(tx);
-  if (prices.length === 0) return [];
+  if (prices.length === 0 || projects?.length === 0) return [];
   const { rows } = await sql<CostChange>`
     with change as materialized (
       select *, amount_before as before, amount_after as after, volume_effect as volume, price_effect as price
@@ -84,7 +131,8 @@ export async function readCostChange(
         'volume', trim_scale(t.volume)::text, 'price', trim_scale(t.price)::text
       ) as compared,
       p.days_compared::integer as "daysCompared", p.days_lacking::integer as "daysLacking", p.is_final as "isFinal",
-      (select count(distinct coalesce(model, ''))::integer from change where status = 'unpriced') as "unpricedModels", s.parts
+      (select count(distinct coalesce(model, ''))::integer from change where status = 'unpriced') as "unpricedModels",
+      (select json_agg(distinct project order by project) from change) as projects, s.parts
     from total t
     join shown s using (currency)
     cross join of_project p

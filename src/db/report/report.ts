@@ -2,17 +2,18 @@
 
 import { isZero } from "../../report/format.ts";
 import type { Breakdown, MetricTotal, Ranking, ReportData } from "../../report/report-data.ts";
+import type { UsageChange } from "../../report/usage-change.ts";
 import { addDays, dayCount, type Window } from "../../usage/days.ts";
 import { budgetsIn } from "../budgets.ts";
 import type { Database } from "../connection/database.ts";
 import { readSnapshot, type Tx } from "../connection/transaction.ts";
-import { countCostRows, readCostChange } from "./cost-change.ts";
+import { chooseCostSources, countCostRows, readCostChange } from "./cost-change.ts";
 import { readCoverage, reportSeries } from "./coverage.ts";
 import { readForecast } from "./forecast.ts";
 import { readRestatements } from "./restatements.ts";
 import { chooseSources, countLackingDays, type ReportSeries, seriesBy } from "./sources.ts";
 import { readBreakdown, readRanking, readTotals } from "./usage.ts";
-import { type ChangeQuestion, readUsageChange } from "./usage-change.ts";
+import { type ChangeQuestion, readBilledChange, readUsageChange } from "./usage-change.ts";
 
 type ReadReportOptions = {
   readonly statementSecondsMax?: number | undefined;
@@ -41,8 +42,11 @@ export async function readReportData(
     const question = changeQuestion(periods, sources.totals, series, metrics);
     const change = await readUsageChange(tx, question);
     signal?.throwIfAborted();
-    const costRows = await countCostRows(tx, question);
-    const costs = costRows > costRowsMax ? [] : await readCostChange(tx, question);
+    const sourcesOfCost = await chooseCostSources(tx, question);
+    const billed = await readBilled(tx, { ...question, projects: sourcesOfCost.billed });
+    const estimated = { ...question, projects: sourcesOfCost.estimated };
+    const costRows = await countCostRows(tx, estimated);
+    const costs = costRows > costRowsMax ? [] : await readCostChange(tx, estimated);
     const breakdowns: Breakdown[] = [];
     for (const grouping of ["model", "endpoint"] as const) {
       signal?.throwIfAborted();
@@ -72,6 +76,7 @@ export async function readReportData(
       },
       forecast: await readForecast(tx, sources.totals, period, metrics),
       change,
+      billed,
       costs,
       costRowsLeftOut: costRows > costRowsMax ? costRows : 0,
       breakdowns,
@@ -82,6 +87,13 @@ export async function readReportData(
     };
   };
   return readSnapshot(db, readAll, statementSecondsMax);
+}
+
+/** Split by each dimension of billing that is read. */
+async function readBilled(tx: Tx, question: ChangeQuestion): Promise<UsageChange> {
+  const { period, before, projects } = question;
+  if (projects?.length === 0) return { period, before, projects, metrics: [], notFinalDays: [], lackingDays: [] };
+  return readBilledChange(tx, { ...question, groupings: undefined });
 }
 
 /** The change is split by the first of these groupings that is read. */

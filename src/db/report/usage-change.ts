@@ -1,10 +1,10 @@
-// Reads why usage changed from one period to another: bi.usage_change, added up over projects. Only the largest groups are listed;
-// the others are one sum.
+// Reads why usage, or what the service charges, changed from one period to another: bi.usage_change and bi.billed_change, added up over
+// projects. Only the largest groups are listed; the others are one sum.
 
 import { type RawBuilder, sql } from "kysely";
 import type { MetricChange, UsageChange } from "../../report/usage-change.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
-import type { UsageGrouping } from "../../usage/series.ts";
+import type { Source, UsageGrouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type ChangeQuestion = {
@@ -21,8 +21,38 @@ export type ChangeQuestion = {
 
 /** Projects without any usage in the two periods, and metrics that the service did not send, are not in the answer. */
 export async function readUsageChange(tx: Tx, question: ChangeQuestion): Promise<UsageChange> {
+  const { projects, metrics, groupings } = question;
+  const rows = sql`
+    select project_id, project, metric, "grouping", part, group_value, amount_before, amount_after, change, first_day, last_day,
+      days_compared, total_from
+    from bi.usage_change(
+      ${periods(question)}, ${projects ?? null}::text[], ${metrics}::text[], ${groupings ? ["none", ...groupings] : null}::text[]
+    )
+  `;
+  return readChange(tx, question, { source: "usage", rows });
+}
+
+/** As usage, with one metric. */
+export async function readBilledChange(tx: Tx, question: Omit<ChangeQuestion, "metrics">): Promise<UsageChange> {
+  const { projects, groupings } = question;
+  const rows = sql`
+    select project_id, project, 'cost' as metric, "grouping", part, group_value, amount_before, amount_after, change, first_day, last_day,
+      days_compared, total_from
+    from bi.billed_change(${periods(question)}, ${projects ?? null}::text[], ${groupings ? [...groupings, "line_item"] : null}::text[])
+  `;
+  return readChange(tx, { ...question, metrics: ["cost"] }, { source: "billing", rows });
+}
+
+function periods({ period, before }: Pick<ChangeQuestion, "period" | "before">): RawBuilder<unknown> {
+  return sql`${period.start}::date, ${period.end}::date, ${before.start}::date, ${before.end}::date`;
+}
+
+/** `rows` are those of bi.usage_change, whose columns both functions have. */
+type ChangeSource = { readonly source: Source; readonly rows: RawBuilder<unknown> };
+
+async function readChange(tx: Tx, question: ChangeQuestion, source: ChangeSource): Promise<UsageChange> {
   const { period, before, metrics } = question;
-  const [row] = await readChangeRow(tx, question);
+  const [row] = await readChangeRow(tx, question, source);
   // For each series: days of two projects are counted twice, as in `daysCompared`.
   const days = Math.max(dayCount(period), dayCount(before));
   return {
@@ -52,25 +82,24 @@ type ChangeRow = Pick<UsageChange, "projects" | "lackingDays" | "notFinalDays"> 
   >[];
 };
 
-async function readChangeRow(tx: Tx, question: ChangeQuestion): Promise<readonly ChangeRow[]> {
-  const { period, before, projects, metrics, groupings, groupsMax } = question;
+async function readChangeRow(
+  tx: Tx,
+  question: ChangeQuestion,
+  { source, rows: changeRows }: ChangeSource,
+): Promise<readonly ChangeRow[]> {
   const { rows } = await sql<ChangeRow>`
     with change as materialized (
-      select *, amount_before as before, amount_after as after
-      from bi.usage_change(
-        ${period.start}::date, ${period.end}::date, ${before.start}::date, ${before.end}::date,
-        ${projects ?? null}::text[], ${metrics}::text[], ${groupings ? ["none", ...groupings] : null}::text[]
-      )
+      select *, amount_before as before, amount_after as after from (${changeRows}) one
     ), compared as (
       select metric, "grouping", sum(days_compared)::integer as days, count(*)::integer as series
       from (select distinct project_id, metric, "grouping", days_compared from change) one
       group by metric, "grouping"
-    ), ${shownParts(groupsMax)}, breakdown as (
+    ), ${shownParts(question.groupsMax)}, breakdown as (
       select s.metric, json_agg(json_build_object(
         'grouping', s."grouping", 'daysCompared', c.days, 'seriesCount', c.series,
         'newGroups', s.new_groups, 'vanishedGroups', s.vanished_groups, 'parts', s.parts
       ) order by array_position(
-        array['project', 'model', 'accessor', 'tags', 'endpoint', 'method', 'deployment', 'feature_set'], s."grouping"
+        array['project', 'line_item', 'model', 'accessor', 'tags', 'endpoint', 'method', 'deployment', 'feature_set'], s."grouping"
       )) as breakdowns
       from shown s
       join compared c
@@ -89,7 +118,7 @@ async function readChangeRow(tx: Tx, question: ChangeQuestion): Promise<readonly
       join compared c on c.metric = t.metric and c."grouping" = 'none'
       where t."grouping" = 'none'
       group by t.metric
-    ), ${daysOfTotal(question)}
+    ), ${daysOfTotal(question, source)}
     select
       (select coalesce(json_agg(metric_change), '[]') from total) as metrics,
       (select coalesce(json_agg(distinct project order by project), '[]') from change) as projects,
@@ -171,7 +200,7 @@ function shownParts(groupsMax: number): RawBuilder<unknown> {
  * Defines `day`: each day of the two periods, and whether the total of some project was not read, or may still change. `total_from` is
  * the grouping whose sum is the total of the project.
  */
-function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
+function daysOfTotal({ period, before }: ChangeQuestion, source: Source): RawBuilder<unknown> {
   return sql`day as (
       select d.day, bool_or(c.usage_date is null) as is_lacking,
         bool_or(c.status <> 'complete' or c.finality <> 'final') as is_not_final
@@ -181,7 +210,7 @@ function daysOfTotal({ period, before }: ChangeQuestion): RawBuilder<unknown> {
         union
         select ${period.start}::date + n from generate_series(0, ${period.end}::date - ${period.start}::date) n
       ) d
-      left join bi.coverage c on c.source = 'usage' and c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered
+      left join bi.coverage c on c.source = ${source} and c.project_id = s.project_id and c."grouping" = s.total_from and c.unfiltered
         and c.usage_date = d.day
         and c.usage_date >= least(${before.start}::date, ${period.start}::date)
         and c.usage_date <= greatest(${before.end}::date, ${period.end}::date)
@@ -198,11 +227,11 @@ export type StoredProject = {
   readonly isActive: boolean;
 };
 
-/** Every project of which usage was ever asked for. */
+/** Every project of which usage or billing was ever asked for. */
 export async function storedProjects(tx: Tx): Promise<readonly StoredProject[]> {
   const { rows } = await sql<StoredProject>`
     select project_id as id, project as name, bool_or(retired_at is null) as "isActive"
-    from usage_export.series where source = 'usage' and superseded_at is null group by project_id, project order by project, project_id
+    from usage_export.series where superseded_at is null group by project_id, project order by project, project_id
   `.execute(tx);
   return rows;
 }

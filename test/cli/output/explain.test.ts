@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { storeSeries } from "../../db/report/reported-usage.ts";
+import { storeBills } from "../../db/stored-charges.ts";
 import { newProject } from "../../db/stored-usage.ts";
 import { testDatabase } from "../../support/database.ts";
 import { PROJECT_ID, programTest } from "../program-context.ts";
@@ -137,10 +138,47 @@ test("with prices it says what the change costs, and how much of that is due to 
   expect(json.costs).toMatchObject([{ currency: "USD", change: "13", compared: { volume: "10", price: "3" } }]);
 });
 
+test("with billing it says what the service charges more for, and estimates only the projects without billing", async ({
+  context,
+}) => {
+  const emulator = await context.serve();
+  const [billed, other] = [
+    { id: PROJECT_ID, name: "production" },
+    { id: "other", name: "other" },
+  ];
+  const usage = { [dayBefore]: [["nova", { hours: "10" }]], [yesterday]: [["nova", { hours: "30" }]] } as const;
+  await storeSeries(db, [
+    { project: billed, grouping: "model", usage },
+    { project: other, grouping: "model", usage },
+  ]);
+  await storeBills(db, billed, ["line_item", "none"], { start: dayBefore, end: yesterday }, [
+    { day: dayBefore, line_item: "streaming::nova-3", dollars: "1.5" },
+    { day: yesterday, line_item: "streaming::nova-3", dollars: "1.75" },
+    { day: yesterday, line_item: "sync::aura-2", dollars: "0.0000000000000000000000000025" },
+  ]);
+  const prices = [{ model: "nova", metric: "hours", currency: "USD", price: "0.5", from: "2026-01-01" }];
+  await context.configure({ ...smallConfig(emulator.url), prices });
+  await context.run(["check"]);
+  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
+  expect(status).toBe(0);
+  expect(stdout).toContain(`Billed cost in USD rose by 16.7%, from 1.5 (${dayBefore}) to 1.75 (${yesterday}).`);
+  expect(stdout).toContain("New by line item: sync::aura-2");
+  expect(stdout).toMatch(/\nstreaming::nova-3 +1.5 +1.75 +\+0.25 +changed\n/);
+  expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
+  expect(stdout).toContain(`Estimated cost in USD rose by 200%, from 5 (${dayBefore}) to 15 (${yesterday})`);
+  expect(stdout).toContain("whose billing was read on fewer days, or not at all: other.");
+  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--json"])).stdout);
+  expect(json.billed).toMatchObject({
+    projects: ["production"],
+    metrics: [{ change: "0.2500000000000000000000000025" }],
+  });
+  expect(json.costs).toMatchObject([{ currency: "USD", change: "10", projects: ["other"] }]);
+});
+
 test("cost without prices says what it needs", async ({ context }) => {
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
-  expect(stdout).toContain('it needs "prices" in the configuration');
+  expect(stdout).toContain('or "prices" in the configuration and usage that is read by model');
 });
 
 test("of two projects that had one name, the one that is still read is explained", async ({ context }) => {

@@ -69,9 +69,10 @@ test("missing views are created", async () => {
   await using context = await openMigrated();
   const { db } = context;
   const before = await schemaText(db);
-  await run(db, "drop view bi.runs", "drop function bi.usage_change, bi.cost_change");
+  await run(db, "drop view bi.runs", "drop function bi.usage_change, bi.cost_change, bi.billed_change");
   await run(db, "drop view bi.coverage_gaps, bi.freshness, bi.coverage");
   expect((await migrateToLatest(db)).views.toSorted()).toEqual([
+    "bi.billed_change",
     "bi.cost_change",
     "bi.coverage",
     "bi.coverage_gaps",
