@@ -8,6 +8,7 @@ import type { Window } from "../../../src/usage/days.ts";
 import { seenFilter } from "../../../src/usage/fan-out.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { storeBills } from "../stored-charges.ts";
 import { configured, daysBack, newProject, newSeries, rowOf, rowsOn, store } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
@@ -46,6 +47,12 @@ test("the values are the members of the groups, those with the most requests fir
     { projectId: project.id, value: "prod", firstDay: "2026-03-17", lastRead: "2026-03-18" },
     { projectId: project.id, value: "rare", firstDay: "2026-03-16", lastRead: "2026-03-18" },
   ]);
+});
+
+test("a tag that only billing has is no value of usage", async () => {
+  const project = await storeTags({ "2026-03-17": [[["eu"], "2"]] });
+  await storeBills(db, project, ["tags"], DAYS, [{ day: "2026-03-17", tags: ["billed"], dollars: "1" }]);
+  expect((await storedValues(db, [project.id], "tags", DAYS)).map(({ value }) => value)).toEqual(["eu"]);
 });
 
 test("a value is known to be unused only on days that were read by its dimension, all of them, without it", async () => {

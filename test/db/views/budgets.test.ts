@@ -434,6 +434,26 @@ test("the forecast of a month adds what each price will lack to its minimum, if 
   expect(aboveMinimum).toBe(expected);
 });
 
+test("billing of the same grouping says nothing of a budget of usage", async () => {
+  const exports = [
+    { ...EXPORT, groupings: ["none"] },
+    { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] },
+  ];
+  const id = await configure({ budgets: [{}], exports });
+  const { rows } = await sql<{
+    id: number;
+  }>`select series_id as id from usage_export.series where source = 'usage'`.execute(db);
+  const days = [MONTH, addDays(MONTH, 1)];
+  await store(
+    db,
+    rows[0]?.id ?? 0,
+    days.map((day) => total(day, { hours: "2" })),
+    { grouping: "none" },
+  );
+  await store(db, id("one", "none"), [billed(MONTH, "none", [["100"]])], { grouping: "none" });
+  expect(await budgets(["used", "days_read"], isMonth)).toEqual([["4", 2]]);
+});
+
 test("a budget of a tag that no usage has says so once other tags were read", async () => {
   const parts = {
     budgets: [

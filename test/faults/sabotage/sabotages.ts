@@ -1,5 +1,6 @@
 // All sabotages.
 
+import { COSTS } from "./costs.ts";
 import { KEYS } from "./keys.ts";
 import { OUTPUTS } from "./outputs.ts";
 import type { Sabotage } from "./sabotage.ts";
@@ -8,4 +9,12 @@ import { STORAGE } from "./storage.ts";
 import { USAGE } from "./usage.ts";
 import { WORKER } from "./worker.ts";
 
-export const SABOTAGES: readonly Sabotage[] = [...USAGE, ...STORAGE, ...SERVICE, ...KEYS, ...WORKER, ...OUTPUTS];
+export const SABOTAGES: readonly Sabotage[] = [
+  ...USAGE,
+  ...STORAGE,
+  ...SERVICE,
+  ...KEYS,
+  ...WORKER,
+  ...OUTPUTS,
+  ...COSTS,
+];

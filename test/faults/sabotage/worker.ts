@@ -143,8 +143,8 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "a snoozed alert is notified",
     file: "src/health/alerts.ts",
-    replace: "if (snoozeOf([subject, ...alsoNamed], state.snoozes)) return [];",
-    by: "",
+    replace: "return snoozeOf([subject, ...alsoNamed], state.snoozes) ? [] : [{ condition, phase }];",
+    by: "return [{ condition, phase }];",
     caughtBy: ["test/health/snooze.test.ts", "while an alert is snoozed, neither its beginning nor its end is sent"],
   },
   {
@@ -167,8 +167,8 @@ export const WORKER: readonly Sabotage[] = [
   {
     name: "budgets are not read again after an answer was stored",
     file: "src/db/budgets.ts",
-    replace: "if (known?.basis === basis) return known.budgets;",
-    by: "if (known) return known.budgets;",
+    replace: "const isKnown = known?.basis === basis &&",
+    by: "const isKnown = known !== undefined &&",
     caughtBy: ["test/health/budget-alerts.test.ts", "each threshold is notified once by one worker"],
   },
 ];
