@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import { storeBalances } from "../db/balances.ts";
 import { storeListedKeys } from "../db/keys/listed-keys.ts";
+import { oldestFirst, recordReadings } from "../db/project-readings.ts";
 import { errorText } from "../errors.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchBalances } from "../service/balances.ts";
@@ -20,6 +21,14 @@ const READINGS: Readonly<Record<Source, readonly Reading[]>> = {
 
 /** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
 const READING_MS_MAX = 10_000;
+/** What a project takes at the default rate. */
+const PROJECT_MS = 200;
+/** Of more projects than a run has time for, the others are read in later runs. */
+const ALL_MS_MAX = 60_000;
+/** So many projects can be read in READING_MS_MAX at the default rate. */
+const FEW_PROJECTS = READING_MS_MAX / PROJECT_MS;
+/** Projects read at the same time, of many. More would only wait for the rate limiter. */
+const PROJECTS_AT_ONCE = 16;
 
 /** Called at the end of a run. Never throws: the run has succeeded without it. */
 export async function readProjectFacts(
@@ -27,14 +36,50 @@ export async function readProjectFacts(
   projects: readonly Project[],
   source: Source,
 ): Promise<void> {
-  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(READING_MS_MAX)]);
-  const distinct = [...new Map(projects.map((project) => [project.id, project])).values()];
-  await Promise.all(
-    distinct.flatMap((project) => {
-      const log = context.app.log.child({ project: project.name });
-      return READINGS[source].map((read) => read(context, project, log, signal));
-    }),
-  );
+  const distinct = new Map(projects.map((project) => [project.id, project]));
+  const limitMs = Math.min(Math.max(distinct.size * PROJECT_MS, READING_MS_MAX), ALL_MS_MAX);
+  const signal = AbortSignal.any([context.app.signal, AbortSignal.timeout(limitMs)]);
+  if (distinct.size <= FEW_PROJECTS) {
+    await Promise.all([...distinct.values()].map((project) => readProject(context, project, source, signal)));
+    return;
+  }
+  try {
+    await readInTurn(context, distinct, source, signal);
+  } catch (error) {
+    context.app.log.debug({ reason: errorText(error) }, "the keys of the projects were not listed");
+  }
+}
+
+/** Those that were read longest ago come first, and what was read is recorded, so that each project has its turn. */
+async function readInTurn(
+  context: ExportContext,
+  projects: ReadonlyMap<string, Project>,
+  source: Source,
+  signal: AbortSignal,
+): Promise<void> {
+  const waiting = (await oldestFirst(context.db, [...projects.keys()]))
+    .flatMap((id) => projects.get(id) ?? [])
+    .values();
+  const read: string[] = [];
+  const readNext = async () => {
+    for (const project of waiting) {
+      if (signal.aborted) return;
+      await readProject(context, project, source, AbortSignal.any([signal, AbortSignal.timeout(READING_MS_MAX)]));
+      if (!signal.aborted) read.push(project.id);
+    }
+  };
+  await Promise.all(Array.from({ length: PROJECTS_AT_ONCE }, readNext));
+  await recordReadings(context.db, read);
+}
+
+async function readProject(
+  context: ExportContext,
+  project: Project,
+  source: Source,
+  signal: AbortSignal,
+): Promise<void> {
+  const log = context.app.log.child({ project: project.name });
+  await Promise.all(READINGS[source].map((read) => read(context, project, log, signal)));
 }
 
 /** Stores the service's list of API keys, so that a deleted key keeps its comment and tags. */
