@@ -63,25 +63,67 @@ const CHUNK_REQUESTS_MAX = 50;
 /** A run with at least this many requests has at least this many chunks, so that several workers are busy until its end. */
 const CHUNKS_MIN = 32;
 
+/** The requests of a chunk, in order. Chunks with a higher priority are claimed first. */
+export type PlannedChunk = { readonly requests: readonly UsageRequest[]; readonly priority: number };
+
+/** The requests of a project for one day that stay together, because for each project of a chunk the worker reads names and totals. */
+type Portion = {
+  readonly day: Day;
+  /** How many earlier portions the project has on that day. */
+  readonly round: number;
+  readonly requests: readonly UsageRequest[];
+};
+
 /**
- * Returns the requests of each chunk. The newest days come first, because people look at them. The requests of a project stay
- * together, because for each project of a chunk the worker requests the names that the service knows, and totals.
+ * The newest days come first, because people look at them. Of a day, each project has one portion before any has its second, so that a
+ * project with very many requests does not delay the others.
  */
-export function chunksOf(requests: readonly UsageRequest[], runDay: Day): (readonly UsageRequest[])[] {
-  const byDay = [...Map.groupBy(requests, (request) => newestDay(request, runDay))].sort(([a], [b]) =>
-    a < b ? 1 : -1,
+export function chunksOf(requests: readonly UsageRequest[], runDay: Day): PlannedChunk[] {
+  const size = Math.min(CHUNK_REQUESTS_MAX, Math.ceil(requests.length / CHUNKS_MIN));
+  const portions = [...Map.groupBy(requests, (request) => newestDay(request, runDay))].flatMap(([day, ofDay]) =>
+    [...Map.groupBy(ofDay, ({ series }) => series.project.id).values()].flatMap((ofProject) =>
+      split(ofProject, size).map((part, round): Portion => ({ day, round, requests: part })),
+    ),
   );
-  const sorted = byDay.flatMap(([, ofDay]) =>
-    [...Map.groupBy(ofDay, ({ series }) => series.project.id).values()].flat(),
-  );
-  const size = Math.min(CHUNK_REQUESTS_MAX, Math.ceil(sorted.length / CHUNKS_MIN));
-  return Array.from({ length: Math.ceil(sorted.length / size) }, (_, i) => sorted.slice(i * size, (i + 1) * size));
+  const sorted = portions.sort((a, b) => (a.day === b.day ? a.round - b.round : a.day < b.day ? 1 : -1));
+  return packed(sorted, size).map((ofChunk) => ({
+    requests: [...Map.groupBy(ofChunk, ({ day }) => day).values()].flatMap(alternating),
+    priority: priorityOf(ofChunk[0]),
+  }));
 }
 
+function split<T>(all: readonly T[], size: number): (readonly T[])[] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
+}
+
+/** No portion is divided among chunks. */
+function packed(portions: readonly Portion[], size: number): Portion[][] {
+  const chunks: Portion[][] = [];
+  let room = 0;
+  for (const portion of portions) {
+    if (portion.requests.length > room) {
+      chunks.push([]);
+      room = size;
+    }
+    chunks.at(-1)?.push(portion);
+    room -= portion.requests.length;
+  }
+  return chunks;
+}
+
+/** One request of each portion in turn: while a project answers slowly, or its key is tried for the first time, others go on. */
+function alternating(portions: readonly Portion[]): UsageRequest[] {
+  const longest = Math.max(...portions.map(({ requests }) => requests.length));
+  return Array.from({ length: longest }, (_, i) => portions.flatMap(({ requests }) => requests[i] ?? [])).flat();
+}
+
+const ROUNDS_MAX = 1_000;
+
 /** A chunk with newer days has a higher priority. A nightly run therefore comes before a backfill. */
-export function priorityOf(chunk: readonly UsageRequest[], runDay: Day): number {
-  const newest = chunk[0] ? newestDay(chunk[0], runDay) : runDay;
-  return Math.floor(startOfDay(newest).getTime() / DAY_MS);
+function priorityOf(first: Portion | undefined): number {
+  if (!first) return 0;
+  const dayNumber = Math.floor(startOfDay(first.day).getTime() / DAY_MS);
+  return dayNumber * ROUNDS_MAX - Math.min(first.round, ROUNDS_MAX - 1);
 }
 
 function newestDay({ window }: UsageRequest, runDay: Day): Day {

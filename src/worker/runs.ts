@@ -18,7 +18,7 @@ import { planTick, type TickDecision } from "../schedule/plan-tick.ts";
 import type { BackfillPlan } from "../usage/backfill.ts";
 import type { RunCounts, RunTrigger } from "../usage/export.ts";
 import { configuredSeries, type ExportJob, type ExportPlan, type Overlap, sliceCount } from "../usage/plan.ts";
-import { type Chunk, chunksOf, priorityOf, queuedRequest } from "./chunks.ts";
+import { type Chunk, chunksOf, queuedRequest } from "./chunks.ts";
 import type { WorkerContext } from "./context.ts";
 
 export type TickOutcome = {
@@ -115,13 +115,13 @@ export async function enqueueRun(
   const chunks = chunksOf(requests, runDay).map((chunk) => {
     const chunkId = randomUUID();
     const data: Chunk = { ...sameForAll, chunkId };
-    const ofChunk = chunk.map((request, position) => ({
+    const ofChunk = chunk.requests.map((request, position) => ({
       ...queuedRequest({ ...request, seriesId: seriesIdOf(ids, request.series) }),
       chunkId,
       position,
       slices: sliceCount(request),
     }));
-    return { key: chunkId, priority: priorityOf(chunk, runDay), data, rows: ofChunk };
+    return { key: chunkId, priority: chunk.priority, data, rows: ofChunk };
   });
   const rows = chunks.flatMap(({ rows: ofChunk }) => ofChunk);
   const added = await addRequests(tx, runId, rows);

@@ -2,9 +2,12 @@ import { describe, expect, test } from "vitest";
 import { addDays } from "../../src/usage/days.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { ALL_USAGE } from "../../src/usage/series.ts";
-import { chunksOf, priorityOf } from "../../src/worker/chunks.ts";
+import { chunksOf as plannedChunks } from "../../src/worker/chunks.ts";
 
 const RUN_DAY = "2026-03-19";
+
+const chunksOf = (requests: readonly UsageRequest[], runDay: string) =>
+  plannedChunks(requests, runDay).map((chunk) => chunk.requests);
 
 type Part = { readonly project?: string; readonly end?: string };
 
@@ -51,7 +54,7 @@ describe("of requests with other days and projects", () => {
   test("the newest days come first, with the highest priority", () => {
     const days = chunks.map((chunk) => chunk[0]?.window?.end);
     expect(days).toEqual([...Array(16).fill("2026-03-18"), ...Array(16).fill("2026-02-15")]);
-    const priorities = chunks.map((chunk) => priorityOf(chunk, RUN_DAY));
+    const priorities = plannedChunks(alternating, RUN_DAY).map(({ priority }) => priority);
     expect(priorities).toEqual(priorities.toSorted((a, b) => b - a));
     expect(priorities[0]).toBeGreaterThan(priorities.at(-1) ?? 0);
   });
@@ -69,7 +72,27 @@ test("within a chunk the newest days come first, too", () => {
   expect(days).toEqual(days.toSorted().reverse());
 });
 
+test("a project with very many requests has one chunk before the others have theirs, and the rest after them", () => {
+  const large = many(2_000, { project: "large" });
+  const small = Array.from({ length: 100 }, (_, i) => many(16, { project: `small-${i}` })).flat();
+  const chunks = plannedChunks([...large, ...small], RUN_DAY).toSorted((a, b) => b.priority - a.priority);
+  const isLarge = chunks.map(({ requests }) => requests.some(({ series }) => series.project.id === "large"));
+  // Three of the small projects fit into a chunk.
+  expect(isLarge).toEqual([true, ...Array(34).fill(false), ...Array(39).fill(true)]);
+  expect(chunks.flatMap(({ requests }) => requests)).toHaveLength(3_600);
+});
+
+test("the projects of a chunk alternate, and each has all its requests there", () => {
+  const requests = Array.from({ length: 400 }, (_, i) => many(16, { project: `project-${i}` })).flat();
+  for (const chunk of chunksOf(requests, RUN_DAY).slice(0, -1)) {
+    const projects = chunk.map(({ series }) => series.project.id);
+    expect(new Set(projects.slice(0, 3)).size).toBe(3);
+    expect(projects.filter((id) => id === projects[0])).toHaveLength(16);
+  }
+});
+
 test("a request without a window has the priority of the run's day", () => {
   const windowless = { ...requestOf(), window: undefined };
-  expect(priorityOf([windowless], RUN_DAY)).toBe(priorityOf([requestOf({ end: RUN_DAY })], RUN_DAY));
+  const [one] = plannedChunks([windowless], RUN_DAY);
+  expect(one?.priority).toBe(plannedChunks([requestOf({ end: RUN_DAY })], RUN_DAY)[0]?.priority);
 });
